@@ -12,7 +12,7 @@ from benchmarks.cold_start import time_starts
 from benchmarks.embedded import time_backtest
 from benchmarks.engine import SIZES, time_engine
 from benchmarks.evidence_tools import time_tools
-from benchmarks.gate_worlds import kept_section
+from benchmarks.gate_worlds.section import kept_section
 from benchmarks.growth import growth_with_bars, growth_with_symbols, weigh
 from benchmarks.live_step import time_steps
 from benchmarks.many_rows import time_many

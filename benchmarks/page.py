@@ -9,7 +9,7 @@ from benchmarks.crossing import ENTRY
 from benchmarks.embedded import BacktestTiming
 from benchmarks.engine import EngineTiming
 from benchmarks.evidence_tools import Starts, ToolTimes, evidence_tables
-from benchmarks.gate_worlds import BEGIN, END
+from benchmarks.gate_worlds.section import BEGIN, END
 from benchmarks.growth import BARS_EACH, Growth, Weight
 from benchmarks.live_step import FEATURES, RULES, STEPS, Steps, steps_table
 from benchmarks.many_rows import ManyRows, many_table

@@ -59,11 +59,7 @@ ACTION_FORMS: Mapping[ActionKind, ActionForm] = {
 
 
 class JudgeAction(Contract):
-    """One parameter change within bounds. Which fields are needed depends on `kind`, see `ACTION_FORMS`.
-
-    Stored actions of older versions name their life in bars, `ttl_bars`: they are read
-    and hashed as they were written, and what has no life in blocks lives for as long as the settings say.
-    """
+    """One parameter change within bounds. Which fields are needed depends on `kind`, see `ACTION_FORMS`."""
 
     kind: ActionKind
     playbook_id: str | None = Field(default=None, description="A playbook in force")
@@ -77,30 +73,15 @@ class JudgeAction(Contract):
     life_blocks: int | None = Field(
         default=None, ge=1, description="Blocks that it lives; without it as the settings say"
     )
-    ttl_bars: int | None = Field(default=None, ge=1)
     lowers_exposure: bool = False
     reason: str
 
     @model_validator(mode="after")
     def _fields_for_kind(self) -> "JudgeAction":
-        needed = ACTION_FORMS[self.kind].needed
-        if self.is_older:
-            needed = tuple("ttl_bars" if name == "life_blocks" else name for name in needed)
-        missing = [name for name in needed if getattr(self, name) is None]
+        missing = [name for name in ACTION_FORMS[self.kind].needed if getattr(self, name) is None]
         if missing:
             raise ValueError(f"{self.kind} needs {', '.join(missing)}")
         return self
-
-    @property
-    def is_older(self) -> bool:
-        """Whether it was written when a life was counted in bars."""
-        given = self.model_fields_set
-        return self.ttl_bars is not None or ("ttl_bars" in given and "life_blocks" not in given)
-
-    def payload(self) -> dict[str, Any]:
-        """The hashed part, with the life under the name under which it was written."""
-        other = "life_blocks" if self.is_older else "ttl_bars"
-        return {name: value for name, value in super().payload().items() if name != other}
 
 
 class RefusedAction(Contract):

@@ -274,7 +274,7 @@ class PolicyLevelReflectionResult(Contract):
     snapshot_hash: str
     proposal_hash: str
     playbook_hash: str
-    prompt_hash: str
+    prompt_hash: str | None = Field(default=None, description="of the template that a model was asked with")
     meta: ReflectionInvocationMeta
     checks_run: tuple[CheckName, ...] = ()
     memory: MemorySummary | None = None

@@ -75,6 +75,8 @@ class ClusterFinding(Contract):
 class GridTrial(Contract):
     """One value of a parameter's grid, evaluated after costs; it has joined the tested family."""
 
+    sparse_fields: ClassVar[frozenset[str]] = frozenset({"leaning"})
+
     playbook_id: str
     parameter: str
     value: float
@@ -88,13 +90,6 @@ class GridTrial(Contract):
     def hypothesis(self) -> str:
         """Its name in the registered family."""
         return f"grid|{self.playbook_id}|{self.parameter}|{self.value!r}"
-
-    def payload(self) -> dict[str, Any]:
-        """As ever where it leans to nothing: a report of such trials keeps the id that it had."""
-        payload = super().payload()
-        if self.leaning is None:
-            del payload["leaning"]
-        return payload
 
 
 class DecayLevel(Contract):
@@ -238,6 +233,8 @@ class DeferredItem(Contract):
 class HighLevelReflectionRequest(Contract):
     """Batch for one slow reflection: all of it known at `known_at`, episodes by id and by value."""
 
+    sparse_fields: ClassVar[frozenset[str]] = frozenset({"ledger"})
+
     slot: int
     known_at: int
     window_start: datetime
@@ -278,15 +275,12 @@ class HighLevelReflectionRequest(Contract):
         default=None, description="what was tried on these bars before the run, if anything was"
     )
 
-    def payload(self) -> dict[str, Any]:
-        """As ever where nothing was tried before: such a request keeps the hash that it had."""
-        return _without_empty_ledger(super().payload())
-
 
 class HighLevelReflectionReport(Contract):
     """Typed report of one slow reflection (seed 002, step 4)."""
 
     telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
+    sparse_fields: ClassVar[frozenset[str]] = frozenset({"ledger"})
 
     window_start: datetime
     window_end: datetime
@@ -320,7 +314,7 @@ class HighLevelReflectionReport(Contract):
     )
     sections: tuple[WrittenSection, ...] = Field(default=(), description="what the narrative says, as claims")
     narrative: str
-    prompt_hash: str
+    prompt_hash: str | None = Field(default=None, description="of the template that a model wrote by")
     request_hash: str
     known_at: int
     meta: ReflectionInvocationMeta
@@ -337,13 +331,7 @@ class HighLevelReflectionReport(Contract):
     )
 
     def payload(self) -> dict[str, Any]:
-        """As ever where nothing was tried before: such a report keeps the id that it had."""
+        """What was found, without how its text was refined and checked."""
         payload = super().payload()
         del payload["fact_check"], payload["deliberation"]
-        return _without_empty_ledger(payload)
-
-
-def _without_empty_ledger(payload: dict[str, Any]) -> dict[str, Any]:
-    if payload["ledger"] is None:
-        del payload["ledger"]
-    return payload
+        return payload

@@ -59,8 +59,8 @@ class TrialLedger(TrialCounts):
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> "TrialLedger":
-        """What `document` was made of; nothing tried where it is of an older version."""
-        return cls.model_validate({name: document[name] for name in cls.model_fields if name in document})
+        """What `document` was made of."""
+        return cls.model_validate({name: document[name] for name in cls.model_fields})
 
     @property
     def sums(self) -> str:

@@ -64,10 +64,6 @@ from services.high_level.trade_bounds import reference_of
 from services.model_calls.wording import Wording, Wordings
 from services.statistics.multiplicity import Family, register_family
 
-# Named by a report that rules wrote: the prompt as it was when runs were first stored. It stays, so that no
-# word of a prompt changes a run that asks no model.
-PROMPT_OF_RULES = "380db238f208c3ebb8c368af3c8657782a4db1bf52de2b3b8e83f06ab68223b6"
-
 
 @dataclass(frozen=True)
 class _Search:
@@ -236,7 +232,7 @@ class HighLevelReflectionService:
             ledger=request.ledger,
             excluded=population.excluded,
             narrative="",
-            prompt_hash=load_prompt(PROMPT_NAME).hash if self._narrator else PROMPT_OF_RULES,
+            prompt_hash=load_prompt(PROMPT_NAME).hash if self._narrator else None,
             request_hash=request.content_hash,
             known_at=request.known_at,
             meta=ReflectionInvocationMeta(

@@ -43,9 +43,6 @@ from services.ports import Critic, MemoryQuery, MemoryReader
 from trading_core.rules import LintFinding
 
 PROMPT = "policy_level_reflection"
-# Named by a verdict of rules alone, so that no word of a prompt changes a run that asks no model: the prompt
-# as it was when runs were first stored.
-PROMPT_OF_RULES = "eb640e263f14b46ca7ed62aa34d74c11da7013786741aa5202ad43ebafe718eb"
 # The longest reply with a comment that is kept has about 3,100 characters: five needs of 300, twenty ids,
 # eight objections, 300 of a comment. At two characters a token, as the budget counts, it fits. A model that
 # thinks spends it on that as well, and a reply cut there counts for nothing.
@@ -266,7 +263,7 @@ class PolicyLevelReflectionService(Stateful):
             snapshot_hash=subject.snapshot_hash,
             proposal_hash=subject.proposal_hash,
             playbook_hash=subject.playbook_hash,
-            prompt_hash=PROMPT_OF_RULES if self._model is None else self._prompt.hash,
+            prompt_hash=None if self._model is None else self._prompt.hash,
             meta=meta,
             checks_run=checked.checks + consolidated,
             memory=checked.memory,

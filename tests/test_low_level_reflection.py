@@ -14,7 +14,7 @@ from schemas.state import Stateful
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from services.model_calls.language_model import ModelReply
 from services.policy_checks.findings import status_of
-from services.policy_level_reflection_service import PROMPT_OF_RULES, PolicyLevelReflectionService
+from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.ports import MemoryQuery, MemoryReader
 from tests.services.policy_checks.plans import (
     PLAN_IDS,
@@ -195,7 +195,7 @@ def test_low_level_reflection_result_carries_the_hashes_of_exactly_this_request(
     assert result.snapshot_hash == request.snapshot.content_hash
     assert result.proposal_hash == request.proposal.content_hash
     assert result.playbook_hash == request.playbook.content_hash
-    assert result.prompt_hash == PROMPT_OF_RULES
+    assert result.prompt_hash is None
 
 
 def test_low_level_reflection_of_rules_is_the_same_whatever_the_words_of_the_prompt():

@@ -21,8 +21,8 @@ PARTICLES = frozenset(
     | {"into", "of", "off", "on", "out", "over", "since", "there", "through", "to", "together", "under"}
     | {"until", "up", "with"}
 )
-# Decorators that read as adjectives, kinds of worlds by the name in their catalogue, and a public name.
-KEPT = frozenset({"compiled", "inlined", "autocorrelated", "counted", "crowded", "dominated", "shocked"})
+# Decorators that read as adjectives, and a public name.
+KEPT = frozenset({"compiled", "inlined"})
 PUBLIC = frozenset({"BacktestResult.contained"})
 
 

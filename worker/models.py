@@ -120,12 +120,12 @@ def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
     """
     if not settings.uses_models or settings.runtime.llm == "replay":
         return None
-    if settings.provider == OWN_PROVIDER:
+    if settings.llm.provider == OWN_PROVIDER:
         raise ConfigError(
             f"llm.provider {OWN_PROVIDER!r} is an object that a script hands over, "
             "`thinktwice.backtest(model=...)`: give it there, or name a provider"
         )
-    variable = PROVIDERS[settings.provider].key_variable
+    variable = PROVIDERS[settings.llm.provider].key_variable
     key = secret(variable, environment)
     if key is None:
         asker, instead = ("reflection mode 'full'", "deterministic")
@@ -156,7 +156,7 @@ def model_address(settings: Settings, environment: Mapping[str, str]) -> str | N
     Raises:
         ConfigError: setting or variable hold no address of a server.
     """
-    variable = PROVIDERS[settings.provider].url_variable
+    variable = PROVIDERS[settings.llm.provider].url_variable
     named, address = "llm.base_url", settings.llm.base_url
     if address is None:
         named, address = variable, environment.get(variable)
@@ -187,8 +187,8 @@ def check_models(settings: Settings, environment: Mapping[str, str], *, goes_on:
         return
     if model_key(settings, environment) is not None:
         model_address(settings, environment)
-    if settings.planner.native_tools and not provider_model(settings.provider).calls_tools:
-        raise ConfigError(f"llm.provider {settings.provider!r} takes no tools: {WITHOUT_TOOLS}")
+    if settings.planner.native_tools and not provider_model(settings.llm.provider).calls_tools:
+        raise ConfigError(f"llm.provider {settings.llm.provider!r} takes no tools: {WITHOUT_TOOLS}")
     for model in models_in_use(settings):
         price_for(settings.llm, model)
     configured_cassette(settings)
@@ -220,7 +220,7 @@ class _ModelSource:
     ) -> RetryingModel:
         """One model at one form of its replies, its connection open."""
         llm = self.settings.llm
-        model = provider_model(self.settings.provider)(
+        model = provider_model(self.settings.llm.provider)(
             name,
             api_key=self.key,
             guard=self.guard,
@@ -380,7 +380,7 @@ def caller_of(settings: Settings, model: str, form: ReplyFormat, prompt_hash: st
     """Who asks: one model at one prompt, with the form of its replies."""
     temperature = temperature_of(settings, form.name)
     return Caller(
-        settings.provider,
+        settings.llm.provider,
         model,
         form.name,
         prompt_hash,
@@ -402,7 +402,7 @@ def temperature_of(settings: Settings, prompt: str) -> float | None:
 
 def takes_temperature(settings: Settings) -> bool:
     """Whether a temperature is sent: to a server of one's own whose format has one."""
-    return settings.llm.base_url is not None and provider_model(settings.provider).takes_temperature
+    return settings.llm.base_url is not None and provider_model(settings.llm.provider).takes_temperature
 
 
 def provider_model(provider: str) -> type[WireModel]:

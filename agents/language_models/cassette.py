@@ -19,7 +19,7 @@ from services.model_calls.record import Question, RecordedCall
 from services.text.given_files import MAX_BYTES, read_given
 
 KIND = "model_call"
-DIGEST = "digest"
+DIGEST, HASH = "digest", "hash"
 HELD = ("payload", "telemetry")
 
 
@@ -40,15 +40,12 @@ class Cassette:
     def find(self, question: Question) -> RecordedCall:
         """The recorded outcome of exactly this question, asked for the n-th time.
 
-        A recording made before models were held to a form of the reply answers for the same question.
-
         Raises:
             CassetteMiss: it was not recorded.
         """
-        for key in dict.fromkeys((question.key, question.formless_key)):
-            call = self._calls.get((key, question.repeat))
-            if call is not None:
-                return call
+        call = self._calls.get((question.key, question.repeat))
+        if call is not None:
+            return call
         caller = question.caller
         raise CassetteMiss(
             f"no recorded reply {question.key[:16]!r} (asked {question.repeat} times) of model "
@@ -126,11 +123,9 @@ def _digest(row: dict[str, Any]) -> str:
 
 
 def _demand_unchanged(path: Path, rows: list[tuple[int, dict[str, Any]]]) -> None:
-    """Refuse a line that is not as it was recorded; older recordings and printed journals have no digest."""
-    if not any(DIGEST in row for _, row in rows):
-        return
+    """Refuse a line that is not as it was recorded; a row of a printed journal has its hash in that place."""
     for number, row in rows:
-        if row.get(DIGEST) != _digest(row):
+        if row.get(DIGEST, row.get(HASH)) is None or row.get(DIGEST, _digest(row)) != _digest(row):
             raise ConfigError(
                 f"cassette {str(path)!r}, line {number}: it was changed after it was recorded (its digest is "
                 "another): play the file as it was, or record anew with --llm record"

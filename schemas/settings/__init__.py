@@ -46,61 +46,9 @@ __all__ = [
     "RegimeSettings",
     "RuntimeSettings",
     "Settings",
-    "asking_name",
 ]
 
-LATER_SECTIONS = ("plans", "planner")  # left out of the hash where all of it stands at its default
 OF_ASKING = ("schema_ttl_s", "history", "servers")  # of the planner: they decide nothing in a run
-OLDER_MODEL = "anthropic"  # how `model` was written when there was one provider
-
-
-# What was added to a section after runs were stored with it; sections within others come first.
-LATER = {
-    "data": ("zone", "resample", "adjusted", "on_doubt"),
-    "llm": (
-        "accept_models",
-        "structured_output",
-        "anonymise",
-        "at_once",
-        "per_minute",
-        "decision_share",
-        "on_lost",
-    ),
-    "reflection": ("model_deadline_ms",),
-    "envelope": ("max_entries_per_block",),
-    "gate": ("block", "strict"),
-    "judge": ("shadow_life_blocks", "action_life_blocks"),
-    "deliberation.quality": (
-        "enabled",
-        "mode",
-        "threshold",
-        "adaptive_threshold",
-        "iterations",
-        "critics",
-        "critique_tokens",
-        "improvement_tokens",
-        "deadline_ms",
-    ),
-    "deliberation.chunked": ("at_once",),
-    "deliberation": (
-        "pass",
-        "quality",
-        "review",
-        "chunked",
-        "narrative_tokens",
-        "one_reply",
-        "critique_temperature",
-        "writing_temperature",
-        "critique_model",
-    ),
-}
-
-
-def _section(payload: dict[str, Any], name: str) -> dict[str, Any]:
-    """The part of a payload that a dotted name leads to."""
-    for part in name.split("."):
-        payload = payload[part]
-    return payload
 
 
 class DataSettings(Contract):
@@ -205,11 +153,6 @@ class RuntimeSettings(Contract):
     operations: OperationsSettings = OperationsSettings()
 
 
-def asking_name(provider: str) -> str:
-    """What `policy_loop.strategist` or `judge.replan` say to ask a model, also where no provider is set."""
-    return OLDER_MODEL if provider == NO_PROVIDER else "model"
-
-
 class Settings(Contract):
     """The whole tree."""
 
@@ -238,15 +181,9 @@ class Settings(Contract):
 
     @model_validator(mode="after")
     def _models_need_a_provider(self) -> "Settings":
-        if self.provider == NO_PROVIDER:
-            if asking := self._asking():
-                name, value, instead = asking[0]
-                raise ValueError(f"{name} {value!r} needs a model: set llm.provider, or use {instead!r}")
-        elif OLDER_MODEL in self._names() and self.provider != OLDER_MODEL:
-            raise ValueError(
-                f"'anthropic' is the older name of 'model' at that provider, but llm.provider is "
-                f"{self.provider!r}: write 'model'"
-            )
+        if self.llm.provider == NO_PROVIDER and (asking := self._asking()):
+            name, value, instead = asking[0]
+            raise ValueError(f"{name} {value!r} needs a model: set llm.provider, or use {instead!r}")
         return self
 
     @model_validator(mode="after")
@@ -277,18 +214,9 @@ class Settings(Contract):
         """Whether any part of a run asks a language model."""
         return bool(self._asking())
 
-    @property
-    def provider(self) -> str:
-        """Whose API the models are asked over; a setting of the older name says it by itself."""
-        named = self.llm.provider
-        return OLDER_MODEL if named == NO_PROVIDER and OLDER_MODEL in self._names() else named
-
-    def _names(self) -> tuple[str, str]:
-        return self.policy_loop.strategist, self.judge.replan
-
     def _asking(self) -> list[tuple[str, str, str]]:
         """Key and value of every setting that asks a model, and the value that asks none."""
-        mode, (strategist, judge) = self.reflection.mode, self._names()
+        mode, strategist, judge = self.reflection.mode, self.policy_loop.strategist, self.judge.replan
         return [
             *([("reflection.mode", mode, "deterministic")] if mode == "full" else []),
             *([("policy_loop.strategist", strategist, "rules")] if strategist != "rules" else []),
@@ -296,25 +224,11 @@ class Settings(Contract):
         ]
 
     def hashed_values(self) -> dict[str, Any]:
-        """Everything that decides, as plain data: not `runtime`, nor where a model's API or a server is.
-
-        What was added to a section later is left out at its default, so a run of before keeps its hash.
-        """
+        """Everything that decides, as plain data: not `runtime`, nor where a model's API or a server is."""
         payload = self.payload()
-        del payload["runtime"]
-        del payload["llm"]["base_url"]
-        fresh = Settings.model_construct().payload()
+        del payload["runtime"], payload["llm"]["base_url"]
         for name in OF_ASKING:
-            del payload["planner"][name], fresh["planner"][name]
-        for section, names in LATER.items():
-            told, by_default = _section(payload, section), _section(fresh, section)
-            for name in names:
-                if told[name] == by_default[name]:
-                    del told[name]
-                del by_default[name]
-        for section in LATER_SECTIONS:
-            if payload[section] == fresh[section]:
-                del payload[section]
+            del payload["planner"][name]
         return payload
 
     @property

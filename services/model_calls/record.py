@@ -5,7 +5,7 @@ replay hands out exactly what the first run saw. Failures and timeouts are outco
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar
 
@@ -97,12 +97,6 @@ class Question:
         return question_key(self.caller, self.system, self.prompt, self.max_tokens, self.tools)
 
     @property
-    def formless_key(self) -> str:
-        """The key that the question had before models were held to a form of the reply."""
-        formless = replace(self.caller, form=None)
-        return question_key(formless, self.system, self.prompt, self.max_tokens, self.tools)
-
-    @property
     def size(self) -> int:
         """Bytes of the input."""
         told = (self.system, self.prompt, *(tool.canonical_text() for tool in self.tools))
@@ -141,10 +135,6 @@ class RecordedCall(Contract):
     """How one call ended. `outcome` is `reply` or the kind of the failure; `text` is the raw reply."""
 
     telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
-    later_fields: ClassVar[frozenset[str]] = frozenset(
-        {"lost", "status", "temperature", "temperature_sent", "uses"}
-    )
-    """Added since the first recordings: kept out of a row where they say nothing."""
 
     key: str
     repeat: int = Field(ge=1)
@@ -169,14 +159,6 @@ class RecordedCall(Contract):
         default=None, description="false where the API takes no temperature: the one above is not mapped"
     )
     latency_ms: float = Field(default=0.0, ge=0)
-
-    def payload(self) -> dict[str, Any]:
-        """The hashed part; rows of earlier recordings keep their bytes."""
-        payload = super().payload()
-        for name in self.later_fields:
-            if getattr(self, name) == type(self).model_fields[name].default:
-                del payload[name]
-        return payload
 
     @property
     def replied(self) -> bool:

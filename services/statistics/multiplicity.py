@@ -52,11 +52,9 @@ class Family:
 
     @cached_property
     def family_id(self) -> str:
-        """Content id over members, weights, epochs and q, and what was tried before, if anything was."""
-        before = {"tried_before": self.tried_before} if self.tried_before else {}
-        return content_id(
-            {"members": self.members, "weights": self.weights, "q": self.q, "epochs": self.epochs} | before
-        )
+        """Content id over members, weights, epochs and q, and how much was tried before."""
+        told = ("members", "weights", "q", "epochs", "tried_before")
+        return content_id({name: getattr(self, name) for name in told})
 
     def __len__(self) -> int:
         return len(self.members)

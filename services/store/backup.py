@@ -36,12 +36,12 @@ class Copy:
     """A copy that equals its source.
 
     Attributes:
-        revision: of the copy; None when the source has no mark either.
+        revision: of the copy.
         rows: by table.
         problems: what is wrong with the chains of its runs, in source and copy alike.
     """
 
-    revision: str | None
+    revision: str
     rows: dict[str, int]
     problems: tuple[str, ...]
 
@@ -119,7 +119,7 @@ async def _examine(url: StoreUrl, before: health.Heads) -> Copy:
             raise StoreError(f"the copy is not what the store held: {damage[0]}; nothing was kept of it")
         found = await connection.run_sync(revision_state, url)
         rows = await health.row_counts(connection, found.tables)
-        return Copy(found.revision, rows, tuple(await health.journal_problems(connection)))
+        return Copy(str(found.revision), rows, tuple(await health.journal_problems(connection)))
 
 
 def _copy_file(source: StoreUrl, target: Path) -> None:
@@ -139,9 +139,8 @@ def _copy_file(source: StoreUrl, target: Path) -> None:
 async def _from_server(source: StoreUrl, target: StoreUrl) -> health.Heads:
     async with alone(source, snapshot=True) as reading:
         found = await _fill(reading, source)
-        revision = await reading.run_sync(migrate.revision_of, source, found)
         async with alone(target, create=True, writes=True) as writing:
-            await writing.run_sync(migrate.migrate, revision)
+            await writing.run_sync(migrate.migrate, None, str(found.revision))
             await _copy_rows(reading, writing, await writing.run_sync(_tables, found.tables))
         return await health.heads(reading)
 

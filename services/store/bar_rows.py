@@ -19,15 +19,12 @@ async def store_bars(
     dialect: Dialect,
     run_id: str,
     bars: "Sequence[tuple[int, BarRow]]",
-    *,
-    seals_them: bool,
 ) -> None:
     """Store numbered rows inside a transaction of the caller's; those that are there already stay."""
     values = [_columns(run_id, number, row) for number, row in bars]
     # Rows that are part of the statement would have it compiled each time.
     await connection.execute(insert_once(dialect, paper_bars), values)
-    if seals_them:
-        await connection.execute(insert_once(dialect, seals), await seals_of_bars(connection, run_id, values))
+    await connection.execute(insert_once(dialect, seals), await seals_of_bars(connection, run_id, values))
 
 
 def _columns(run_id: str, number: int, row: "BarRow") -> dict[str, Any]:

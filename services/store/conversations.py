@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import delete, func, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.canonical import canonical_json
 from schemas.errors import StoreError
@@ -14,7 +13,6 @@ from services.store.database_time import now_ms
 from services.store.failures import MEND, StoreDamaged
 from services.store.repository import Repository
 from services.store.tables import conversation_turns as turns
-from services.store.urls import StoreUrl
 
 MOST_TURNS = 50  # of a conversation; older ones are forgotten
 LONGEST_TURN = 4_000_000
@@ -30,15 +28,7 @@ class ConversationTurn:
 
 
 class Conversations(Repository):
-    """The conversations of one store.
-
-    Attributes:
-        there: whether the store has room for them; a store that was not upgraded has none.
-    """
-
-    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, there: bool) -> None:
-        super().__init__(engine, url)
-        self.there = there
+    """The conversations of one store."""
 
     async def last(self, name: str, most: int) -> tuple[ConversationTurn, ...]:
         """The last turns of a conversation, at most so many, oldest first.
@@ -46,7 +36,7 @@ class Conversations(Repository):
         Raises:
             StoreDamaged: a turn is not what was written.
         """
-        if not self.there or most == 0:
+        if most == 0:
             return ()
         query = select(turns).where(turns.c.name == name).order_by(turns.c.number.desc()).limit(most)
         async with self._read() as connection:
@@ -67,12 +57,8 @@ class Conversations(Repository):
         """Keep a turn, and forget those beyond the last 50; its number.
 
         Raises:
-            StoreError: the store has no room for conversations or cannot be written, or the turn is too long.
+            StoreError: the store cannot be written, or the turn is too long.
         """
-        if not self.there:
-            raise StoreError(
-                f"store {self._url.text} keeps no conversations yet: run `thinktwice db upgrade --db URL`"
-            )
         text = canonical_json(document)
         if len(text) > LONGEST_TURN:
             raise StoreError(f"the answer has {len(text):,} characters, a turn at most {LONGEST_TURN:,}")
@@ -87,7 +73,5 @@ class Conversations(Repository):
 
     async def forget(self, name: str) -> int:
         """Delete a conversation; how many turns it had."""
-        if not self.there:
-            return 0
         async with self._write() as connection:
             return int((await connection.execute(delete(turns).where(turns.c.name == name))).rowcount)

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import Row, Table, and_, select
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import ID_LENGTH
 from services.store.failures import MEND, StoreDamaged
@@ -32,9 +32,7 @@ from services.store.seals import (
     part_of,
     row_problems,
     run_of,
-    seal_of,
     trial_of,
-    was_sealed,
 )
 from services.store.tables import (
     ORDER_KINDS,
@@ -50,30 +48,13 @@ from services.store.tables import (
     trials,
     venue_orders,
 )
-from services.store.urls import StoreUrl
 
 PAGE_ROWS = 5_000
 SHOWN = 20
 
 
 class SealRepository(Repository):
-    """Holds what is stored beside the journal against its seals and the journal.
-
-    Attributes:
-        there: whether the store has a table of seals; one that was not upgraded has none.
-    """
-
-    def __init__(self, engine: AsyncEngine, url: StoreUrl, tables: frozenset[str]) -> None:
-        super().__init__(engine, url)
-        self._tables = tables
-        self.there = seals.name in tables
-
-    async def is_covered(self, run_id: str) -> bool:
-        """Whether a run was sealed from its beginning."""
-        if not self.there:
-            return False
-        async with self._read() as connection:
-            return await seal_of(connection, run_id, RUN, 0) is not None
+    """Holds what is stored beside the journal against its seals and the journal."""
 
     async def demand(self, run_id: str) -> None:
         """Refuse a run of which something is not as it was written.
@@ -87,52 +68,42 @@ class SealRepository(Repository):
     async def problems(self, run_id: str) -> list[str]:
         """What is not as it was written, of one run."""
         async with self._read(snapshot=True) as connection:
-            return await run_problems(connection, run_id, self._tables)
+            return await run_problems(connection, run_id)
 
 
-async def store_problems(connection: AsyncConnection, present: frozenset[str]) -> list[str]:
-    """What is not as it was written, of every run of a store with these tables."""
+async def store_problems(connection: AsyncConnection) -> list[str]:
+    """What is not as it was written, of every run of a store."""
     known = (await connection.execute(select(runs.c.run_id).order_by(runs.c.number))).scalars().all()
     problems = []
     for run_id in known:
-        found = await run_problems(connection, run_id, present)
+        found = await run_problems(connection, run_id)
         problems += [f"{run_id}: {problem}" for problem in found]
-    if trials.name in present:
-        problems += await _unsealed_trials(connection)
-    if venue_orders.name in present:
-        accounts = (await connection.execute(select(venue_orders.c.account).distinct())).scalars().all()
-        problems += [
-            f"orders at the venue of {account!r}, which is of no run"
-            for account in sorted(accounts)
-            if run_of(account) not in known
-        ]
+    problems += await _unsealed_trials(connection)
+    accounts = (await connection.execute(select(venue_orders.c.account).distinct())).scalars().all()
+    problems += [
+        f"orders at the venue of {account!r}, which is of no run"
+        for account in sorted(accounts)
+        if run_of(account) not in known
+    ]
     return problems
 
 
-async def list_unsealed(connection: AsyncConnection, tables: frozenset[str]) -> list[str]:
-    """Runs of older versions, which were not sealed from their beginning, oldest first."""
-    query = select(runs.c.run_id, runs.c.environment).order_by(runs.c.number)
-    if seals.name in tables:
-        query = query.where(runs.c.run_id.not_in(select(seals.c.run_id).where(seals.c.part == RUN)))
-    return [run_id for run_id, noted in await connection.execute(query) if not was_sealed(noted)]
-
-
-async def run_problems(connection: AsyncConnection, run_id: str, tables: frozenset[str]) -> list[str]:
+async def run_problems(connection: AsyncConnection, run_id: str) -> list[str]:
     """What is not as it was written, of one run, inside a transaction that sees one moment."""
     run = (await connection.execute(select(runs).where(runs.c.run_id == run_id))).one()
     parts: dict[str, dict[int, str]] = {part: {} for part in (RUN, END, BARS, VENUE, ACKNOWLEDGED)}
-    if seals.name in tables:
-        query = select(seals.c.part, seals.c.number, seals.c.hash).where(seals.c.run_id == run_id)
-        for part, number, found in await connection.execute(query):
-            parts.setdefault(part, {})[number] = found
+    query = select(seals.c.part, seals.c.number, seals.c.hash).where(seals.c.run_id == run_id)
+    for part, number, found in await connection.execute(query):
+        parts.setdefault(part, {})[number] = found
     problems = row_problems(dict(run._mapping), parts[RUN].get(0), parts[END].get(0), parts[END].get(HEAD))
+    if not parts[RUN]:
+        return problems  # nothing else of it can be held against anything
     if TRIAL in parts:
         problems += await _trial_problems(connection, run_id, parts[TRIAL].get(0))
-    if venue_orders.name in tables:
-        problems += await _bar_problems(connection, run_id, parts, covered=bool(parts[RUN]))
-        problems += await _order_problems(connection, run, parts)
-        problems += await report_problems(connection, run_id)
-    problems += await _sealed_problems(connection, run_id, parts, tables)
+    problems += await _bar_problems(connection, run_id, parts)
+    problems += await _order_problems(connection, run, parts)
+    problems += await report_problems(connection, run_id)
+    problems += await _sealed_problems(connection, run_id, parts)
     return list(dict.fromkeys(problems))[:SHOWN]
 
 
@@ -167,7 +138,7 @@ async def _unsealed_trials(connection: AsyncConnection) -> list[str]:
 
 
 async def _bar_problems(
-    connection: AsyncConnection, run_id: str, parts: Mapping[str, Mapping[int, str]], *, covered: bool
+    connection: AsyncConnection, run_id: str, parts: Mapping[str, Mapping[int, str]]
 ) -> list[str]:
     columns = (paper_bars.c.number, paper_bars.c.label, paper_bars.c.bars)
     kept, problems, seen, last = parts[BARS], [], set(), -1
@@ -176,7 +147,7 @@ async def _bar_problems(
         query = select(*columns).where(own).order_by(paper_bars.c.number).limit(PAGE_ROWS)
         page = (await connection.execute(query)).all()
         for number, label, bars in page:
-            problem = bars_problem(kept.get(number), kept.get(number - 1), (number, label, bars), covered)
+            problem = bars_problem(kept.get(number), kept.get(number - 1), (number, label, bars))
             problems += [problem] if problem else []
             seen.add(number)
         if len(page) < PAGE_ROWS:
@@ -204,7 +175,7 @@ async def _order_problems(
     for order_id, (seq, payload) in meant.items():
         problem = _intended_problem(kept.get(order_id), seq, parts, finished=run.status == "finished")
         problem = problem or _sent_problem(
-            kept.get(order_id), sent.get(order_id), payload, parts[VENUE].get(seq), covered=bool(parts[RUN])
+            kept.get(order_id), sent.get(order_id), payload, parts[VENUE].get(seq)
         )
         problems += [f"order {order_id} (row {seq}) {problem}"] if problem else []
     return problems
@@ -220,21 +191,19 @@ def _intended_problem(
     told = seq in parts[ACKNOWLEDGED]
     if kept.state == "intended" and (told or finished):
         return "was set back to 'intended'"
-    if kept.state == "acknowledged" and parts[RUN] and not told:
+    if kept.state == "acknowledged" and not told:
         return "was set to 'acknowledged'"
     return None
 
 
-def _sent_problem(
-    kept: Row[Any] | None, sent: Row[Any] | None, payload: str, seal: str | None, *, covered: bool
-) -> str | None:
+def _sent_problem(kept: Row[Any] | None, sent: Row[Any] | None, payload: str, seal: str | None) -> str | None:
     if sent is None:
         missing = seal is not None or (kept is not None and kept.state == "acknowledged")
         return "is missing at the venue" if missing else None
     if sent.instruction != payload:
         return "differs at the venue from what the journal says"
     if seal is None:
-        return "was not sent to the venue by the run, or its seal is gone" if covered else None
+        return "was not sent to the venue by the run, or its seal is gone"
     if seal != hash_values(sent.order_id, sent.instruction, sent.sends):
         return "was changed at the venue after it was sent"
     return None
@@ -264,11 +233,11 @@ async def report_problems(connection: AsyncConnection, run_id: str) -> list[str]
 
 
 async def _sealed_problems(
-    connection: AsyncConnection, run_id: str, parts: Mapping[str, Mapping[int, str]], tables: frozenset[str]
+    connection: AsyncConnection, run_id: str, parts: Mapping[str, Mapping[int, str]]
 ) -> list[str]:
     """Rows with seals of their own that were changed, are gone, or were not written by the program."""
     problems: list[str] = []
-    for table in (table for table in SEALED if table.name in tables):
+    for table in SEALED:
         kept = {
             part: tuple(found for _, found in sorted(hashes.items()))
             for part, hashes in parts.items()
@@ -279,9 +248,7 @@ async def _sealed_problems(
             name = name_row(table, row)
             found = kept.pop(part_of(table, row), None)
             if found is None:
-                problems += (
-                    [f"{name} was not written by the program, or its seal is gone"] if parts[RUN] else []
-                )
+                problems.append(f"{name} was not written by the program, or its seal is gone")
             elif found != hash_row(table, row):
                 problems.append(f"{name} {CHANGED}")
         problems += [f"{SEALED[table]} {part.partition(' ')[2]!r} is missing" for part in kept]

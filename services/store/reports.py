@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, Table, and_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
@@ -22,7 +22,6 @@ from services.store.failures import MEND, StoreDamaged, readable
 from services.store.repository import Lease, Repository
 from services.store.seals import CHANGED, demand_sealed, name_row, own_seal, seal_row
 from services.store.tables import report_inbox, report_verdicts, slot_claims, slow_reports
-from services.store.urls import StoreUrl
 
 ID_LENGTH = 16
 
@@ -51,10 +50,6 @@ class ReportRepository(Repository):
 
     None is handed out that is not as it was sealed.
     """
-
-    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, seals: bool = True) -> None:
-        super().__init__(engine, url)
-        self._seals = seals
 
     async def write(self, lease: Lease, claim: Claim, report: HighLevelReflectionReport) -> bool:
         """Store the report of a claim, put it into the inbox and close the claim: all or nothing.
@@ -166,7 +161,7 @@ class ReportRepository(Repository):
             StoreDamaged: a report or its verdict is not as it was sealed, or cannot be read.
         """
         found, verdicts = (
-            select(table, *own_seal(table, self._seals))
+            select(table, own_seal(table))
             .where(table.c.run_id == run_id, table.c.job == job, table.c.slot > after)
             .order_by(table.c.slot)
             for table in (slow_reports, report_verdicts)
@@ -181,7 +176,7 @@ class ReportRepository(Repository):
 
     def _waiting(self, key: SlotKey) -> Select[Any]:
         return (
-            select(slow_reports, *own_seal(slow_reports, self._seals), slot_claims.c.request)
+            select(slow_reports, own_seal(slow_reports), slot_claims.c.request)
             .add_columns(report_inbox.c.epoch.label("takes"))
             .join(slot_claims, _same(slow_reports, slot_claims))
             .join(report_inbox, _same(slow_reports, report_inbox))

@@ -51,9 +51,9 @@ class OnDemandReport:
 class OnDemandRepository(Repository):
     """Keeps reports on demand and the verdicts on them, and shows none that is not as it was sealed."""
 
-    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, seals: bool = True) -> None:
+    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
         super().__init__(engine, url)
-        self._rows = select(reports_on_demand, *own_seal(reports_on_demand, seals))
+        self._rows = select(reports_on_demand, own_seal(reports_on_demand))
 
     async def put(
         self, run_id: str, request: HighLevelReflectionRequest, report: HighLevelReflectionReport

@@ -1,7 +1,4 @@
-"""Which revision a store's tables have: read and written without the migration library.
-
-The mark stands in a table of its own; its name and columns are those that the library works with.
-"""
+"""Which revision a store's tables have: a mark in a table of its own, read without the migration library."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -27,12 +24,12 @@ class RevisionState:
     """How the tables at an address relate to those that this program works with.
 
     Attributes:
-        state: empty; unmarked (made before there were revisions), behind, current or ahead.
-        revision: the stored mark.
+        state: empty, behind or current.
+        revision: the stored mark; None where nothing is.
         tables: ours that are there.
     """
 
-    state: Literal["empty", "unmarked", "behind", "current", "ahead"]
+    state: Literal["empty", "behind", "current"]
     revision: str | None
     tables: frozenset[str]
 
@@ -41,7 +38,7 @@ def revision_state(connection: Connection, url: StoreUrl) -> RevisionState:
     """How a store stands.
 
     Raises:
-        StoreError: the tables there are another program's.
+        StoreError: the tables there are another program's, or of another version of this one.
     """
     present = set(inspect(connection).get_table_names())
     ours = frozenset(present & set(metadata.tables))
@@ -51,16 +48,18 @@ def revision_state(connection: Connection, url: StoreUrl) -> RevisionState:
             raise StoreError(f"store {url.text} holds other tables ({others}), not ours: give another --db")
         return RevisionState("empty", None, ours)
     revision = connection.scalar(select(_mark.c.version_num)) if MARK in present else None
-    if revision is None:
-        return RevisionState("unmarked", None, ours)
     if revision not in REVISIONS:
-        return RevisionState("ahead", revision, ours)
+        raise StoreError(
+            f"store {url.text} was made by another version (revision {revision!r}, this program knows "
+            f"{HEAD!r}): give another --db"
+        )
     return RevisionState("current" if revision == HEAD else "behind", revision, ours)
 
 
 def mark(connection: Connection, revision: str) -> None:
-    """Note that the tables of an unmarked store are those of a revision."""
+    """Note that the tables of a store are those of a revision."""
     _mark.create(connection, checkfirst=True)
+    connection.execute(_mark.delete())
     connection.execute(_mark.insert().values(version_num=revision))
 
 
@@ -70,17 +69,9 @@ def make_tables(connection: Connection) -> None:
     mark(connection, HEAD)
 
 
-def ahead_error(url: StoreUrl, revision: str | None) -> StoreError:
-    """What to say of a store that a newer program made."""
-    return StoreError(
-        f"store {url.text} is at revision {revision!r}, this program knows revisions up to {HEAD!r}: "
-        "update thinktwice, or give another --db"
-    )
-
-
 def behind_error(url: StoreUrl, revision: str | None) -> StoreError:
     """What to say of a store that has to be upgraded first."""
-    at = "has tables without a revision" if revision is None else f"is at revision {revision!r}"
     return StoreError(
-        f"store {url.text} {at}, this program works with {HEAD!r}: run `thinktwice db upgrade --db URL`"
+        f"store {url.text} is at revision {revision!r}, this program works with {HEAD!r}: run "
+        "`thinktwice db upgrade --db URL`"
     )

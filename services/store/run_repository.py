@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import LargeBinary, Row, Select, cast, func, select, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import ConfigError, StoreError, nearest
 from services.journal.chain import GENESIS_HASH, JournalRow
@@ -17,7 +17,6 @@ from services.store.records import Closing, NewRun, RunRecord, RunStatus
 from services.store.repository import Lease, Repository
 from services.store.seals import KEPT, row_problems, seal_end, seal_run, seals_of_row
 from services.store.tables import runs
-from services.store.urls import StoreUrl
 
 if TYPE_CHECKING:
     from services.feeds.port import BarRow
@@ -29,10 +28,6 @@ SHOWN, BATCH = 5, 5_000
 
 class RunRepository(Repository):
     """Creates, closes and finds runs."""
-
-    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, seals: bool = True) -> None:
-        super().__init__(engine, url)
-        self._seals = seals
 
     async def create(self, run: NewRun) -> RunRecord:
         """Store a new run as `running`; its number and id are unique among concurrent processes."""
@@ -74,9 +69,9 @@ class RunRepository(Repository):
                 await append_rows(connection, run_id, rows[start : start + BATCH])
             for start in range(0, len(bars), BATCH):
                 numbered = list(enumerate(bars[start : start + BATCH], start))
-                await store_bars(connection, self._url.dialect, run_id, numbered, seals_them=self._seals)
+                await store_bars(connection, self._url.dialect, run_id, numbered)
             closing = Closing("finished", document(run_id))
-            await close_run(connection, run_id, closing, seals=self._seals)
+            await close_run(connection, run_id, closing)
         with losses_of(run_id):
             await demand_readable(self._url)
         return run_id, True
@@ -98,8 +93,7 @@ class RunRepository(Repository):
             document=None,
         )
         await connection.execute(runs.insert(), _columns(record))
-        if self._seals:
-            await seal_run(connection, record.run_id)
+        await seal_run(connection, record.run_id)
         return record
 
     async def close(self, run_id: str, status: RunStatus, document: dict[str, Any] | None = None) -> None:
@@ -114,7 +108,7 @@ class RunRepository(Repository):
         with losses_of(run_id):
             async with self._write() as connection:
                 result = await connection.execute(update(runs).where(running).values(values))
-                if self._seals and result.rowcount == 1:
+                if result.rowcount == 1:
                     await seal_end(connection, run_id)
         if result.rowcount != 1:
             raise StoreError(f"run {run_id!r} is not running: it cannot be marked {status}")
@@ -135,7 +129,7 @@ class RunRepository(Repository):
         interrupted = (runs.c.run_id == run_id) & (runs.c.status == "interrupted")
         async with self._write(lease) as connection:
             result = await connection.execute(update(runs).where(interrupted).values(status="running"))
-            if self._seals and result.rowcount == 1:
+            if result.rowcount == 1:
                 await seal_end(connection, run_id)
         if result.rowcount != 1:
             raise StoreError(f"run {run_id!r} is not interrupted: it cannot go on")
@@ -177,7 +171,7 @@ class RunRepository(Repository):
             cast(column, LargeBinary).label(column.name) if raw and column.name in PARTS else column
             for column in runs.c
         ]
-        return select(*columns, *(seals_of_row() if self._seals else ()))
+        return select(*columns, *seals_of_row())
 
     def _record(self, row: Row[Any], *, changed: bool = False) -> RunRecord:
         """A run; one that its seals do not fit has no document, unless `changed` ones are wanted."""
@@ -192,7 +186,7 @@ class RunRepository(Repository):
                 values[name] = _read(run_id, name, values[name])
             except StoreDamaged as error:
                 values[name], damage = None if name == "document" else {}, damage or str(error)
-        problems = [] if damage or changed else row_problems(stored, *(stored.get(name) for name in KEPT))
+        problems = [] if damage or changed else row_problems(stored, *(stored[name] for name in KEPT))
         if problems:
             values["document"] = None
             more = self._url.command(f"verify {run_id}")
@@ -231,14 +225,13 @@ async def is_closed(connection: AsyncConnection, run_id: str, closing: Closing, 
     return found is not None and found.status == closing.status and head in (None, found.head_hash)
 
 
-async def close_run(connection: AsyncConnection, run_id: str, closing: Closing, *, seals: bool) -> None:
-    """Close a run inside a transaction of the caller's, and seal its end where the store has seals."""
+async def close_run(connection: AsyncConnection, run_id: str, closing: Closing) -> None:
+    """Close a run inside a transaction of the caller's, and seal its end."""
     values: dict[str, Any] = {"status": closing.status}
     if closing.document is not None:
         values["document"] = _json(closing.document)
     await connection.execute(update(runs).where(runs.c.run_id == run_id).values(values))
-    if seals:
-        await seal_end(connection, run_id)
+    await seal_end(connection, run_id)
 
 
 def _json(value: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ The journal has its chain. The description of a run, its end with its document, 
 orders that it sent, its reports, the verdicts on them and its change plans are sealed here: one row per part
 and number. Rows of bars are chained, so that none can be changed, dropped or added unseen. Whoever changes a
 row and its seal is not found here; `verify` computes the document anew and holds the orders against the
-journal. A run of an older version has no seals.
+journal.
 """
 
 import hashlib
@@ -67,11 +67,9 @@ SEALED = {
     reports_on_demand: "report on demand",
     change_plans: "plan",
 }
-FIRST = "0006"  # of the first store that sealed; a run notes the revision that it was stored at
 CHANGED = "was changed after it was written"
-UNSEALED = "made by an older version, which sealed neither document nor bars: they are not covered"
 DESCRIBED_ANEW = "its description (name, data, configuration, environment) was changed"
-GONE = "it is damaged: it was stored with seals of its document, bars and orders, and they are gone"
+GONE = "it is damaged: the seals of its document, bars and orders are gone"
 
 SEAL = select(seals.c.hash).where(
     seals.c.run_id == bindparam("run"), seals.c.part == bindparam("of"), seals.c.number == bindparam("at")
@@ -128,20 +126,13 @@ def hash_row(table: Table, row: Row[Any]) -> tuple[str, ...]:
     return (*hashes, hash_values(told[REVISIONS])) if REVISIONS in told else hashes
 
 
-def own_seal(table: Table, there: bool = True) -> tuple[Label[Any], Label[Any]]:
-    """Columns of a query of a sealed table: the seal of the row, and that of its run's description.
-
-    Both are None for a store that is not `there` yet: it was not upgraded and has no seals.
-    """
+def own_seal(table: Table) -> Label[Any]:
+    """The seal of a row, as a column of a query of a sealed table; None where it is gone."""
     part: ColumnElement[str] = literal(table.name)
     for column in (column for column in table.primary_key if column.name != "run_id"):
         part = part + " " + cast(column, Text)
-    kept = select(seals.c.hash).where(seals.c.run_id == table.c.run_id, seals.c.number == 0)
-    found = (
-        kept.where(seals.c.part == of).scalar_subquery() if there else literal(None) for of in (part, RUN)
-    )
-    row, run = (column.label(name) for column, name in zip(found, ("own_seal", "seal_of_run"), strict=True))
-    return row, run
+    own = and_(seals.c.run_id == table.c.run_id, seals.c.part == part, seals.c.number == 0)
+    return select(seals.c.hash).where(own).scalar_subquery().label("own_seal")
 
 
 def demand_sealed(table: Table, row: Row[Any]) -> None:
@@ -150,9 +141,9 @@ def demand_sealed(table: Table, row: Row[Any]) -> None:
     Raises:
         StoreDamaged: it was changed, or the program did not write it.
     """
-    # Older versions sealed no such rows; where a seal is gone `verify` says so.
-    if row.own_seal not in (None, hash_row(table, row)[0]):
-        raise StoreDamaged(f"{name_row(table, row)} of run {row.run_id} is damaged, it {CHANGED}: {MEND}")
+    if row.own_seal != hash_row(table, row)[0]:
+        how = "its seal is gone" if row.own_seal is None else f"it {CHANGED}"
+        raise StoreDamaged(f"{name_row(table, row)} of run {row.run_id} is damaged, {how}: {MEND}")
 
 
 def name_row(table: Table, row: Row[Any]) -> str:
@@ -246,26 +237,17 @@ def run_of(account: str) -> str:
     return account.rpartition("/")[2]
 
 
-def was_sealed(environment: str) -> bool:
-    """Whether a run was stored by a version that seals, by what it noted then; true where that is damaged."""
-    try:
-        noted = json.loads(environment)
-        return str(noted.get("store_revision") or "") >= FIRST
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        return True
-
-
 def row_problems(
     run: Mapping[str, Any], described: str | None, end: str | None, head: str | None
 ) -> list[str]:
     """What is not as it was written, of the row of a run with the seals of its description, end and head."""
+    if described is None:
+        return [GONE]
     problems = []
-    if described is not None and described != hash_values(*(run[name] for name in DESCRIPTION)):
+    if described != hash_values(*(run[name] for name in DESCRIPTION)):
         problems.append(DESCRIBED_ANEW)
-    if described is None and was_sealed(run["environment"]):
-        problems.append(GONE)
     over = run["status"] != "running"
-    if end is None and over and described is not None:
+    if end is None and over:
         problems.append(f"it is {run['status']!r}, and its end was not written by the program")
     elif end is not None and (not over or end != hash_values(run["status"], run["document"])):
         problems.append("its document or status was changed after it was written")
@@ -274,12 +256,10 @@ def row_problems(
     return problems
 
 
-def bars_problem(
-    kept: str | None, before: str | None, row: tuple[int, int, str], covered: bool
-) -> str | None:
+def bars_problem(kept: str | None, before: str | None, row: tuple[int, int, str]) -> str | None:
     """What is wrong with a stored row of bars by its seal and the one before it; None when nothing is."""
     if kept is None:
-        return f"row {row[0]} of its bars was not taken by the run" if covered else None
+        return f"row {row[0]} of its bars was not taken by the run"
     if kept != sealed_bars(before, *row):
         return f"row {row[0]} of its bars is damaged: it was changed after it was written"
     return None

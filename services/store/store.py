@@ -21,19 +21,9 @@ from services.store.operator_requests import OperatorRequests
 from services.store.reports import ReportRepository
 from services.store.reports_on_demand import OnDemandRepository
 from services.store.repository import at_once
-from services.store.revision import RevisionState, ahead_error, behind_error, make_tables, revision_state
+from services.store.revision import behind_error, make_tables, revision_state
 from services.store.run_repository import RunRepository
-from services.store.tables import (
-    CONVERSATIONS,
-    OPERATOR,
-    PLANS,
-    SEALS,
-    TOOL_PINS,
-    TRADING,
-    TRIALS,
-    WORKER,
-    metadata,
-)
+from services.store.tables import metadata
 from services.store.tool_pins import ToolPins
 from services.store.trading import TradingRepository
 from services.store.trials import TrialRepository
@@ -41,45 +31,25 @@ from services.store.urls import StoreUrl, parse_url
 
 
 class Store:
-    """An open store with its repositories; close it, or use it as an async context manager.
+    """An open store with its repositories; close it, or use it as an async context manager."""
 
-    `has_worker_tables`, `has_operator_tables`, `has_trading_tables` and `has_plan_tables` are false for an
-    older store that was opened for reading: it holds runs, but no reports of a worker, no requests of an
-    operator, no paper runs, no change plans.
-    `outdated` says so with the next step; None for a store of this revision. `upgraded` says from which
-    revision opening it brought it to this one; None where it had nothing to do.
-    """
-
-    def __init__(
-        self,
-        engine: AsyncEngine,
-        url: StoreUrl,
-        tables: frozenset[str] = frozenset(metadata.tables),
-        outdated: str | None = None,
-        upgraded: str | None = None,
-    ) -> None:
+    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
         self._engine = engine
         self.url = url.text
-        self.outdated, self.upgraded = outdated, upgraded
-        self.has_worker_tables = tables >= WORKER
-        self.has_operator_tables = tables >= OPERATOR
-        self.has_trading_tables = tables >= TRADING
-        sealing = tables >= SEALS
-        self.seals = SealRepository(engine, url, tables)
-        self.runs = RunRepository(engine, url, seals=sealing)
+        self.seals = SealRepository(engine, url)
+        self.runs = RunRepository(engine, url)
         self.journal = JournalRepository(engine, url)
         self.leases = LeaseRepository(engine, url)
         self.claims = ClaimRepository(engine, url)
-        self.reports = ReportRepository(engine, url, seals=sealing)
-        self.trading = TradingRepository(engine, url, seals=sealing)
-        self.on_demand = OnDemandRepository(engine, url, seals=sealing)
+        self.reports = ReportRepository(engine, url)
+        self.trading = TradingRepository(engine, url)
+        self.on_demand = OnDemandRepository(engine, url)
         self.operator = OperatorRequests(engine, url)
         self.savepoints = SavepointRepository(engine, url)
-        self.has_plan_tables = tables >= PLANS
         self.plans = ChangePlanRepository(engine, url)
-        self.trials = TrialRepository(engine, url, there=tables >= TRIALS)
-        self.tool_pins = ToolPins(engine, url, there=tables >= TOOL_PINS)
-        self.conversations = Conversations(engine, url, there=tables >= CONVERSATIONS)
+        self.trials = TrialRepository(engine, url)
+        self.tool_pins = ToolPins(engine, url)
+        self.conversations = Conversations(engine, url)
 
     async def close(self) -> None:
         """Release every connection."""
@@ -106,8 +76,7 @@ async def open_store(
 
     Args:
         address: the `--db` value.
-        create: make the file and the tables when they are missing, and upgrade a SQLite file that is behind;
-            false opens for reading what is there.
+        create: make the file and the tables when they are missing; false opens for reading what is there.
         timeout_s: longest wait for a lock or a connection.
         command_s: longest wait for the answer of a server to one command; None leaves it time for long ones.
         read_only: on connections that the database itself keeps from writing.
@@ -122,56 +91,34 @@ async def open_store(
     engine = build_engine(url, create=create, timeout_s=timeout_s, command_s=command_s, read_only=read_only)
     try:
         async with transaction(engine, url, writes=create) as connection:
-            found, upgraded = await at_once(connection, lambda: connection.run_sync(_check, url, create))
+            await at_once(connection, lambda: connection.run_sync(_check, url, create))
     except BaseException:
         await engine.dispose()
         raise
-    outdated = None if found.state == "current" else str(behind_error(url, found.revision))
-    return Store(engine, url, found.tables, outdated, upgraded)
+    return Store(engine, url)
 
 
-def _check(connection: Connection, url: StoreUrl, create: bool) -> tuple[RevisionState, str | None]:
-    """What is there; on `create` an empty store gets our tables, and a SQLite file is upgraded."""
+def _check(connection: Connection, url: StoreUrl, create: bool) -> None:
+    """Refuse what this program does not work with; on `create` an empty store gets our tables."""
     found = revision_state(connection, url)
     if found.state == "empty":
-        return _make_tables(connection, url, create), None
-    if found.state == "ahead":
-        raise ahead_error(url, found.revision)
-    upgraded = None
-    if found.state != "current" and create:
-        if url.dialect == "postgresql":
-            # Others may be at work in this database: when it changes is its operator's decision.
-            raise behind_error(url, found.revision)
-        upgraded = _upgrade(connection, url)
-        found = revision_state(connection, url)
-    _check_columns(connection, url, found)
-    return found, upgraded
+        if not create:
+            raise StoreMissing(
+                f"store {url.text} is empty: `thinktwice backtest` fills it, or give another --db"
+            )
+        make_tables(connection)
+    elif found.state == "behind":
+        # Others may be at work in it: when its tables change is the operator's decision.
+        raise behind_error(url, found.revision)
+    else:
+        _check_columns(connection, url)
 
 
-def _make_tables(connection: Connection, url: StoreUrl, create: bool) -> RevisionState:
-    if not create:
-        raise StoreMissing(f"store {url.text} is empty: `thinktwice backtest` fills it, or give another --db")
-    make_tables(connection)
-    return revision_state(connection, url)
-
-
-def _upgrade(connection: Connection, url: StoreUrl) -> str:
-    from services.store.migrate import upgrade  # loads the migration library, which few opened stores need
-
-    done = upgrade(connection, url)
-    return (
-        f"store {url.text} was upgraded from revision {done.before!r} to {done.after!r}: an older version of "
-        "this program cannot write to it any more"
-    )
-
-
-def _check_columns(connection: Connection, url: StoreUrl, found: RevisionState) -> None:
-    expected = found.tables if found.state != "current" else set(metadata.tables)
-    present = inspect(connection).get_multi_columns(filter_names=sorted(expected))
+def _check_columns(connection: Connection, url: StoreUrl) -> None:
+    present = inspect(connection).get_multi_columns(filter_names=sorted(metadata.tables))
     columns = {name: {column["name"] for column in given} for (_, name), given in present.items()}
-    for name in sorted(expected):
-        if columns.get(name) == set(metadata.tables[name].c.keys()):
-            continue
-        if found.state != "current":
-            raise behind_error(url, found.revision)
-        raise StoreError(f"store {url.text} was made by another version (table {name!r}): give another --db")
+    for name in sorted(metadata.tables):
+        if columns.get(name) != set(metadata.tables[name].c.keys()):
+            raise StoreError(
+                f"store {url.text} was made by another version (table {name!r}): give another --db"
+            )

@@ -26,14 +26,6 @@ from sqlalchemy import (
 
 metadata = MetaData()
 CORE = frozenset({"runs", "journal"})
-WORKER = frozenset({"leases", "slot_claims", "slow_reports", "report_inbox", "report_verdicts"})
-OPERATOR = frozenset({"operator_requests", "reports_on_demand"})
-TRADING = frozenset({"paper_bars", "paper_orders", "venue_orders", "trading_processes"})
-SEALS = frozenset({"seals"})
-TRIALS = frozenset({"trials"})
-PLANS = frozenset({"change_plans"})
-TOOL_PINS = frozenset({"tool_pins"})
-CONVERSATIONS = frozenset({"conversation_turns"})
 ORDER_KINDS = ("order_accepted", "add_filled", "exit_filled", "scale_out_filled")
 
 runs = Table(

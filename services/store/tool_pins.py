@@ -5,27 +5,16 @@ from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import delete, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
-from schemas.errors import StoreError
 from schemas.tool import ToolDefinition
 from services.store.database_time import now_ms
 from services.store.failures import MEND, StoreDamaged
 from services.store.repository import Repository
 from services.store.tables import tool_pins
-from services.store.urls import StoreUrl
 
 
 class ToolPins(Repository):
-    """The pins of one store.
-
-    Attributes:
-        there: whether the store has room for them; a store that was not upgraded has none.
-    """
-
-    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, there: bool) -> None:
-        super().__init__(engine, url)
-        self.there = there
+    """The pins of one store."""
 
     async def pins_of(self, client: str) -> dict[str, ToolDefinition]:
         """The pinned definitions of a client's tools, by name.
@@ -33,8 +22,6 @@ class ToolPins(Repository):
         Raises:
             StoreDamaged: a pin is not what was written.
         """
-        if not self.there:
-            return {}
         query = select(tool_pins).where(tool_pins.c.client == client).order_by(tool_pins.c.tool)
         async with self._read() as connection:
             rows = (await connection.execute(query)).all()
@@ -53,12 +40,8 @@ class ToolPins(Repository):
         """Hold on to these definitions; a tool that was pinned before is pinned anew.
 
         Raises:
-            StoreError: the store has no room for pins, or cannot be written.
+            StoreError: the store cannot be written.
         """
-        if not self.there:
-            raise StoreError(
-                f"store {self._url.text} keeps no pins yet: run `thinktwice db upgrade --db URL`"
-            )
         async with self._write() as connection:
             for item in definitions:
                 own = (tool_pins.c.client == client) & (tool_pins.c.tool == item.name)

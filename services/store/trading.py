@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Select, Table, delete, null, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy import Select, Table, delete, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
 from schemas.trials import TrialCounts
@@ -28,7 +28,6 @@ from services.store.repository import Lease, Repository
 from services.store.run_repository import close_run, is_closed
 from services.store.seals import (
     BARS,
-    RUN,
     bars_problem,
     newest_bars,
     seal_acknowledged,
@@ -46,7 +45,6 @@ from services.store.tables import (
     venue_orders,
 )
 from services.store.trials import advance_trial
-from services.store.urls import StoreUrl
 
 if TYPE_CHECKING:
     from services.feeds.port import BarRow
@@ -74,10 +72,6 @@ class ProcessSeen:
 
 class TradingRepository(Repository):
     """Bars, orders and processes of paper runs."""
-
-    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, seals: bool = True) -> None:
-        super().__init__(engine, url)
-        self._seals = seals
 
     async def commit(
         self,
@@ -108,13 +102,13 @@ class TradingRepository(Repository):
             if closing is not None and await is_closed(connection, run_id, closing, head):
                 return  # the first answer was lost
             if bars:
-                await store_bars(connection, self._url.dialect, run_id, bars, seals_them=self._seals)
+                await store_bars(connection, self._url.dialect, run_id, bars)
             if rows:
                 await self._store_rows(connection, run_id, rows)
             if counts is not None:
                 await advance_trial(connection, run_id, counts)
             if closing is not None:
-                await close_run(connection, run_id, closing, seals=self._seals)
+                await close_run(connection, run_id, closing)
                 if closing.status == "finished":
                     await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
 
@@ -137,22 +131,18 @@ class TradingRepository(Repository):
         """
         expected = start
 
-        async def ends(connection: AsyncConnection) -> tuple[bool, str | None]:
-            covered = await seal_of(connection, run_id, RUN, 0) is not None
-            return covered, await seal_of(connection, run_id, BARS, start - 1)
-
         async def read(connection: AsyncConnection) -> tuple[Sequence[Any], int, int]:
             page = (await connection.execute(self._page_of_bars(run_id, expected))).all()
-            bars, kept = await newest_bars(connection, run_id) if self._seals else (0, 0)
+            bars, kept = await newest_bars(connection, run_id)
             return page, bars, kept
 
-        covered, before = await self._run_read(ends) if self._seals else (False, None)
+        before = await self._run_read(lambda connection: seal_of(connection, run_id, BARS, start - 1))
         while True:
             page, bars, kept = await self._run_read(read)
             for number, label, text, seal in page:
                 if number != expected:
                     raise self._describe_damage(run_id, f"row {expected} of its bars is missing")
-                problem = bars_problem(seal, before, (number, label, text), covered)
+                problem = bars_problem(seal, before, (number, label, text))
                 if problem is not None:
                     raise self._describe_damage(run_id, problem)
                 yield _bar_row(label, text)
@@ -173,13 +163,8 @@ class TradingRepository(Repository):
     def _page_of_bars(self, run_id: str, start: int) -> Select[Any]:
         columns = (paper_bars.c.number, paper_bars.c.label, paper_bars.c.bars)
         own = (paper_bars.c.run_id == run_id) & (paper_bars.c.number >= start)
-        if not self._seals:
-            query = select(*columns, null())
-        else:
-            same = (
-                (seals.c.run_id == run_id) & (seals.c.part == BARS) & (seals.c.number == paper_bars.c.number)
-            )
-            query = select(*columns, seals.c.hash).select_from(paper_bars.outerjoin(seals, same))
+        same = (seals.c.run_id == run_id) & (seals.c.part == BARS) & (seals.c.number == paper_bars.c.number)
+        query = select(*columns, seals.c.hash).select_from(paper_bars.outerjoin(seals, same))
         return query.where(own).order_by(paper_bars.c.number).limit(PAGE_ROWS)
 
     def _describe_damage(self, run_id: str, problem: str) -> StoreDamaged:
@@ -209,8 +194,7 @@ class TradingRepository(Repository):
 
         async def work(connection: AsyncConnection) -> None:
             await connection.execute(update(paper_orders).where(own).values(state="acknowledged"))
-            if self._seals:
-                await seal_acknowledged(connection, run_id, order_ids)
+            await seal_acknowledged(connection, run_id, order_ids)
 
         await self._run_write(work)
 
@@ -229,8 +213,7 @@ class TradingRepository(Repository):
 
         async def work(connection: AsyncConnection) -> None:
             await connection.execute(statement, values)
-            if self._seals:
-                await seal_venue(connection, account, {order.order_id: order.seq for order in orders})
+            await seal_venue(connection, account, {order.order_id: order.seq for order in orders})
 
         await self._run_write(work)
 

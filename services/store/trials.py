@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Row, Select, func, select, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.trials import MOST, TrialCounts, TrialLedger
 from services.store.failures import MEND, StoreDamaged, readable
@@ -20,11 +20,9 @@ from services.store.operator_requests import tell_of_rule
 from services.store.repository import Repository
 from services.store.seals import CHANGED, TRIAL, hash_values, seal_of_trial, seal_trial, trial_of
 from services.store.tables import paper_bars, runs, seals, trials
-from services.store.urls import StoreUrl
 
 Key = tuple[str, str, str]
 RULE = "rule:"  # begins the name of a rule that was tried outside every run
-REVISION = "0007"  # of the first store that has a ledger; a run notes the revision that it was stored at
 
 
 @dataclass(frozen=True)
@@ -106,15 +104,7 @@ def sum_trials(groups: Iterable[Sequence[Trial]]) -> TrialLedger:
 
 
 class TrialRepository(Repository):
-    """The ledger of one store.
-
-    Attributes:
-        there: whether the store has one; a store that was not upgraded has none.
-    """
-
-    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, there: bool) -> None:
-        super().__init__(engine, url)
-        self.there = there
+    """The ledger of one store."""
 
     async def begin(self, run_id: str, on: TriedOn, hypotheses: int, *, fresh: bool = False) -> TrialLedger:
         """Enter a run and say what it starts with; one that was entered before keeps what was said.
@@ -146,7 +136,7 @@ class TrialRepository(Repository):
         Runs that go on on such bars are told: the rule joins the tested family of their next report.
 
         Raises:
-            StoreError: the store has no ledger, or cannot be written.
+            StoreError: the store cannot be written.
         """
         name = _rule_name(on.config_hash)
         async with self._write() as connection:
@@ -173,13 +163,11 @@ class TrialRepository(Repository):
             await self._run_write(lambda connection: advance_trial(connection, run_id, counts))
 
     async def all(self) -> list[Trial]:
-        """Every run in the ledger, in the order in which they began; none in a store that has no ledger.
+        """Every run in the ledger, in the order in which they began.
 
         Raises:
             StoreDamaged: a row cannot be read, is not as it was sealed, or is gone.
         """
-        if not self.there:
-            return []
         async with self._read() as connection:
             return await self._find(connection)
 

@@ -70,7 +70,7 @@ def result(
         "snapshot_hash": snapshot().content_hash,
         "proposal_hash": proposal().content_hash,
         "playbook_hash": BOOK.content_hash,
-        "prompt_hash": "none",
+        "prompt_hash": None,
         "meta": ReflectionInvocationMeta(cadence="policy_loop", source="heartbeat", outcome=outcome),
         "checks_run": checks,
     }

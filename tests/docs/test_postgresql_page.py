@@ -52,7 +52,7 @@ def typed(tmp_path):
 def test_commands_for_a_server_that_one_has_make_the_tables_and_check_them(typed, postgres_url):
     done = typed(OWN_SERVER, postgres_url)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("applied ") >= 6
+    assert "applied   0001 " in done.stdout
     assert REVISION in done.stdout
     assert done.stdout.endswith("checked   nothing is broken\n")
 

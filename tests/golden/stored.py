@@ -1,7 +1,7 @@
 """Golden stores: files that some version of this program wrote, with what was known of them that day.
 
 `released/NAME.db.xz` is a SQLite store, `released/NAME.json` names its revision, the heads of its journals,
-its rows by table and the machine. A name is a revision, `0005`, or a later store of one, `0005-2`. None is
+its rows by table and the machine. A name is a revision, `0001`, or a later store of one, `0001-2`. None is
 ever changed: what this program cannot read any more, users cannot read either.
 """
 

@@ -25,7 +25,7 @@ from tests.golden.stored import HOW, RELEASED, Golden, next_name, release, relea
 from tests.golden.tables import digests
 from tests.golden.world import BACKTEST, PAPER, backtest_bars
 from worker.live.replay import PaperScript
-from worker.operations.environment import DOCUMENT_REVISION
+from worker.operations.environment import PROGRAM
 from worker.runs.backtest import run_backtest
 from worker.runs.replay import compared_document, stored_settings
 
@@ -139,8 +139,8 @@ def test_newest_golden_run_comes_out_as_it_was(run_id, again, tmp_path) -> None:
         assert played[-1].hash == head, f"equal but for last bits on the machine that made it; {HOW}"
 
 
-def test_document_of_another_version_that_lacks_later_figures_is_no_other_than_it_was(tmp_path) -> None:
-    """A run that was stored before a figure was added: what both documents have is compared."""
+def test_document_of_another_version_that_lacks_a_figure_is_no_other_than_it_was(tmp_path) -> None:
+    """A later version may add a figure: what both documents have is compared."""
     golden = newest()
 
     async def play() -> tuple[RunRecord, tuple[str, ...] | None, tuple[str, ...] | None]:
@@ -151,8 +151,8 @@ def test_document_of_another_version_that_lacks_later_figures_is_no_other_than_i
             document = dict(record.document or {})
             figures = {name: item for name, item in document["performance"].items() if name != "cagr"}
             lacking = replace(record, document=document | {"performance": figures})
-            older = replace(lacking, environment={**record.environment, DOCUMENT_REVISION: "an older one"})
-            of_another = compared_document(older, outcome, store.url)
+            elsewhere = replace(lacking, environment={**record.environment, PROGRAM: "another one"})
+            of_another = compared_document(elsewhere, outcome, store.url)
             return record, of_another, compared_document(lacking, outcome, store.url)
 
     record, of_another, of_this = asyncio.run(play())

@@ -218,6 +218,5 @@ def test_anonymised_run_has_its_headline_and_says_why() -> None:
     assert str(_unfit(sides)).startswith("contaminated: no knowledge cutoff")
 
 
-def test_setting_that_is_off_keeps_the_hash_of_older_configurations() -> None:
+def test_anonymised_run_is_another_configuration() -> None:
     assert asking().config_hash == asking(anonymise=False).config_hash != asking(anonymise=True).config_hash
-    assert "anonymise" not in asking().hashed_values()["llm"]

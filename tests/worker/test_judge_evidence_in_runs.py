@@ -149,8 +149,7 @@ def test_replay_reads_again_asks_no_server_and_compares(tmp_path):
     assert (report.ok, report.problem) == (True, None)
 
 
-def test_what_decides_in_a_run_is_hashed_and_left_out_at_its_default():
-    assert "planner" not in Settings().hashed_values()
+def test_what_decides_in_a_run_is_hashed_and_where_tools_are_asked_is_not():
     for change in ({"judge": "off"}, {"confidence_threshold": 0.9}, {"max_iterations": 3},
                    {"enable_reflection": False}, {"native_tools": False}):  # fmt: skip
         assert Settings(planner=PlannerSettings(**change)).config_hash != Settings().config_hash

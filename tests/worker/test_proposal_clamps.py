@@ -84,11 +84,11 @@ MODES = {
     "off": OFF,
     "deterministic": Settings(),
     "full": Settings(reflection=ReflectionSettings(mode="full"), llm=PATIENT),
-    "strategist": Settings(policy_loop=PolicyLoopSettings(strategist="anthropic"), llm=PATIENT),
+    "strategist": Settings(policy_loop=PolicyLoopSettings(strategist="model"), llm=PATIENT),
     "strategist, off": Settings(
-        policy_loop=PolicyLoopSettings(strategist="anthropic"), reflection=OFF.reflection, llm=PATIENT
+        policy_loop=PolicyLoopSettings(strategist="model"), reflection=OFF.reflection, llm=PATIENT
     ),
-    "judge": Settings(judge=JudgeSettings(replan="anthropic"), llm=PATIENT),
+    "judge": Settings(judge=JudgeSettings(replan="model"), llm=PATIENT),
 }
 
 

@@ -123,37 +123,6 @@ def test_settings_environment_that_does_not_fit_is_named(name, value, part):
     assert part in str(caught.value)
 
 
-RENAMED = [
-    ("judge.shadow_ttl_bars", "756", "judge.shadow_life_blocks", "counts blocks"),
-    ("judge.action_ttl_bars", "252", "judge.action_life_blocks", "counts blocks"),
-    ("gate.bet_unit", '"week"', "gate.block", "counted in blocks"),
-]
-
-
-@pytest.mark.parametrize(("older", "value", "newer", "difference"), RENAMED)
-def test_setting_that_counted_bars_is_refused_with_its_place_and_what_counts_blocks_now(
-    tmp_path, older, value, newer, difference
-):
-    section, _, name = older.partition(".")
-    with pytest.raises(ConfigError) as caught:
-        settings_of(tmp_path, f"[{section}]\n{name} = {value}")
-    said = str(caught.value)
-    assert said.startswith(f"file {tmp_path / 'config.toml'}: {older} ")
-    assert f"write {newer}" in said
-    assert difference in said
-    assert newer in FIELDS
-
-    def variable(key):
-        return f"THINKTWICE_{key.upper().replace('.', '__')}"
-
-    with pytest.raises(ConfigError) as caught:
-        load_settings(environment={variable(older): value})
-    said = str(caught.value)
-    assert variable(older) in said
-    assert f"write {variable(newer)}" in said
-    assert difference in said
-
-
 def test_settings_environment_lists_booleans_and_nothing():
     environment = {
         "THINKTWICE_DATA__SYMBOLS": "AAPL, IBM",
@@ -202,25 +171,6 @@ def test_settings_any_environment_gives_settings_or_one_line(environment):
     assert isinstance(found, Settings) or "\n" not in found
 
 
-@pytest.mark.parametrize("key", ["policy_loop.strategist", "judge.replan"])
-def test_older_name_of_a_model_that_is_asked_is_read_and_told_with_its_place(tmp_path, key):
-    section, _, name = key.partition(".")
-    file = tmp_path / "s.toml"
-    file.write_text(f"[{section}]\n{name} = 'anthropic'\n", "utf-8")
-    resolved = load_settings(file, environment={})
-    assert resolved.settings.uses_models
-    assert resolved.settings.provider == "anthropic"
-    assert resolved.origins[key] == f"file {file} (older name of 'model')"
-    assert resolved.older_names() == (
-        f"{key} 'anthropic', from file {file} (older name of 'model'): write 'model' and set llm.provider",
-    )
-    file.write_text(f"[{section}]\n{name} = 'model'\n[llm]\nprovider = 'anthropic'\n", "utf-8")
-    assert load_settings(file, environment={}).older_names() == ()
-    file.write_text(f"[{section}]\n{name} = 'anthropic'\n[llm]\nprovider = 'openai'\n", "utf-8")
-    with pytest.raises(ConfigError, match=r"older name of 'model' at that provider.*'openai': write 'model'"):
-        load_settings(file, environment={})
-
-
 def test_model_without_a_provider_and_unknown_provider_are_refused_with_the_next_step(tmp_path):
     file = tmp_path / "s.toml"
     for text, said in (
@@ -237,10 +187,18 @@ def test_model_without_a_provider_and_unknown_provider_are_refused_with_the_next
         assert said in str(caught.value)
 
 
-def test_settings_that_came_later_leave_the_hash_of_earlier_runs_as_it_was():
-    def of(**llm: Any) -> str:
-        return Settings(llm=LlmSettings.model_validate(llm)).config_hash
+def keys_of(payload: dict[str, Any], prefix: str = "") -> set[str]:
+    found: set[str] = set()
+    for name, value in payload.items():
+        key = f"{prefix}{name}"
+        found |= {key} if key in FIELDS else keys_of(value, f"{key}.")
+    return found
 
-    assert of() == "313fa8c3be73f0f32ef431a64e9a66ed93cce10953ac02f36e30fd39e785da0d"  # golden store 0007
-    assert of(base_url="http://127.0.0.1:1/v1") == of(), "where a model is asked decides nothing"
-    assert len({of(), of(structured_output=False), of(accept_models=("x",))}) == 3
+
+def test_hash_covers_every_setting_but_where_things_lie_and_how_they_are_asked():
+    left_out = {key for key in FIELDS if key.startswith("runtime.")} | {"llm.base_url"}
+    left_out |= {"planner.schema_ttl_s", "planner.history", "planner.servers"}
+    assert keys_of(Settings().hashed_values()) == set(FIELDS) - left_out
+    moved = LlmSettings(base_url="http://127.0.0.1:1/v1")
+    assert Settings(llm=moved).config_hash == Settings().config_hash
+    assert Settings(llm=LlmSettings(structured_output=False)).config_hash != Settings().config_hash

@@ -17,6 +17,7 @@ from tests.worker.wire import wire
 
 CONFIG = """
 [llm]
+provider = "anthropic"
 strategist_model = "claude-test"
 strategist_deadline_ms = {deadline}
 attempts = 1
@@ -35,7 +36,7 @@ class StrategistDesk(Desk):
 
     def backtest(self, *words: str, budget: float = 20_000.0) -> Any:
         (self.folder / "s.toml").write_text(CONFIG.format(deadline=budget), "utf-8")
-        return self.run("backtest", "s.toml", "--strategist", "anthropic", *SPAN, *words)
+        return self.run("backtest", "s.toml", "--strategist", "model", *SPAN, *words)
 
     def document(self, *words: str, **options: float) -> dict[str, Any]:
         return super().document("--json", *words, **options)
@@ -122,7 +123,7 @@ def test_summary_says_who_answered(desk, monkeypatch):
     with wire(monkeypatch, strategist) as server:
         strategist.server = server
         shown = desk.backtest("--to", "2003-08-15").stdout
-    assert "anthropic   answers by claude-test" in shown
+    assert "answers by claude-test" in shown
     assert "rules instead of it" in shown
     assert "return after it" in shown  # what the model cost
 
@@ -130,12 +131,11 @@ def test_summary_says_who_answered(desk, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        ((), "strategist 'anthropic' needs a key: set ANTHROPIC_API_KEY"),
+        ((), "strategist 'model' needs a key: set ANTHROPIC_API_KEY"),
         (REPLAY, "does not exist"),
         (("--llm", "record"), "--cassette FILE"),
         (("--strategist", "oracle"), "policy_loop.strategist"),
         (("--strategist", "rules", *REPLAY), "policy_loop.strategist 'model'"),
-        (("--strategist", "model"), "policy_loop.strategist 'model' needs a model: set llm.provider"),
     ],
 )
 def test_strategist_options_that_do_not_fit_error_before_anything_is_made(desk, words, part):

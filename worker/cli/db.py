@@ -91,7 +91,7 @@ def _tell(copy: "Copy", target: str, json: bool) -> None:
     if json:
         print_json(result)
     else:
-        say("store", f"{target} holds what the source held, at revision {copy.revision or 'unmarked'}")
+        say("store", f"{target} holds what the source held, at revision {copy.revision}")
         _rows(result)
     if copy.problems:
         raise typer.Exit(1)
@@ -103,10 +103,6 @@ def _render(result: dict[str, Any]) -> None:
     for title in result["pending"]:
         say("pending", f"{title}: run `thinktwice db upgrade`")
     _rows(result)
-    if result["uncovered"]:
-        from services.store.seals import UNSEALED
-
-        say("not covered", f"{', '.join(result['uncovered'])}: {UNSEALED}")
     if result["ok"]:
         say("checked", "nothing is broken")
 

@@ -122,7 +122,6 @@ EXAMPLES: dict[str, Sequence[str]] = {
         "thinktwice ablate --symbols AAPL,IBM",
         "thinktwice ablate --from 2004-01-01 --to 2006-12-31 --seeds 5 --out results",
     ),
-    "worlds": ("thinktwice worlds", "thinktwice worlds --world null --runs 200"),
     "trials": ("thinktwice trials",),
     "scenarios": ("thinktwice scenarios",),
     "ask-again": (

@@ -68,50 +68,40 @@ def store_address(db: str | None) -> str:
 
 
 async def open_to_read(address: str, *, read_only: bool = False) -> "Store":
-    """The store at an address; one of an older revision is told of on stderr, with the next step.
-
-    With `read_only` the database itself refuses whatever would write.
+    """The store at an address; with `read_only` the database itself refuses whatever would write.
 
     Raises:
         StoreMissing: there is none.
     """
     from services.store import open_store
 
-    store = await open_store(address, create=False, read_only=read_only)
-    if store.outdated is not None:
-        complain(store.outdated)
-    return store
+    return await open_store(address, create=False, read_only=read_only)
 
 
 async def open_for_writing(address: str, command_s: float | None = None) -> "Store":
-    """The store at an address, made where there is none; a file that was upgraded is told of on stderr."""
+    """The store at an address, made where there is none."""
     from services.store import open_store
 
-    store = await open_store(address, create=True, command_s=command_s)
-    if store.upgraded is not None:
-        complain(store.upgraded)
-    return store
+    return await open_store(address, create=True, command_s=command_s)
 
 
 @asynccontextmanager
 async def open_for_run(
-    db: str | None, run: str, *, upgrades: bool = False, read_only: bool = False, changed: bool = False
+    db: str | None, run: str, *, read_only: bool = False, changed: bool = False
 ) -> "AsyncIterator[tuple[Store, RunRecord]]":
     """The store and the named run in it.
 
-    Its age is not told where the command `upgrades` the store next; with `read_only` nothing can write to it;
-    with `changed` a run is read whose row is not as it was sealed.
+    With `read_only` nothing can write to it; with `changed` a run is read whose row is not as it was sealed.
 
     Raises:
         ConfigError: there is no such store, or no such run in it.
     """
-    from services.store import StoreMissing, open_store
+    from services.store import StoreMissing
 
     address = store_address(db)
     _refuse_file(run)
     try:
-        opened = open_store(address, create=False) if upgrades else open_to_read(address, read_only=read_only)
-        store = await opened
+        store = await open_to_read(address, read_only=read_only)
     except StoreMissing as error:
         raise ConfigError(f"no run {run!r}: {error}") from error
     async with store:

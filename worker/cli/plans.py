@@ -58,7 +58,7 @@ async def list_plans(
 ) -> None:
     """List change plans, the newest first, with how each stands."""
     async with _open_of_run(run, db) as (store, run_id):
-        plans = await store.plans.all(run_id, now=time.time_ns()) if store.has_plan_tables else []
+        plans = await store.plans.all(run_id, now=time.time_ns())
     found = [record for record in plans if state in (None, record.state)]
     if json:
         from worker.review.plan_document import summary_of
@@ -137,8 +137,6 @@ async def diff(
 
 async def _find(plan: str, run: str | None, db: str | None) -> "StoredPlan":
     async with _open_of_run(run, db) as (store, run_id):
-        if not store.has_plan_tables:
-            raise ConfigError(f"no plan {plan!r} in {store.url}: it was made before there were plans")
         return await store.plans.find(plan, run_id, now=time.time_ns())
 
 

@@ -110,7 +110,7 @@ async def stored_picture(
         picture = picture_of(record.run_id, record.status, cast("RunResult", done), index)
     else:
         picture = picture_of_rows(record, bars, index)
-    told = await store.reports.all(record.run_id, JOB) if store.has_worker_tables else []
+    told = await store.reports.all(record.run_id, JOB)
     return replace(picture, outside=tuple(entry_beside(report) for report in told))
 
 
@@ -129,7 +129,7 @@ async def traded_bars(store: "Store", record: "RunRecord", data: Path | None = N
     settings = stored_settings(record)
     if record.document is None or record.status != "finished" or not is_of_this_version(record):
         return None
-    if not await store.seals.is_covered(record.run_id) or await store.seals.problems(record.run_id):
+    if await store.seals.problems(record.run_id):
         return None
     traded = record.document["data"]["sha256"]
     if record.mode == PAPER:

@@ -58,22 +58,19 @@ async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
         run.slot: _slot("run", run.slot, (run.report_id, run.n_episodes, run.recommended_action), run.verdict)
         for run in past.all()
     }
-    lease, asked_for = None, []
-    if store.has_worker_tables:
-        told = {stored.key.slot: stored for stored in await store.reports.all(record.run_id, JOB)}
-        for claim in await store.claims.all(record.run_id, JOB):
-            made, heard = _of_worker(claim, told.get(claim.key.slot)), slots.get(claim.key.slot)
-            if heard is None:
-                slots[claim.key.slot] = made
-            elif heard["report_id"] == made["report_id"]:
-                heard |= {name: made[name] for name in OF_CLAIM}
-        lease = await store.leases.holder(lease_name(record.run_id))
-    if store.has_operator_tables:
-        # A report on demand stands at the moment it is about; it is no slot and delays none.
-        asked_for = [
-            _slot("on demand", asked.known_at, _columns_of(asked), asked.verdict)
-            for asked in await store.on_demand.of_run(record.run_id)
-        ]
+    told = {stored.key.slot: stored for stored in await store.reports.all(record.run_id, JOB)}
+    for claim in await store.claims.all(record.run_id, JOB):
+        made, heard = _of_worker(claim, told.get(claim.key.slot)), slots.get(claim.key.slot)
+        if heard is None:
+            slots[claim.key.slot] = made
+        elif heard["report_id"] == made["report_id"]:
+            heard |= {name: made[name] for name in OF_CLAIM}
+    lease = await store.leases.holder(lease_name(record.run_id))
+    # A report on demand stands at the moment it is about; it is no slot and delays none.
+    asked_for = [
+        _slot("on demand", asked.known_at, _columns_of(asked), asked.verdict)
+        for asked in await store.on_demand.of_run(record.run_id)
+    ]
     return {
         "run_id": record.run_id,
         "lease": None if lease is None else vars(lease),
@@ -168,11 +165,10 @@ async def _list_stored(store: "Store", run_id: str) -> list[dict[str, Any]]:
     from worker.slow_worker.ports import JOB
 
     found = {entry["report_id"]: entry for entry in await stored_reports(store, run_id)}
-    beside: list[OnDemandReport | StoredReport] = []
-    if store.has_worker_tables:
-        beside += [kept for kept in await store.reports.all(run_id, JOB) if kept.report_id not in found]
-    if store.has_operator_tables:
-        beside += await store.on_demand.of_run(run_id)
+    beside: list[OnDemandReport | StoredReport] = [
+        *(kept for kept in await store.reports.all(run_id, JOB) if kept.report_id not in found),
+        *await store.on_demand.of_run(run_id),
+    ]
     entries = [entry_beside(kept) for kept in beside]
     await look_up_rows(store, run_id, entries)
     return sorted([*found.values(), *entries], key=lambda report: int(report["report"]["known_at"]))

@@ -38,7 +38,7 @@ async def kill(
 async def requests(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
     """List what was asked of the process that trades a run, and what it answered."""
     async with open_for_run(db, run) as (store, record):
-        found = await store.operator.all(record.run_id) if store.has_operator_tables else []
+        found = await store.operator.all(record.run_id)
     if json:
         print_json([vars(request) for request in found])
     elif found:

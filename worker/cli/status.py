@@ -15,9 +15,9 @@ SILENT_MS = 10_000
 async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
     """Show how the process that trades a run is: alive or silent, safe mode, bars, positions, errors."""
     async with open_for_run(db, run) as (store, record):
-        seen = await store.trading.last_seen(record.run_id) if store.has_trading_tables else None
-        plans = await store.plans.waiting(record.run_id, now=time.time_ns()) if store.has_plan_tables else 0
-        waiting = await store.operator.waiting(record.run_id) if store.has_operator_tables else []
+        seen = await store.trading.last_seen(record.run_id)
+        plans = await store.plans.waiting(record.run_id, now=time.time_ns())
+        waiting = await store.operator.waiting(record.run_id)
     document = {
         "run_id": record.run_id,
         "mode": record.mode,

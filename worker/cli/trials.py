@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.canonical import ns_to_datetime
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import count_noun
-from worker.cli.console import complain, print_json, print_table
+from worker.cli.console import print_json, print_table
 from worker.cli.options import DbOption, JsonOption, listed_runs
 from worker.cli.runs import few
 from worker.pages.tables import made_table
@@ -18,29 +18,18 @@ if TYPE_CHECKING:
     from services.store.trials import Trial
 
 COUNTS = ("configurations", "hypotheses", "candidates", "promotions")
-EARLIER = "noted nothing for the ledger of trials"
 
 
 async def trials(db: DbOption = None, json: JsonOption = False) -> None:
     """List what was tried in a store on which bars, and what the next run on them starts with."""
-    async with listed_runs(db) as (store, runs):
+    async with listed_runs(db) as (store, _):
         found = [] if store is None else await store.trials.all()
-    uncounted = sum(_before_the_ledger(run.environment) for run in runs if run.mode in ("backtest", "paper"))
     ranges = [_range(tried, found) for tried in _by_bars(found)]
     if json:
-        print_json({"ranges": ranges, "runs_not_counted": uncounted})
+        print_json({"ranges": ranges})
         return
     if ranges:
         _render(ranges)
-    if uncounted:
-        them = "it is" if uncounted == 1 else "they are"
-        complain(f"{count_noun(uncounted, 'run')} of older versions {EARLIER}: {them} not counted")
-
-
-def _before_the_ledger(environment: dict[str, Any]) -> bool:
-    from services.store.trials import REVISION
-
-    return str(environment.get("store_revision") or "") < REVISION
 
 
 def _by_bars(found: "Sequence[Trial]") -> "list[list[Trial]]":

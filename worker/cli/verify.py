@@ -71,7 +71,6 @@ async def verify_run(
         references = check_references(index, finished=record.status == "finished")
     kept = await store.seals.problems(record.run_id)
     replay = await _replay(store, record, data, kept, watch)
-    covered = await store.seals.is_covered(record.run_id)
     return {
         "run_id": record.run_id,
         "status": record.status,
@@ -80,7 +79,7 @@ async def verify_run(
         "chain": asdict(chain),
         "references": asdict(references),
         "replay": asdict(replay),
-        "stored": {"ok": not kept, "problems": kept, "covered": covered},
+        "stored": {"ok": not kept, "problems": kept},
         "environment": {"recorded": record.environment, "present": environment()},
     }
 
@@ -111,11 +110,8 @@ async def _replay(
 
 
 def _render_stored(stored: dict[str, Any]) -> None:
-    from services.store.seals import UNSEALED
-
     console = stdout_console()
-    covered = "holds: document, bars and orders are as they were written"
-    for line in stored["problems"] or [covered if stored["covered"] else f"not covered: {UNSEALED}"]:
+    for line in stored["problems"] or ["holds: document, bars and orders are as they were written"]:
         console.print(f"stored  {'CHANGED: ' if stored['problems'] else ''}{line}", soft_wrap=True)
 
 

@@ -141,7 +141,7 @@ async def _work(
     from worker.slow_worker.wiring import assemble_worker, new_owner
 
     address = given.settings.runtime.db
-    async with open_for_run(address, run, upgrades=True) as (_, record):
+    async with open_for_run(address, run) as (_, record):
         pass  # before anything is written to its store
     in_force = _settings_of(record, given)
     clock: Clock = SystemClock() if moment is None else SimulatedClock(moment)

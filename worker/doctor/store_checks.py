@@ -57,7 +57,7 @@ async def plans_waiting(patient: DoctorContext) -> Finding:
         return Finding("plans_waiting", "ok", "there is no store yet")
     try:
         async with await open_store(patient.settings.runtime.db, create=False) as opened:
-            count = await opened.plans.waiting(now=time.time_ns()) if opened.has_plan_tables else 0
+            count = await opened.plans.waiting(now=time.time_ns())
     except StoreError:
         return Finding("plans_waiting", "ok", "not known: the check of the store says why")
     if count:

@@ -11,7 +11,6 @@ import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from schemas.errors import StoreError
@@ -100,9 +99,6 @@ def fitting(records: "Iterable[RunRecord]", settings: Settings, feed: MarketFeed
         StoreDamaged: the row of one that is not over and may be it cannot be read.
     """
     here = feed_fingerprint(feed, settings)
-    places = [here]
-    if here["path"] is not None:
-        places.append(here | {"path": str(Path(here["path"]).resolve())})  # as older versions noted it
     unfinished = [
         candidate for candidate in records if candidate.mode == MODE and candidate.status in RESUMABLE
     ]
@@ -110,15 +106,7 @@ def fitting(records: "Iterable[RunRecord]", settings: Settings, feed: MarketFeed
     for record in same:
         if record.damage is not None:
             raise StoreDamaged(record.damage)
-    return next(
-        (
-            fitting_record
-            for place in places
-            for fitting_record in same
-            if not misfits(fitting_record.data, place, feed)
-        ),
-        None,
-    )
+    return next((record for record in same if not misfits(record.data, here, feed)), None)
 
 
 def misfits(stored: Mapping[str, Any], here: Mapping[str, Any], feed: MarketFeed) -> list[str]:

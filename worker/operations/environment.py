@@ -7,22 +7,18 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from services.store.migrations import HEAD
-
-STORE_REVISION, DOCUMENT_REVISION = "store_revision", "document_revision"
-FIGURES = "3"  # the keys of a run's document: raised when a key is added, so that older documents may lack it
-PACKAGES = ("thinktwice", "numpy", "numba", "scipy", "pandas", "pydantic", "sqlalchemy")
+PROGRAM = "thinktwice"
+PACKAGES = (PROGRAM, "numpy", "numba", "scipy", "pandas", "pydantic", "sqlalchemy")
 
 
 def environment() -> dict[str, str | None]:
-    """Python, packages (null when absent), revisions, platform and processor; imports none."""
+    """Python, packages (null when absent), platform and processor; imports none."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             found[package] = None
-    found[STORE_REVISION], found[DOCUMENT_REVISION] = HEAD, FIGURES
     return found | {"platform": platform.platform(), "machine": platform.machine(), "processor": _processor()}
 
 

@@ -124,7 +124,7 @@ class RunSummary:
         lines += document["data"].get("notes", ())[:MOST_DOUBTS]
         if document["errors"]:
             lines.append(f"errors: {document['errors']:,}")
-        lines.append(TrialLedger.of_document(document.get("ledger", {})).line())
+        lines.append(TrialLedger.of_document(document["ledger"]).line())
         return [line for line in lines if line]
 
     @property

@@ -102,26 +102,24 @@ async def latest_report(store: "Store", run: "RunRecord") -> FoundReport:
 
 async def _of_run(store: "Store", run_id: str, prefix: str) -> list[FoundReport]:
     found = await _find_journalled(store, run_id, prefix)
-    if store.has_worker_tables:
-        found += [
-            FoundReport(
-                run_id,
-                report.report_id,
-                "worker",
-                report.report.known_at,
-                report.report,
-                report.verdict,
-                report.key,
-            )
-            for report in await store.reports.all(run_id, JOB)
-            if report.report_id.startswith(prefix)
-        ]
-    if store.has_operator_tables:
-        found += [
-            FoundReport(run_id, report.report_id, "on_demand", report.known_at, report.report, report.verdict)
-            for report in await store.on_demand.find_by_prefix(prefix)
-            if report.run_id == run_id
-        ]
+    found += [
+        FoundReport(
+            run_id,
+            report.report_id,
+            "worker",
+            report.report.known_at,
+            report.report,
+            report.verdict,
+            report.key,
+        )
+        for report in await store.reports.all(run_id, JOB)
+        if report.report_id.startswith(prefix)
+    ]
+    found += [
+        FoundReport(run_id, report.report_id, "on_demand", report.known_at, report.report, report.verdict)
+        for report in await store.on_demand.find_by_prefix(prefix)
+        if report.run_id == run_id
+    ]
     return found
 
 

@@ -29,7 +29,7 @@ from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
 from services.model_calls.quoting import visible
-from worker.operations.environment import DOCUMENT_REVISION, STORE_REVISION, environment
+from worker.operations.environment import PROGRAM, environment
 from worker.runs.store_run import BacktestRunner, Progress, RunOutcome
 from worker.runs.trials import NoTrial, ledger_of_run
 
@@ -73,7 +73,7 @@ def stored_settings(record: "RunRecord") -> Settings:
 
     Raises:
         SettingsOfAnotherVersion: they no longer fit.
-        ConfigError: they are not what the run recorded as hashed.
+        ConfigError: they are not what the run recorded as hashed, and this version recorded it.
     """
     try:
         settings = Settings.model_validate(record.config)
@@ -84,12 +84,15 @@ def stored_settings(record: "RunRecord") -> Settings:
             f"the stored configuration of {record.run_id} does not fit this version "
             f"({place}: {first['msg']}): use the version that made it"
         ) from error
-    if settings.config_hash != record.config_hash:
-        raise ConfigError(
-            f"the stored configuration of {record.run_id} hashes to {settings.config_hash[:16]}, recorded "
-            f"was {record.config_hash[:16]}: it was changed, or another version made it"
-        )
-    return settings
+    if settings.config_hash == record.config_hash:
+        return settings
+    hashes = f"hashes to {settings.config_hash[:16]}, recorded was {record.config_hash[:16]}"
+    if is_of_this_version(record):
+        raise ConfigError(f"the stored configuration of {record.run_id} {hashes}: it was changed")
+    raise SettingsOfAnotherVersion(
+        f"the stored configuration of {record.run_id} {hashes}: use the version that made it, "
+        f"{record.environment.get(PROGRAM)}"
+    )
 
 
 class NotPlayable(ConfigError):
@@ -280,10 +283,7 @@ def compared_document(
 
 def is_of_this_version(record: "RunRecord") -> bool:
     """Whether this version of the program made a run, so that its document has today's figures."""
-    present = environment()
-    # Runs without a revision of store or document are older than its note, whatever version they name.
-    noted = ("thinktwice", STORE_REVISION, DOCUMENT_REVISION)
-    return all(record.environment.get(name) == present[name] for name in noted)
+    return record.environment.get(PROGRAM) == environment()[PROGRAM]
 
 
 async def stored_cassette(store: "Store", record: "RunRecord", start: int = 0) -> Cassette:

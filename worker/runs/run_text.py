@@ -89,7 +89,7 @@ def _head(document: Document, console: "Console") -> None:
         console.print(_tell_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
     for doubt in data.get("doubts", ())[:MOST_CAUSES]:
         console.print(f"doubtful: {doubt['text']}", style="yellow", soft_wrap=True)
-    if (told := TrialLedger.of_document(document.get("ledger", {})).line()) is not None:
+    if (told := TrialLedger.of_document(document["ledger"]).line()) is not None:
         console.print(told, style="yellow", soft_wrap=True)
 
 

@@ -1,1 +1,1 @@
-"""What is measured about decisions: worlds, tiers, models, prompts, plans and tables of trades."""
+"""What is measured about decisions: tiers, models, prompts, plans and tables of trades."""

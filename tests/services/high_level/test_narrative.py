@@ -141,6 +141,7 @@ def test_narrator_is_shown_each_cell_once_and_no_hash():
     _, model = told_by(TRUE)
     report = last_report()
     assert report.request_hash not in model.prompts[0]
+    assert report.prompt_hash is not None
     assert report.prompt_hash not in model.prompts[0]
     cells = cells_of(report, at_last_report())
     assert model.prompts[0].count(json.dumps(cells, separators=(",", ":"), sort_keys=True)) <= 1

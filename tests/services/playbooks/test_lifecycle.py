@@ -313,12 +313,6 @@ def test_lives_are_counted_in_whole_blocks_of_the_timeframe(block, timeframe, tr
     ]
 
 
-def test_action_of_an_older_document_lives_as_long_as_the_settings_say():
-    world = World(action_life_blocks=7)
-    found = world.act("set_eligibility", regime="up/high", eligible=False, ttl_bars=252)
-    assert found[1].expires_at == NOON + 8 * DAY
-
-
 def test_invalidation_becomes_a_candidate():
     world = World()
     found = world.act("set_invalidation", parameter="stop_atr", value=1.5)

@@ -6,12 +6,12 @@ from itertools import count
 import numpy as np
 import pytest
 
+from benchmarks.gate_worlds.calendar import WEEK_NS
+from benchmarks.gate_worlds.catalogue import world_of
 from schemas.settings import GateSettings, Settings
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.statistics.sharpe import Moments, expected_best_sharpe, moments, probabilistic_sharpe
 from tests.services.high_level.builders import DAY_NS, START, episode, playbook, request
-from worker.studies.worlds.calendar import WEEK_NS
-from worker.studies.worlds.catalogue import world_of
 
 BOOKS = tuple(playbook(name) for name in ("breakout", "fade", "pullback"))
 LEVEL = 0.95

@@ -14,15 +14,15 @@ from services.store import StoreMissing, backup, health, open_store
 from services.store.backup import back_up, restore
 from services.store.engine import build_engine
 from services.store.examination import examine
-from services.store.migrations import HEAD, REVISIONS
+from services.store.migrations import HEAD
 from services.store.opening import alone
 from services.store.tables import metadata
 from services.store.urls import parse_url
 from tests.services.journal.rows import written_rows
 from tests.services.store.artefacts import MONDAY, WEEK, reported
+from tests.services.store.revisions import add_revision
 from tests.services.store.stores import new_run
 from tests.services.store.test_leases import HOUR
-from tests.services.store.test_migrations import old_store, unmarked
 
 ROWS = written_rows(40)
 
@@ -142,17 +142,16 @@ def test_restored_store_is_worked_on(target, tmp_path):
     assert in_store(target, go_on) == ("r0004", 40)
 
 
-@pytest.mark.parametrize(("revision", "marked"), [("0001", True), ("0001", False), (HEAD, False)])
-def test_store_of_an_earlier_revision_is_backed_up_as_it_is_and_restored_as_the_present_one(
-    address, revision, marked, tmp_path
+def test_store_that_is_behind_is_backed_up_as_it_is_and_restored_as_the_present_one(
+    address, tmp_path, monkeypatch
 ):
-    old_store(address, revision, marked=marked)
+    in_store(address, filled)
+    add_revision(tmp_path, monkeypatch)
     copied = asyncio.run(back_up(address, tmp_path / "backup.db"))
-    assert copied.rows.keys() == ({"runs", "journal"} if revision == "0001" else set(metadata.tables))
+    assert copied.revision == "0001"
     restored = asyncio.run(restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/restored.db"))
-    assert restored.revision == HEAD
-    sealed = 1 if revision == HEAD else 0  # the document, which older revisions keep without a seal
-    assert restored.rows == dict.fromkeys(metadata.tables, 0) | {"runs": 1, "journal": 6, "seals": sealed}
+    assert restored.revision == "0002"
+    assert restored.rows == copied.rows
 
 
 def test_backup_of_a_store_in_use_holds_one_moment(address, tmp_path, monkeypatch):
@@ -315,27 +314,14 @@ def test_examination_reads_every_row_only_when_asked(address):
     )
 
 
-def test_examination_tells_what_an_upgrade_would_do(address):
-    old_store(address, "0001", marked=True)
+def test_examination_tells_what_an_upgrade_would_do(address, tmp_path, monkeypatch):
+    in_store(address, filled)
+    rows = asyncio.run(examine(address, full=True)).rows
+    add_revision(tmp_path, monkeypatch)
     found = asyncio.run(examine(address, full=True))
     assert (found.ok, found.state, found.revision, found.problems) == (False, "behind", "0001", ())
-    assert [title[:4] for title in found.pending] == list(REVISIONS[1:])
-    assert found.rows == {"runs": 1, "journal": 6}
-
-
-def test_examination_of_tables_without_a_revision_says_which_it_is_or_that_it_is_none(address):
-    async def unmark():
-        async with alone(parse_url(address), writes=True) as connection:
-            await connection.run_sync(unmarked)
-
-    in_store(address, filled)
-    asyncio.run(unmark())
-    found = asyncio.run(examine(address, full=False))
-    assert (found.ok, found.state, found.revision) == (False, "unmarked", HEAD)
-    changed(address, "ALTER TABLE leases ADD COLUMN mine TEXT")
-    found = asyncio.run(examine(address, full=False))
-    assert (found.ok, found.revision, found.pending) == (False, None, ())
-    assert "columns of table 'leases'" in found.problems[0]
+    assert found.pending == ("0002 Notes on runs",)
+    assert found.rows == rows
 
 
 def test_examination_finds_a_damaged_page_and_rows_without_parents(tmp_path):

@@ -23,7 +23,6 @@ from tests.services.store.plans import (
 )
 from tests.services.store.stores import new_run
 from tests.services.store.test_leases import of_store
-from tests.services.store.test_migrations import old_store
 from tests.services.store.test_operator_requests import with_run
 from worker.review.plan_document import document_of, plan_lines, revision_changes
 
@@ -443,18 +442,6 @@ def test_list_of_a_thousand_plans_reads_none_of_their_texts(tmp_path):
         return len(found), await store.plans.waiting(), await store.plans.waiting(runs[1])
 
     assert of_store(address, scenario) == (1_000, 1_000, 250)
-
-
-def test_store_of_an_earlier_revision_has_no_plans_until_it_is_upgraded(tmp_path):
-    address = f"sqlite:///{tmp_path}/store.db"
-    old_store(address, "0007", marked=True)
-
-    async def told(*, create):
-        async with await open_store(address, create=create) as store:
-            return store.has_plan_tables
-
-    assert asyncio.run(told(create=False)) is False
-    assert asyncio.run(told(create=True)) is True
 
 
 def test_plan_of_a_run_that_will_go_on_is_cancelled_before_its_process(address):

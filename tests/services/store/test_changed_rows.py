@@ -28,14 +28,17 @@ ON_DEMAND = {
     "no_json": "UPDATE reports_on_demand SET request = '{'",
     "measured_time": "UPDATE reports_on_demand SET written_ms = 1",
     "calls": "UPDATE reports_on_demand SET calls = '[1]'",
+    "seal": "DELETE FROM seals WHERE part LIKE 'reports_on_demand %'",
 }
 OF_WORKER = {
     "report": "UPDATE slow_reports SET report = '{}'",
     "owner": "UPDATE slow_reports SET owner = 'other'",
+    "seal": "DELETE FROM seals WHERE part LIKE 'slow_reports %'",
 }
 OF_JUDGE = {
     "verdict": "UPDATE report_verdicts SET verdict = '{}', verdict_id = 'abc'",
     "consumer": "UPDATE report_verdicts SET consumer = 'other'",
+    "seal": "DELETE FROM seals WHERE part LIKE 'report_verdicts %'",
 }
 TRIALS = {
     "hypotheses": "UPDATE trials SET hypotheses = 1",
@@ -101,17 +104,6 @@ def test_report_on_demand_whose_seal_fits_a_text_that_cannot_be_read_is_one_line
         named(refused.value, run_id, report_id, "cannot be read")
 
     of_store(address, scenario)
-
-
-def test_report_of_a_run_without_seals_is_shown(address):
-    async def scenario(store):
-        run_id, report_id, judged = await put(store)
-        await change(store, "DELETE FROM seals")
-        await store.on_demand.decide(run_id, report_id, judged, [])
-        await change(store, "DELETE FROM seals")
-        return [kept.report_id == report_id for kept in await store.on_demand.of_run(run_id)]
-
-    assert of_store(address, scenario) == [True]
 
 
 async def reported_by_worker(store) -> str:

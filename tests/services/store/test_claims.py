@@ -5,11 +5,8 @@ import asyncio
 import pytest
 
 from services.slow_loop.artefacts import read_request, stored_text
-from services.store import open_store
 from services.store.claims import ClaimState
 from services.store.repository import LeaseLost
-from services.store.revision import MARK
-from services.store.tables import CORE, metadata
 from tests.services.store.artefacts import JOB, MONDAY, WEEK, claimed, key, report, request
 from tests.services.store.stores import new_run
 from tests.services.store.test_leases import EXPIRED, HOUR, of_store
@@ -113,29 +110,3 @@ def test_claims_of_runs_and_jobs_are_apart(address):
     states, found = with_run(address, scenario)
     assert states == [ClaimState(None, None, None, None)] * 2
     assert found is None
-
-
-def test_store_made_before_there_were_workers_gains_their_tables_and_keeps_its_runs(tmp_path):
-    import sqlite3
-
-    path = tmp_path / "old.db"
-
-    async def made():
-        async with await open_store(f"sqlite:///{path}", create=True) as store:
-            await store.runs.create(new_run())
-
-    asyncio.run(made())
-    later = [table.name for table in reversed(metadata.sorted_tables) if table.name not in CORE]
-    old = sqlite3.connect(path)
-    for name in (*later, MARK):
-        old.execute(f"DROP TABLE {name}")
-    old.close()
-
-    async def scenario():
-        async with await open_store(f"sqlite:///{path}", create=False) as store:
-            before = store.has_worker_tables
-            runs = await store.runs.all()
-        async with await open_store(f"sqlite:///{path}", create=True) as store:
-            return before, store.has_worker_tables, runs == await store.runs.all()
-
-    assert asyncio.run(scenario()) == (False, True, True)

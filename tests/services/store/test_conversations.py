@@ -1,8 +1,6 @@
 """Conversations: the last turns in order, bounded, deleted whole, told when damaged, on both dialects."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
 
 import pytest
 from sqlalchemy import update
@@ -60,25 +58,4 @@ def test_turn_that_is_not_what_was_written_is_damage(address, document):
             await store.conversations.last("desk", 1)
 
     with pytest.raises(StoreDamaged, match="turn 1 of conversation 'desk' cannot be read"):
-        asyncio.run(scenario())
-
-
-def test_store_of_before_conversations_has_none_and_takes_none(tmp_path):
-    address = f"sqlite:///{tmp_path}/store.db"
-
-    async def made():
-        async with await open_store(address, create=True):
-            pass
-
-    async def scenario():
-        async with await open_store(address, create=False) as store:
-            assert await store.conversations.last("desk", 5) == ()
-            assert await store.conversations.forget("desk") == 0
-            await store.conversations.keep("desk", "q", {})
-
-    asyncio.run(made())
-    with closing(sqlite3.connect(tmp_path / "store.db")) as store, store:
-        store.execute("DROP TABLE conversation_turns")
-        store.execute("UPDATE thinktwice_revision SET version_num = '0009'")
-    with pytest.raises(StoreError, match="keeps no conversations yet: run `thinktwice db upgrade"):
         asyncio.run(scenario())

@@ -8,7 +8,6 @@ from schemas.errors import ConfigError
 from services.store import open_store
 from tests.services.store.stores import new_run
 from tests.services.store.test_leases import of_store
-from tests.services.store.test_migrations import old_store
 
 
 def with_run(address, scenario):
@@ -118,15 +117,3 @@ def test_request_with_other_fields_than_its_kind_has_is_refused(tmp_path, kind, 
         return await store.operator.all(run_id)
 
     assert with_run(f"sqlite:///{tmp_path}/store.db", scenario) == []
-
-
-def test_store_of_an_earlier_revision_has_its_reports_and_no_requests(tmp_path):
-    address = f"sqlite:///{tmp_path}/store.db"
-    old_store(address, "0002", marked=True)
-
-    async def told(*, create):
-        async with await open_store(address, create=create) as store:
-            return store.has_worker_tables, store.has_operator_tables
-
-    assert asyncio.run(told(create=False)) == (True, False)
-    assert asyncio.run(told(create=True)) == (True, True)

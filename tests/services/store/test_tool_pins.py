@@ -1,13 +1,10 @@
 """Pins of tools: kept apart by client, pinned anew, told when they are damaged, on both dialects."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
 
 import pytest
 from sqlalchemy import update
 
-from schemas.errors import StoreError
 from schemas.tool import ToolDefinition
 from services.store import open_store
 from services.store.failures import StoreDamaged
@@ -46,25 +43,4 @@ def test_pin_that_is_not_what_was_written_is_damage(address, damage):
             await store.tool_pins.pins_of("desk")
 
     with pytest.raises(StoreDamaged, match=r"the pin of desk\.quote cannot be read"):
-        asyncio.run(scenario())
-
-
-def test_store_of_before_the_pins_has_none_and_takes_none(tmp_path):
-    address = f"sqlite:///{tmp_path}/store.db"
-
-    async def made():
-        async with await open_store(address, create=True):
-            pass
-
-    async def scenario():
-        async with await open_store(address, create=False) as store:
-            assert await store.tool_pins.pins_of("desk") == {}
-            await store.tool_pins.pin("desk", [tool()])
-
-    asyncio.run(made())
-    with closing(sqlite3.connect(tmp_path / "store.db")) as store, store:
-        for later in ("conversation_turns", "tool_pins"):
-            store.execute(f"DROP TABLE {later}")
-        store.execute("UPDATE thinktwice_revision SET version_num = '0007'")
-    with pytest.raises(StoreError, match="keeps no pins yet: run `thinktwice db upgrade"):
         asyncio.run(scenario())

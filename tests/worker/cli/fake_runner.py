@@ -7,6 +7,7 @@ from agents.language_models.cassette import Cassette
 from schemas.episode import Episode
 from schemas.errors import DataError
 from schemas.settings import Settings
+from schemas.trials import NO_TRIALS
 from schemas.vocabulary import ExitReason
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
@@ -29,6 +30,7 @@ REPORT = {
             "regime": None,
             "timeframe": None,
             "n": 21,
+            "counted": 21,
             "blocks": 9,
             "mean_r": 0.1,
             "reference_r": 0.0,
@@ -220,6 +222,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "sha256": bars.sha256,
             "left_out": {},
         },
+        "ledger": NO_TRIALS.document(),
         "ended_early": None,
         "why_no_trade": [],
         "signals": {"playbooks": [], "orders_refused": {}},

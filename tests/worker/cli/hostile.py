@@ -156,7 +156,6 @@ def walk() -> dict[tuple[str, ...], int]:
         ("tools", "pin", "--server", bad): 2,
         ("gate", "trades.csv"): 0,
         ("gate", bad): 2,
-        ("worlds", "--world", bad): 2,
         ("ablate", CONFIG, "--seeds", "0", "--out", "worth"): 0,
         ("faults", "r0001", "--bank", BANK, "--plans", "2"): 0,
         ("faults", bad): 2,

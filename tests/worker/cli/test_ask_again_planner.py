@@ -76,7 +76,7 @@ class Late:
 
 @pytest.fixture
 def desk(shell):
-    store_run(shell.folder / "thinktwice.db")
+    store_run(shell.folder / "thinktwice.db", provider="anthropic")
     assert BOLD != PROMPT
     (shell.folder / "bold.txt").write_text(BOLD, "utf-8")
     for name in ("test", "other"):

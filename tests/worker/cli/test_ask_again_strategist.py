@@ -26,6 +26,7 @@ PROMPT = (prompts.FOLDER / "strategist.txt").read_text("utf-8")
 BOLD = PROMPT.replace("You plan; you do not trade.", "You plan boldly; you do not trade.", 1)
 CONFIG = """
 [llm]
+provider = "anthropic"
 strategist_model = "claude-test"
 strategist_deadline_ms = {deadline}
 attempts = 1
@@ -69,6 +70,7 @@ def by_rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("by_rules")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setenv("THINKTWICE_LLM__PROVIDER", "anthropic")
         span = ("--from", "2003-01-01", "--to", "2003-09-30")
         assert Desk(folder, patch).run("backtest", *span).exit_code == 0
     return folder
@@ -278,7 +280,7 @@ def test_ask_again_of_the_strategist_asks_byte_for_byte_what_a_run_with_a_model_
     with wire(monkeypatch, run) as server:
         run.server = server
         span = ("--from", "2003-01-01", "--to", "2003-08-15")
-        assert templates.run("backtest", "s.toml", "--strategist", "anthropic", *span).exit_code == 0
+        assert templates.run("backtest", "s.toml", "--strategist", "model", *span).exit_code == 0
     first = [body for body in run.asked if question(prompt_of(body)).revision is None]
     diff = StrategistOnTheWire(first_plan)
     with wire(monkeypatch, diff) as server:

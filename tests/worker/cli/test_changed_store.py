@@ -13,8 +13,6 @@ from typer.testing import CliRunner
 import thinktwice as tt
 from schemas.settings import Settings
 from services.store.failures import StoreDamaged
-from services.store.migrations import HEAD
-from services.store.seals import GONE, UNSEALED
 from tests.golden.stored import released
 from tests.services.store.stores import seal_again
 from tests.worker.live.paper_runs import address, killed, traded, waiting_feed
@@ -185,9 +183,6 @@ def test_paper_run_does_not_go_on_over_bars_that_were_changed(left, tmp_path, na
         traded(tmp_path, Settings(), feed())
 
 
-RESEALED = "DELETE FROM seals"
-
-
 @pytest.mark.parametrize(
     ("name", "told"),
     [
@@ -202,10 +197,9 @@ RESEALED = "DELETE FROM seals"
         ("order_deleted", "is not among those that were intended"),
     ],
 )
-def test_verify_finds_a_change_by_the_replay_when_the_seals_are_gone_too(finished, tmp_path, name, told):
+def test_verify_finds_a_change_by_the_replay_when_the_run_was_sealed_anew(finished, tmp_path, name, told):
     changed(finished, tmp_path, BOTH[name])
-    with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
-        store.execute(RESEALED)
+    seal_again(tmp_path / "paper.db")
     assert told in said(tmp_path, "verify", "r0001", code=1)
 
 
@@ -234,34 +228,35 @@ REWRITTEN = {
 
 
 @pytest.mark.parametrize("name", REWRITTEN)
-def test_figures_added_removed_or_of_another_type_are_found_when_the_seals_are_gone_too(
+def test_figures_added_removed_or_of_another_type_are_found_when_the_run_was_sealed_anew(
     finished, tmp_path, name
 ):
     document, told = REWRITTEN[name]
     changed(finished, tmp_path, f"{DOCUMENT}{document}")
-    with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
-        store.execute(RESEALED)
+    seal_again(tmp_path / "paper.db")
     found = json.loads(said(tmp_path, "verify", "r0001", "--json", code=1))
     assert [line for line in found["replay"]["document"] if told in line]
-    assert found["stored"]["problems"] == [GONE]
+    assert found["stored"]["problems"] == []
+
+
+UNSEAL = "DELETE FROM seals"
 
 
 @pytest.mark.parametrize("deleted", ["", " WHERE part = 'run'", " WHERE part IN ('run', 'end')"])
-def test_run_whose_seals_are_gone_is_damaged_and_never_of_an_older_version(finished, left, tmp_path, deleted):
-    changed(finished, tmp_path, f"{RESEALED}{deleted}")
+def test_run_whose_seals_are_gone_is_damaged(finished, left, tmp_path, deleted):
+    changed(finished, tmp_path, f"{UNSEAL}{deleted}")
     checks = (("verify", "r0001"), ("db", "check", "--full"))
     for words in checks:
         told = said(tmp_path, *words, code=1)
-        assert "it is damaged: it was stored with seals" in told
+        assert "it is damaged: the seals of its document, bars and orders are gone" in told
         assert "thinktwice db restore" in told
-        assert UNSEALED not in told
-    changed(left, tmp_path, f"{RESEALED}{deleted}")
-    with pytest.raises(StoreDamaged, match=r"stored with seals.*thinktwice db restore"):
+    changed(left, tmp_path, f"{UNSEAL}{deleted}")
+    with pytest.raises(StoreDamaged, match=r"orders are gone.*thinktwice db restore"):
         traded(tmp_path, Settings(), feed())
 
 
 def test_order_at_the_venue_without_its_seal_is_told(finished, tmp_path):
-    changed(finished, tmp_path, f"{RESEALED} WHERE part = 'venue'")
+    changed(finished, tmp_path, f"{UNSEAL} WHERE part = 'venue'")
     assert "or its seal is gone" in said(tmp_path, "verify", "r0001", code=1)
 
 
@@ -281,69 +276,19 @@ def test_document_of_another_version_may_have_other_figures():
     assert differences({"trades": 4}, replayed, same_version=False) == ("trades is 4 and comes out as 3",)
 
 
-def test_untouched_store_holds_and_says_what_is_covered(finished, left, tmp_path):
+def test_untouched_store_holds_and_says_so(finished, left, tmp_path):
     for made in (finished, left):
         shutil.copy(made, tmp_path / "paper.db")
         found = json.loads(said(tmp_path, "verify", "r0001", "--json", code=0))
-        assert found["stored"] == {"ok": True, "problems": [], "covered": True}
+        assert found["stored"] == {"ok": True, "problems": []}
         checked = json.loads(said(tmp_path, "db", "check", "--full", "--json", code=0))
-        assert (checked["problems"], checked["uncovered"]) == ([], [])
+        assert checked["problems"] == []
     said(tmp_path, "db", "backup", str(tmp_path / "kept.db"), code=0)
     shutil.copy(tmp_path / "kept.db", tmp_path / "paper.db")
     said(tmp_path, "db", "check", "--full", code=0)
     assert traded(tmp_path, Settings(), feed()).record.status == "finished"
     said(tmp_path, "verify", "r0001", code=0)
     said(tmp_path, "db", "check", "--full", code=0)
-
-
-@pytest.mark.parametrize(
-    "golden", [item for item in released() if item.revision < "0006"], ids=lambda entry: entry.name
-)
-def test_run_of_an_older_version_is_told_as_not_covered_and_is_not_broken(golden, tmp_path):
-    shutil.copy(golden.unpacked(tmp_path), tmp_path / "paper.db")
-    said(tmp_path, "db", "upgrade", code=0)
-    done = CliRunner().invoke(app, ["db", "check", "--full", "--json", "--db", address(tmp_path)])
-    checked = json.loads(done.stdout)
-    assert checked["uncovered"] == [told["run_id"] for told in golden.facts["runs"]]
-    # Stores of revisions before the newest were cut short when they were released, but for their venue.
-    cut = [problem for problem in checked["problems"] if "at the venue is in no row" in problem]
-    assert checked["problems"] == cut
-    assert UNSEALED in CliRunner().invoke(app, ["db", "check", "--full", "--db", address(tmp_path)]).stdout
-
-
-@pytest.mark.parametrize(
-    "golden", [item for item in released() if item.revision < HEAD], ids=lambda entry: entry.name
-)
-def test_commands_that_read_a_store_of_an_older_revision_say_so_with_the_next_step(golden, tmp_path):
-    shutil.copy(golden.unpacked(tmp_path), tmp_path / "paper.db")
-    before = (tmp_path / "paper.db").read_bytes()
-    told = (
-        f"thinktwice: store {address(tmp_path)} is at revision {golden.revision!r}, this program works with "
-        f"{HEAD!r}: run `thinktwice db upgrade --db URL`\n"
-    )
-    run = golden.facts["runs"][-1]["run_id"]
-    for words in (
-        ("verify", run), ("runs",), ("journal", run), ("trials",), ("status", run), ("reports", run),
-        ("playbooks", "list", run), ("report", run),
-    ):  # fmt: skip
-        done = CliRunner().invoke(app, [*words, "--db", address(tmp_path)])
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        assert done.stderr.count(told) == 1, (words, done.stderr)
-        assert "no such table" not in done.output
-    assert (tmp_path / "paper.db").read_bytes() == before
-
-
-@pytest.mark.parametrize("golden", released(), ids=lambda entry: entry.name)
-def test_reports_of_every_released_store_are_listed_whatever_settings_made_them(golden, tmp_path):
-    shutil.copy(golden.unpacked(tmp_path), tmp_path / "paper.db")
-    for run in golden.facts["runs"]:
-        done = CliRunner().invoke(app, ["reports", run["run_id"], "--json", "--db", address(tmp_path)])
-        assert done.exit_code == 0, done.output
-        with closing(sqlite3.connect(tmp_path / "paper.db")) as store:
-            written = "SELECT count(*) FROM journal WHERE run_id = ? AND kind = 'high_level_report'"
-            (reports,) = store.execute(written, (run["run_id"],)).fetchone()
-        slots = json.loads(done.stdout)["slots"]
-        assert sum(slot["by"] == "run" and slot["state"] == "done" for slot in slots) == reports
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.store.migrations import HEAD
-from tests.services.store.test_migrations import old_store
+from tests.services.store.revisions import add_revision
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -42,16 +42,16 @@ def test_db_upgrade_makes_a_store_and_changes_nothing_the_second_time(shell, add
     assert "the store holds no run yet" in listed.stderr
 
 
-def test_db_check_is_behind_until_the_upgrade(shell, address):
-    old_store(address, "0001", marked=False)
+def test_db_check_is_behind_until_the_upgrade(shell, address, tmp_path, monkeypatch):
+    printed(shell, "upgrade", "--db", address)
+    add_revision(tmp_path, monkeypatch)
     behind = shell.run("db", "check", "--db", address)
     assert behind.exit_code == 1
-    assert "pending   0002 Leases" in behind.stdout
-    assert "thinktwice db upgrade" in behind.stdout
-    assert "applied   0002 Leases" in shell.run("db", "upgrade", "--db", address).stdout
+    assert "pending   0002 Notes on runs: run `thinktwice db upgrade`" in behind.stdout
+    assert "applied   0002 Notes on runs" in shell.run("db", "upgrade", "--db", address).stdout
     current = shell.run("db", "check", "--full", "--db", address)
     assert current.exit_code == 0
-    assert f"revision  {HEAD} (current)" in current.stdout
+    assert "revision  0002 (current)" in current.stdout
     assert "nothing is broken" in current.stdout
     assert password(address) not in behind.output + current.output
 
@@ -110,14 +110,22 @@ def test_db_command_that_cannot_work_says_why_in_one_line(shell, words, said):
     assert list(shell.folder.iterdir()) == []
 
 
-def test_writing_command_on_an_older_database_names_the_next_step(shell, postgres_url):
-    old_store(postgres_url, "0001", marked=True)
-    words = ("backtest", "--symbols", "AAPL", "--to", "2000-03-31", "--db", postgres_url)
-    complaint = shell.complaint(*words)
-    assert "thinktwice db upgrade" in complaint
-    assert password(postgres_url) not in complaint
-    assert shell.run("runs", "--db", postgres_url).stdout.count("r0001") == 1
-    assert shell.run("db", "upgrade", "--db", postgres_url).exit_code == 0
+READERS = ("runs", "verify", "journal", "trials", "status", "reports", "report", "why aa")
+
+
+def test_commands_on_a_store_that_is_behind_name_the_next_step_and_leave_it(
+    shell, address, tmp_path, monkeypatch
+):
+    words = ("backtest", "--symbols", "AAPL", "--to", "2000-03-31", "--db", address)
+    assert shell.run(*words).exit_code == 0
+    add_revision(tmp_path, monkeypatch)
+    for command in (words, *((*name.split(), "--db", address) for name in READERS)):
+        complaint = shell.complaint(*command)
+        assert "is at revision '0001', this program works with '0002'" in complaint, command
+        assert "run `thinktwice db upgrade --db URL`" in complaint
+        assert password(address) not in complaint
+    assert shell.run("db", "upgrade", "--db", address).exit_code == 0
+    assert shell.run("runs", "--db", address).stdout.count("r0001") == 1
     assert shell.run(*words).exit_code == 0
 
 

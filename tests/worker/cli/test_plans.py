@@ -453,22 +453,6 @@ def test_text_of_others_is_escaped_where_a_plan_is_shown(planted):
         assert "\u202e" not in shown
 
 
-def test_store_of_before_plans_is_listed_as_empty_and_names_no_plan(tmp_path, shell):
-    from tests.services.store.test_migrations import old_store
-
-    old_store("sqlite:///thinktwice.db", "0007", marked=True)
-    assert json.loads(shell.run("plans", "list", "--json").stdout) == []
-    listed = shell.run("plans", "list")
-    assert (listed.exit_code, listed.stdout) == (0, "")
-    assert (
-        "thinktwice: no such plan is stored: `thinktwice plans make --help` has what makes one\n"
-        in listed.stderr
-    )
-    result = shell.run("plans", "show", "abc")
-    assert result.exit_code == 2
-    assert "before there were plans" in result.stderr
-
-
 def test_replan_that_writes_is_a_plan_approved_by_its_caller(reported, report_of_planted):
     planted, name = reported, report_of_planted.told["report_id"]
     told = answered(planted, "replan", name, "--write", "books")

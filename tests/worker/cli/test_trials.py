@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from services.store.tables import trials as table
-from tests.services.store.stores import seal_again
 from tests.worker.cli.terminals import in_terminal
 from worker.cli import app
 from worker.studies.scenarios import SCENARIOS
@@ -42,7 +40,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 def test_trials_lists_what_was_tried_by_range_and_what_the_next_run_starts_with(made):
     found = told(made[0])
-    assert found["runs_not_counted"] == 0
     both, one = found["ranges"]
     hypotheses = both["hypotheses"] // 3
     assert both | {"hypotheses": 0, "next": None} == {
@@ -86,37 +83,17 @@ def test_runs_of_the_ledger_verify_and_the_store_is_whole(made):
 def test_ablate_registers_nothing(tmp_path):
     period = ("--symbols", "AAPL", "--from", "2003-01-01", "--to", "2003-12-31")
     command(tmp_path, "ablate", *period, "--seeds", "1", "--out", str(tmp_path / "out"))
-    assert told(tmp_path) == {"ranges": [], "runs_not_counted": 0}
+    assert told(tmp_path) == {"ranges": []}
 
 
-def test_worlds_and_scenarios_register_nothing(tmp_path, monkeypatch):
+def test_scenarios_register_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("worker.studies.scenarios.SCENARIOS", SCENARIOS[:4])  # the fifth runs for seconds
     command(tmp_path, "backtest", *BARS)
-    for words in (["scenarios"], ["worlds", "--world", "independent", "--runs", "1"]):
-        done = CliRunner().invoke(app, words)
-        assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(app, ["scenarios"])
+    assert done.exit_code == 0, done.output
     assert [item["runs"] for item in told(tmp_path)["ranges"]] == [["r0001"]]
     assert [path.name for path in tmp_path.glob("*.db")] == ["t.db"]
-
-
-def test_trials_of_a_store_of_before_the_ledger_says_that_its_runs_are_not_counted(made, tmp_path):
-    (tmp_path / "t.db").write_bytes((made[0] / "t.db").read_bytes())
-    with closing(sqlite3.connect(tmp_path / "t.db")) as store, store:
-        store.execute(f"DROP TABLE {table.name}")
-        for later in ("conversation_turns", "tool_pins", "change_plans"):
-            store.execute(f"DROP TABLE {later}")
-        store.execute("DELETE FROM seals WHERE part = 'trial'")
-        store.execute("UPDATE thinktwice_revision SET version_num = '0006'")
-        store.execute("UPDATE runs SET environment = json_set(environment, '$.store_revision', '0006')")
-    seal_again(tmp_path / "t.db")
-    done = command(tmp_path, "trials")
-    assert "5 runs of older versions noted nothing for the ledger of trials" in done.stderr
-    done = command(tmp_path, "backtest", *BARS, "--seed", "7")
-    assert "ledger" not in done.stdout
-    assert "/t.db was upgraded from revision '0006' to '0010': an older version of this" in done.stderr
-    assert "upgraded" not in command(tmp_path, "backtest", *BARS, "--seed", "7").stderr
-    assert [item["configurations"] for item in told(tmp_path)["ranges"]] == [1]
 
 
 def test_trials_in_a_narrow_terminal_shows_every_figure_whole(made):

@@ -3,6 +3,7 @@ import sqlite3
 
 import pytest
 
+from tests.services.store.stores import seal_again
 from tests.worker.cli.fake_runner import FakeRunner
 
 BARS = """time,open,high,low,close,volume
@@ -71,7 +72,18 @@ def test_verify_changed_configuration_is_found(shell):
     changed("UPDATE runs SET config = replace(config, '\"seed\": 0', '\"seed\": 5')")
     found = verified(shell, code=1)
     assert (found["chain"]["ok"], found["references"]["ok"]) == (True, True)
-    assert "it was changed, or another version made it" in found["replay"]["problem"]
+    assert found["replay"]["problem"].endswith(": it was changed")
+    assert found["replay"]["playable"]
+
+
+def test_verify_configuration_that_another_version_hashed_otherwise_is_told_from_a_changed_one(shell):
+    """A later version has settings that an earlier one did not hash."""
+    shell.backtest()
+    changed("UPDATE runs SET config_hash = 'aa', environment = json_set(environment, '$.thinktwice', '9.9')")
+    seal_again(shell.folder / "thinktwice.db")
+    found = verified(shell, code=1)
+    assert found["replay"]["problem"].endswith(" recorded was aa: use the version that made it, 9.9")
+    assert (found["replay"]["playable"], found["chain"]["ok"], found["stored"]["ok"]) == (False, True, True)
 
 
 def test_verify_needs_the_same_bars_and_finds_them_elsewhere_with_data(shell):

@@ -143,13 +143,6 @@ def test_run_on_a_link_is_not_that_of_the_file_behind_it_when_it_has_its_own(tmp
     assert decided(tmp_path, following(link))[0] == "r0001"
 
 
-def test_run_that_noted_the_file_behind_its_link_goes_on_by_the_link(tmp_path, file) -> None:
-    assert decided(tmp_path, following(file))[0] == "r0001"
-    link = tmp_path / "link.csv"
-    link.symlink_to(file)
-    assert decided(tmp_path, following(link)) == ("r0001", ("A", "B"), [])
-
-
 def test_run_goes_on_by_whichever_words_name_its_file(tmp_path, file, monkeypatch) -> None:
     decided(tmp_path, following(file))
     (tmp_path / "folder").mkdir()

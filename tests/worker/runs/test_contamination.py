@@ -56,8 +56,8 @@ def modelled(
     cutoff: str | None = None, model: str = "claude-haiku-5-5", by: type[Aimless | Silent] = Aimless
 ) -> Run:
     price = ModelPrice(model=model, input_usd=1.0, output_usd=1.0)
-    llm = LlmSettings(knowledge_cutoff=cutoff, strategist_model=model, prices=(price,))
-    settings = Settings(policy_loop=PolicyLoopSettings(strategist="anthropic"), llm=llm)
+    llm = LlmSettings(provider="anthropic", knowledge_cutoff=cutoff, strategist_model=model, prices=(price,))
+    settings = Settings(policy_loop=PolicyLoopSettings(strategist="model"), llm=llm)
     return run_on(embedded_bars(*SLICE), settings, models=Models(strategist=by()))
 
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import thinktwice as tt
-from worker.studies.worlds.calendar import HOUR_NS, CellTrades, spread_over_week
-from worker.studies.worlds.catalogue import REGIMES, world_of
+from benchmarks.gate_worlds.calendar import HOUR_NS, CellTrades, spread_over_week
+from benchmarks.gate_worlds.catalogue import REGIMES, world_of
 
 WEEKS, SYMBOLS = 104, 8
 
