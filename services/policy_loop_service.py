@@ -61,13 +61,12 @@ class PolicyLoopService(Stateful):
     STATE: ClassVar = {
         "background": PART,
         "_last_evaluation": dict[int, int],
-        "provider": PART,
         "_judge": PART,
         "counters": PART,
         "signals": PART,
     }
     REBUILT = frozenset(
-        {"_settings", "_engine", "_market", "_builder", "_playbooks", "_journal"}
+        {"_settings", "_engine", "_market", "_builder", "_playbooks", "_journal", "provider"}
         | {"_evaluator", "_late", "backgrounds", "_in_flight", "_missed"}  # empty where no evaluation is out
     )
     IN_FORCE: ClassVar = {"policies": dict[str, FrozenPolicy], "structures": dict[str, str]}

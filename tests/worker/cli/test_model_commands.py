@@ -54,7 +54,7 @@ OBJECTIONS = [{"reason": 1, "code": "reason_too_weak"}]
 OBJECTS = answer(
     message(stated(verdict="revise", comment="No.", findings=["memory_insufficient"], objections=OBJECTIONS))
 )
-INVENTED = answer(message(stated(verdict="block", findings=["made_up"])))
+INVENTED = answer(message(stated(verdict="revise", findings=["made_up"])))
 PROSE = answer(message("I would pass."))
 
 
