@@ -46,8 +46,8 @@ from trading_core.trigger_engine import Boundary, TriggerEngine
 class PolicyLoopService(Stateful):
     """Policy loop of one run.
 
-    `on_boundary` waits for the answer. A live feed does not: it takes the three steps apart, `open` at the
-    boundary, `think` beside the bars, and `close` at the bar at which the answer is there.
+    An evaluation has three steps: `open` at the boundary, `think` beside the bars, and `close` at the bar at
+    which the answer is there. Every boundary of a row is opened before the first one is closed.
 
     Attributes:
         provider: where plans come from.
@@ -131,13 +131,6 @@ class PolicyLoopService(Stateful):
         super().restore({name: state[name] for name in self.STATE})
         for name, kind in self.IN_FORCE.items():
             getattr(self, name).update(read_as(kind, state[name]))
-
-    async def on_boundary(self, boundary: Boundary, *, history: bool = False) -> None:
-        """Gate one boundary and evaluate it when the gate admits it, waiting for the answer; see `open`."""
-        evaluation = self.open(boundary, history=history)
-        if evaluation is not None:
-            await self.think(evaluation)
-            self.close(evaluation)
 
     def open(self, boundary: Boundary, *, history: bool = False, draining: bool = False) -> Evaluation | None:
         """Gate one boundary; an evaluation with its snapshot when the gate admits it.

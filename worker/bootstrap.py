@@ -29,6 +29,7 @@ from trading_core.market import Market
 from trading_core.tick_guard import TickGuard
 from worker.models import Models, RecordedPast, assemble_models
 from worker.session import Session
+from worker.together import assemble_together
 
 
 @dataclass(frozen=True)
@@ -142,8 +143,14 @@ def assemble(
         evidence=evidence,
         expectations=experience.expectations,
     )
+    # What a caller puts in the place of a part, and models that it hands over, are asked one at a time.
+    alone = models is not None or strategist is not ours or bool(own.critics)
     return Session(
         settings, market, journal, guard, engine, experience, books.registry, books.lifecycle,
         policy_loop, slow_loop, asked, events, ledger, None if evidence is None else evidence.rows,
         columns_wired=len(market.columns.features.made),
+        together=None if alone else assemble_together(
+            settings, market, playbooks, experience.memory, asked, policy_loop, wordings,
+            market_waits=market_waits,
+        ),
     )  # fmt: skip

@@ -116,6 +116,21 @@ class RecordedSource:
         return call
 
 
+@dataclass(frozen=True)
+class EarlySource:
+    """The outcome of a question that was asked before its turn."""
+
+    call: RecordedCall
+    waits = False
+
+    async def ask(
+        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
+    ) -> RecordedCall:
+        """The outcome, as it was."""
+        settle(self.call)
+        return self.call
+
+
 class SplicedSource:
     """Plays back while the past of a run is replayed, then asks: how a run goes on after a restart.
 
@@ -183,9 +198,9 @@ class AccountedModel:
     """`LanguageModel` of one prompt of one run."""
 
     def __init__(self, caller: Caller, source: ReplySource, account: ModelAccount, guard: TickGuard) -> None:
-        self._caller = caller
-        self._source = source
-        self._account = account
+        self.caller = caller
+        self.source = source
+        self.account = account
         self._guard = guard
 
     async def complete(
@@ -209,5 +224,6 @@ class AccountedModel:
             InvariantViolation: called from inside the tick path.
         """
         self._guard.forbid("llm_calls")
-        question = self._account.admit(self._caller, system, prompt, max_tokens, tools)
-        return AccountedCall(question, self._source, self._account)
+        question = self.account.admit(self.caller, system, prompt, max_tokens, tools)
+        call = self.account.early.take(question)
+        return AccountedCall(question, self.source if call is None else EarlySource(call), self.account)

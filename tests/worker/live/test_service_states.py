@@ -45,6 +45,7 @@ WITHOUT_STATE: dict[str, set[str]] = {
     "ClusterPlanner": set(),
     "HighLevelReflectionService": set(),
     "Due": {"events", "slots"},  # of the settings
+    "EarlyReplies": {"turns", "_kept"},  # of one row's evaluations
     "LiveStep": set(),
     "MemoryView": {"_quotas"},
     "Models": {"texts"},
