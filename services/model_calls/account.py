@@ -82,6 +82,7 @@ class ModelAccount(Stateful):
         last_reply: bar time of the last reply of use, ns.
         last_failure: what was said of the last call without one.
         early: replies that wait for their turn.
+        forecast: what the run was found to take, once; None before, and where that cannot be known.
     """
 
     STATE: ClassVar = {
@@ -104,7 +105,7 @@ class ModelAccount(Stateful):
         "last_failure": str | None,
         "_turned_away": int,
     }
-    REBUILT = frozenset({"_settings", "_journal", "_clock", "_pending", "keep", "early"})
+    REBUILT = frozenset({"_settings", "_journal", "_clock", "_pending", "keep", "early", "forecast"})
     BREAKERS: ClassVar = {"_breakers": list[tuple[str, str, dict[str, Any]]]}
 
     def __init__(
@@ -119,6 +120,7 @@ class ModelAccount(Stateful):
         self._pending: list[_PendingCall] = []
         self.ledger = Ledger(settings, due or Due())
         self.early = EarlyReplies()
+        self.forecast: dict[str, Any] | None = None
         self.keep: Callable[[RecordedCall], None] = lambda call: None
         self.outcomes: Counter[str] = Counter()
         self.answered: set[str] = set()
@@ -279,6 +281,7 @@ class ModelAccount(Stateful):
             "usd": run.usd,
             "cost": self.cost,
             "unused_early": {"calls": self.early.unused.calls, "usd": self.early.unused.usd},
+            "forecast": self.forecast,
             "latency_ms": quantiles(self.latencies_ms),
         }
 
