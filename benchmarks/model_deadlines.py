@@ -2,8 +2,8 @@
 
 Runs over generated bars ask a server on loopback that speaks the Messages API and waits 0.1, 1 and 3 seconds
 before each reply, with the deadlines of the settings; sizes are those of the questions of a run over embedded
-bars. `uv run python -m benchmarks.model_deadlines` prints both tables and how long a bar of two symbols waits,
-asked together and one after the other; `--deadline-ms` sets one deadline.
+bars. `uv run python -m benchmarks.model_deadlines` prints both tables and how long a bar of two symbols
+waits, asked together and one after the other; `--deadline-ms` sets one deadline.
 """
 
 import argparse
@@ -154,7 +154,8 @@ async def measure_bars(symbols: int, *, together: bool) -> float:
         os.environ[PROVIDERS["anthropic"].key_variable] = "any"
         bars = make_world("reverting", seed=3, bars=1_500, symbols=symbols, timeframe="1d")
         session = assemble(settings, bars, JournalWriter(MemorySink()))
-        session.together = session.together if together else None
+        early = session.models.account.early
+        early.ask = early.ask if together else None
         session.begin()
         timing = Timing()
         while not session.engine.done and len(taken) < BARS:

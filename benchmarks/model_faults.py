@@ -1,8 +1,8 @@
 """What stops a plausible model's faulty plans, how often its second reader is asked, and good plans stopped.
 
 A fake strategist picks the first plan of a playbook and plants a known fault into two of five; sent back, it
-proposes the base as it is. A fake reader objects to the first reason of one plan in three. Both are a function
-of the question, so every run is the same. A plan is good where the base on offer was taken unchanged.
+proposes the base as it is. A fake reader objects to the first reason of one plan in three. Both are a
+function of the question, so every run is the same. A plan is good where the base was taken unchanged.
 `uv run python -m benchmarks.model_faults` prints the table and the figures.
 """
 
@@ -121,14 +121,18 @@ def main() -> int:
     rows, document = study()
     met = list(reflections(rows))
     passes, sent_back = ReflectionStatus.PASS, ReflectionStatus.REVISE
-    lines, kinds = [], sorted({kind for kind, _, _ in met})
-    for kind in kinds:
+    calls = [json.loads(row.payload)["call"] for row in rows if row.kind == "model_call"]
+    prompts = Counter(call["prompt"] for call in calls)
+    said = Counter(
+        json.loads(call["text"]).get("comment") for call in calls if call["prompt"] == "strategist"
+    )
+    lines = []
+    for kind in sorted((GOOD, *PLANTED)):
         own = [(rules, last) for planted, rules, last in met if planted == kind]
         by_rules = sum(rules is not passes for rules, _ in own)
         by_reader = sum(rules is passes is not last for rules, last in own)
         passed = len(own) - by_rules - by_reader
-        lines.append((kind, str(len(own)), str(by_rules), str(by_reader), str(passed)))
-    prompts = Counter(json.loads(row.payload)["call"]["prompt"] for row in rows if row.kind == "model_call")
+        lines.append((kind, str(said[kind]), str(len(own)), str(by_rules), str(by_reader), str(passed)))
     asked = prompts["policy_level_reflection"]
     in_vain = sum(rules is sent_back for _, rules, _ in met)
     good = [(rules, last) for planted, rules, last in met if planted == GOOD]
@@ -136,12 +140,11 @@ def main() -> int:
     by_reader = sum(rules is passes is not last for rules, last in good)
     overruled = document["policy_loop"]["finding_codes"].get("objection_overruled", 0)
     sys.stdout.write(
-        table(("planted", "plans reflected on", "stopped by rules", "by the reader", "passed"), lines)
+        table(("planted", "replies", "reflected on", "stopped by rules", "by the reader", "passed"), lines)
         + f"\n\nreader asked: {asked} where the rules say pass; {asked + in_vain} where they do not block\n"
         f"good plans stopped by rules: {by_rules} of {len(good)} ({by_rules / len(good):.1%}); "
         f"by the reader: {by_reader} ({by_reader / len(good):.1%}), {overruled} of its objections overruled\n"
-        f"errors: {document['errors']}; replies that could not be used: "
-        f"{sum(document['strategist']['fallbacks'].values())}\n"
+        f"a reply that is not reflected on was refused by its form; errors: {document['errors']}\n"
     )
     return 0
 

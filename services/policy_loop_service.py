@@ -180,6 +180,12 @@ class PolicyLoopService(Stateful):
         elif facts.draining and not facts.warming_up:
             self._engine.reopen(boundary)
 
+    async def ask_early(self, provider: PlanProvider, evaluation: Evaluation) -> None:
+        """Ask a provider for the plan of an open evaluation, of which nothing but replies is kept."""
+        if evaluation.snapshot is not None and evaluation.error is None:
+            with self._market.clock.pin(evaluation.snapshot.known_at):
+                await self._evaluator.ask_early(provider, evaluation.snapshot)
+
     @property
     def in_flight(self) -> int:
         """Evaluations whose answer has not arrived."""

@@ -6,8 +6,6 @@ come from and when to flush. On a feed that runs on, `worker.live` takes the ste
 
 import time
 from collections import Counter
-from collections.abc import Iterable
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -24,7 +22,6 @@ from services.memory.episode_builder import EpisodeContext, build_episode
 from services.memory.experience import Experience
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry
-from services.policy_loop.evaluation import Evaluation
 from services.policy_loop.records import tick_event
 from services.policy_loop_service import PolicyLoopService
 from services.slow_loop.loop_rows import journal_version
@@ -37,7 +34,6 @@ from trading_core.market import Market
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine
 from worker.models import RunModels
-from worker.together import Answered, SymbolsTogether, in_turn
 
 SCHEMA_VERSION = 1
 
@@ -75,7 +71,7 @@ class Session(Stateful):
     }
     REBUILT = frozenset(
         {"settings", "market", "engine", "live", "events", "ledger", "kept", "columns_wired"}
-        | {"stops_without_model", "together"}
+        | {"stops_without_model"}
     )
 
     settings: Settings
@@ -94,7 +90,6 @@ class Session(Stateful):
     kept: KeptRows | None = None  # what the judge's tools read; None where it is asked without them
     bars_validated: int = 0
     columns_wired: int = 0  # columns that every session of these settings has made before its first row
-    together: SymbolsTogether | None = None  # asks models for the symbols of a bar at the same time
     stops_without_model: bool = False  # where its server turns questions away for good
     anomalies: Counter[str] = field(default_factory=Counter)
     doubted: list[tuple[int, str]] = field(default_factory=list)  # label and symbol of each bar in doubt
@@ -165,19 +160,16 @@ class Session(Stateful):
         for boundary in step.boundaries:
             with self.events.parking() as rows:
                 opened.append((self.policy_loop.open(boundary, history=history), rows))
-        async with self.asking(evaluation for evaluation, _ in opened if evaluation is not None) as answered:
+        due = [evaluation for evaluation, _ in opened if evaluation is not None]
+        async with self.models.account.early.asking(due) as wait_for:
             for evaluation, rows in opened:
                 self.events.deliver(rows, self.clock.now)
                 if evaluation is None:
                     continue
-                await answered(evaluation)
+                await wait_for(evaluation)
                 self.models.account.open_event(self.bars.symbols[evaluation.boundary.s])
                 await self.policy_loop.think(evaluation)
                 self.policy_loop.close(evaluation)
-
-    def asking(self, evaluations: Iterable[Evaluation]) -> AbstractAsyncContextManager[Answered]:
-        """Ask models for open evaluations at the same time, where they can be; see `SymbolsTogether`."""
-        return nullcontext(in_turn) if self.together is None else self.together.asking(evaluations)
 
     def validate(self, timing: Timing, end: int | None = None) -> Advance:
         """Validate bars to the next boundary or slot and record what happened, at once."""

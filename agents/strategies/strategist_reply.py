@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from schemas.reasons import MOST_REASONS, PlanReason
 from schemas.vocabulary import Direction
-from services.model_calls.reply_format import Decides, ReplyFormat
+from services.model_calls.reply_format import DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 
 MOST_CHANGES = 20
@@ -81,7 +81,7 @@ Change = OfferedChange | RuleChange
 Because = Annotated[tuple[PlanReason, ...], Field(max_length=MOST_REASONS)]
 SomeReason = Annotated[tuple[PlanReason, ...], Field(min_length=1, max_length=MOST_REASONS)]
 Comment = Annotated[str, Field(max_length=1_000)] | None
-WITH_REASONS = Decides(("because",))
+WITH_REASONS = DecisionField(("because",))
 
 
 class ProposeReply(_Wire):
@@ -89,7 +89,7 @@ class ProposeReply(_Wire):
 
     because: SomeReason
     argues_for: Direction | Literal["neither"] | None = None
-    answer: Annotated[Literal["propose"], Decides(("because", "argues_for"))]
+    answer: Annotated[Literal["propose"], DecisionField(("because", "argues_for"))]
     base: Annotated[str, WITH_REASONS]
     changes: tuple[Annotated[Change, Field(discriminator="field")], ...] = Field(max_length=MOST_CHANGES)
     comment: Comment = None

@@ -22,7 +22,7 @@ from pydantic import (
 
 from schemas.claims import MOST_TOPIC, Claim, Section
 from schemas.reasons import MOST_REASONS, PlanReason
-from services.model_calls.reply_format import Decides, ReplyFormat
+from services.model_calls.reply_format import DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply, strip_fence
 
 Verdict = Literal["PASS", "NEEDS CORRECTION", "UNKNOWN"]
@@ -114,8 +114,8 @@ def _within(value: Any, most: float) -> Any:
 # A score that is out of its bounds is brought to the nearest of them.
 Percent = Annotated[float, BeforeValidator(lambda value: _within(value, 100.0))]
 Share = Annotated[float, BeforeValidator(lambda value: _within(value, 1.0))]
-OF_ISSUES = Decides(("issues", "missing_elements"))
-Written = Annotated[tuple[Section, ...], Decides(("reasoning",))]
+OF_ISSUES = DecisionField(("issues", "missing_elements"))
+Written = Annotated[tuple[Section, ...], DecisionField(("reasoning",))]
 
 
 class _Closed(BaseModel):
@@ -126,8 +126,8 @@ class CritiqueReply(_Closed):
     """PASS or NEEDS CORRECTION."""
 
     explanation: Annotated[str, StringConstraints(max_length=600)]
-    assessment: Annotated[Literal["PASS", "NEEDS CORRECTION"], Decides(("explanation",))]
-    confidence: Annotated[Share, Decides(("explanation",))]
+    assessment: Annotated[Literal["PASS", "NEEDS CORRECTION"], DecisionField(("explanation",))]
+    confidence: Annotated[Share, DecisionField(("explanation",))]
 
 
 class CorrectionReply(_Closed):
@@ -167,7 +167,7 @@ class ReviewReply(_Closed):
 
     critique: Annotated[str, StringConstraints(max_length=1_200)]
     improvements: tuple[Line, ...] = Field(max_length=20)
-    score: Annotated[Share, Decides(("critique", "improvements"))]
+    score: Annotated[Share, DecisionField(("critique", "improvements"))]
 
 
 class _Rewrite(_Closed):
@@ -195,7 +195,7 @@ class SectionReply(_Closed):
     """What was thought before one section was written, its claims, and words that nobody checks."""
 
     reasoning: Thoughts
-    claims: Annotated[tuple[Claim, ...], Decides(("reasoning",))] = Field(max_length=40)
+    claims: Annotated[tuple[Claim, ...], DecisionField(("reasoning",))] = Field(max_length=40)
     comment: str | None
 
 
@@ -203,7 +203,7 @@ class QuotedClaim(_Closed):
     """One claim, and the words of the text that make it."""
 
     quote: Annotated[str, StringConstraints(min_length=1, max_length=600)]
-    claim: Annotated[Claim, Decides(("quote",))]
+    claim: Annotated[Claim, DecisionField(("quote",))]
 
 
 class ExtractionReply(_Closed):

@@ -119,7 +119,7 @@ class ModelAccount(Stateful):
         self._symbol: str | None = None
         self._pending: list[_PendingCall] = []
         self.ledger = Ledger(settings, due or Due())
-        self.early = EarlyReplies()
+        self.early = EarlyReplies(settings.at_once)
         self.forecast: dict[str, Any] | None = None
         self.keep: Callable[[RecordedCall], None] = lambda call: None
         self.outcomes: Counter[str] = Counter()
@@ -178,9 +178,11 @@ class ModelAccount(Stateful):
     ) -> Question | None:
         """The question as its turn will ask it; None where a limit or a failing model may prevent that.
 
-        What is asked early for the other symbols counts as used.
+        What is asked early for the other symbols counts as used. Before the first reply of a run symbols are
+        asked in turn: a wrong key is told once.
         """
-        if self.lost is not None or self._breaker(caller.model, caller.prompt).failures:
+        failing = self.last_reply is None or self._breaker(caller.model, caller.prompt).failures
+        if failing or self.lost is not None:
             return None
         turn, now, price = present_turn(), self._clock.now, price_for(self._settings, caller.model)
         key = question_key(caller, system, prompt, max_tokens, tools)

@@ -20,7 +20,7 @@ NULL = {"type": "null"}
 
 
 @dataclass(frozen=True)
-class Decides:
+class DecisionField:
     """Marks a field of a reply that decides; a model writes in order, so those of `after` stand before it."""
 
     after: tuple[str, ...]

@@ -20,7 +20,7 @@ from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.model_calls.quoting import count_noun, keep_comment
-from services.model_calls.reply_format import Decides, ReplyFormat
+from services.model_calls.reply_format import DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 from services.model_calls.wording import PLAIN, Wording
 from services.policy_checks.reasons import describe_reasons, holds
@@ -48,7 +48,7 @@ class ConsolidationReply(BaseModel):
     findings: tuple[str, ...] = Field(max_length=20)
     objections: tuple[Objection, ...] = Field(default=(), max_length=8)
     comment: str | None = Field(default=None, max_length=1_000)
-    verdict: Annotated[Literal["pass", "revise"], Decides(("findings", "objections"))]
+    verdict: Annotated[Literal["pass", "revise"], DecisionField(("findings", "objections"))]
     deferred_needs: tuple[Annotated[str, StringConstraints(min_length=1, max_length=300)], ...] = Field(
         default=(), max_length=5
     )

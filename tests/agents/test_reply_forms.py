@@ -10,7 +10,7 @@ from pydantic import BaseModel, TypeAdapter
 from agents.reply_forms import FORMS_ON_DEMAND, SEAT_FORMS
 from prompts import load_prompt
 from services.deliberation.forms import CORRECTION, OUTLINE, REASONS
-from services.model_calls.reply_format import Decides, ReplyFormat
+from services.model_calls.reply_format import DecisionField, ReplyFormat
 
 FORMS = {form.name: form for form in (*SEAT_FORMS.values(), *FORMS_ON_DEMAND.values())}
 # Lists of topics, claims and reasons: nothing but what the text is made of.
@@ -29,10 +29,10 @@ def models_of(kind: Any) -> Iterator[type[BaseModel]]:
         yield from models_of(inner)
 
 
-def decisions_of(model: type[BaseModel]) -> Iterator[tuple[str, Decides]]:
+def decisions_of(model: type[BaseModel]) -> Iterator[tuple[str, DecisionField]]:
     """The fields of a model that decide, with what has to stand before each."""
     for name, field in model.model_fields.items():
-        yield from ((name, mark) for mark in field.metadata if isinstance(mark, Decides))
+        yield from ((name, mark) for mark in field.metadata if isinstance(mark, DecisionField))
 
 
 def misplaced(form: ReplyFormat) -> list[str]:
@@ -71,7 +71,7 @@ def test_decision_before_its_reason_is_found_in_a_schema():
         verdict: str
         why: str
 
-    Hasty.model_fields["verdict"].metadata.append(Decides(("why",)))
+    Hasty.model_fields["verdict"].metadata.append(DecisionField(("why",)))
     form = dataclasses.replace(SEAT_FORMS["fast"], contract=Hasty)
     assert TypeAdapter(form.contract).validate_python({"verdict": "pass", "why": ""})
     assert misplaced(form) == ["verdict", "verdict"]

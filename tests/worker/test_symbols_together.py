@@ -14,7 +14,7 @@ from schemas.settings.llm import RunLimits
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from tests.agents.language_models.wire_server import WireServer, answer, events, message, stream
+from tests.agents.language_models.wire_server import WireServer, events, stream
 from tests.agents.strategies.questions import Question, change, propose
 from tests.worker.shared_runs import Run, fewer_bars
 from tests.worker.strategist_wire import StrategistOnTheWire, first_plan, proposing
@@ -25,7 +25,7 @@ from worker.models import Models
 from worker.runs.backtest import run_backtest
 from worker.session import Session, Timing
 
-SLICE = ("2003-01-01", "2003-06-30")
+SLICE = ("2003-01-01", "2004-03-31")
 SILENT = stream(events("no narrative"))
 
 
@@ -41,7 +41,7 @@ def uneven(asked: Question) -> dict[str, Any] | str:
 
 def alone(session: Session) -> None:
     """One symbol after the other."""
-    session.together = None
+    session.models.account.early.ask = None
 
 
 def run(settings: Settings, prepare: Any = None, cassette: Cassette | None = None) -> Run:
@@ -95,41 +95,49 @@ def test_run_that_asks_symbols_together_writes_the_journal_of_one_after_the_othe
         assert len(asked.requests) <= llm["per_run"].calls
 
 
-class AnswersTheFirstWithTheSecond(StrategistOnTheWire):
-    """No answer comes before a second question is there."""
+class BusySource:
+    """Lets others go on before each question is asked, and counts how many are under way at most."""
 
-    def __init__(self) -> None:
-        super().__init__(first_plan)
-        self.second = asyncio.Event()
+    waits = True
 
-    async def __call__(self, writer: asyncio.StreamWriter) -> None:
-        said = first_plan(self.questions[-1])
-        if len(self.asked) > 1:
-            self.second.set()
-        await self.second.wait()
-        await answer(message(json.dumps(said)))(writer)
+    def __init__(self, session: Session) -> None:
+        model: Any = session.models.accounted.strategist
+        self._source, model.source = model.source, self
+        self.under_way = self.most = 0
 
-
-PATIENT = proposing(strategist_deadline_ms=5_000.0, attempts=1)
+    async def ask(self, *asked: Any) -> Any:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        call = await self._source.ask(*asked)
+        self.under_way -= 1
+        return call
 
 
 def test_symbols_of_one_bar_have_their_questions_under_way_at_once_and_replay_without_a_server(monkeypatch):
-    strategist = AnswersTheFirstWithTheSecond()
-    with wire(monkeypatch, strategist, SILENT) as strategist.server:
-        made = run(PATIENT)
+    sources = list[BusySource]()
+    settings = proposing(attempts=1, at_once=2)
+
+    def prepare(session: Session) -> None:
+        sources.append(BusySource(session))
+
+    made, _ = asked_over_the_wire(monkeypatch, settings, prepare=prepare)
+    assert sources[0].most == 2, "llm.at_once is the bound"
     assert set(made.document["model"]["outcomes"]) == {"reply"}
     calls = [recorded_call(payload, None) for payload in made.of(KIND)]
-    again = run(PATIENT, cassette=Cassette("the run", calls))
+    again = run(settings, cassette=Cassette("the run", calls))
     assert content(again.rows) == content(made.rows)
 
 
 def test_answers_beside_a_live_feed_have_their_questions_under_way_at_once_and_arrive_in_order(monkeypatch):
-    strategist, sink = AnswersTheFirstWithTheSecond(), MemorySink()
+    strategist, sink = StrategistOnTheWire(first_plan), MemorySink()
 
-    async def live() -> Session:
-        made = assemble(PATIENT, fewer_bars(*SLICE), JournalWriter(sink), market_waits=False)
+    async def live() -> tuple[Session, BusySource]:
+        made = assemble(proposing(), fewer_bars(*SLICE), JournalWriter(sink), market_waits=False)
         made.begin()
-        answers, opened = EvaluationQueue(made, lambda: None), list[Any]()
+        made.models.account.last_reply = made.clock.now  # before the first one symbols are asked in turn
+        source, answers, opened = BusySource(made), EvaluationQueue(made, lambda: None), list[Any]()
         while len(opened) < 2:
             opened = [made.policy_loop.open(boundary) for boundary in made.validate(Timing()).boundaries]
             opened = [evaluation for evaluation in opened if evaluation is not None]
@@ -139,10 +147,11 @@ def test_answers_beside_a_live_feed_have_their_questions_under_way_at_once_and_a
         await answers.close()
         await made.models.live.close()
         await made.journal.flush()
-        return made
+        return made, source
 
     with wire(monkeypatch, strategist, SILENT) as strategist.server:
-        made = asyncio.run(live())
+        made, source = asyncio.run(live())
+    assert source.most > 1
     assert set(made.models.account.outcomes) == {"reply"}
     arrived = [row.symbol for row in sink.rows if row.kind == "answer_arrived"]
     assert arrived == [symbol for symbol in made.bars.symbols if symbol in arrived] != []
@@ -153,4 +162,4 @@ def test_model_of_the_caller_is_asked_for_one_symbol_at_a_time():
     handed_over = assemble(
         proposing("full"), bars, JournalWriter(MemorySink()), models=Models(fast=model, strategist=model)
     )
-    assert handed_over.together is None
+    assert handed_over.models.account.early.ask is None

@@ -115,9 +115,9 @@ class EvaluationQueue:
             due = [await self._waiting.get()]
             while not self._waiting.empty():
                 due.append(self._waiting.get_nowait())
-            async with self._session.asking(due) as answered:
+            async with self._session.models.account.early.asking(due) as wait_for:
                 for evaluation in due:
-                    await answered(evaluation)
+                    await wait_for(evaluation)
                     answer = await think(self._session, evaluation)
                     # No await between answer and effect: a row comes wholly before or wholly after it.
                     apply_answer(self._session, answer)

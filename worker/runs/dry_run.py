@@ -32,7 +32,7 @@ WITHOUT_LIMITS = {
 }
 
 
-class NobodyAnswers:
+class QuestionCounter:
     """A model that counts what it would have used at most, as the budget estimates it."""
 
     async def complete(
@@ -79,7 +79,7 @@ async def count_questions(
     free = settings.model_copy(update={"llm": settings.llm.model_copy(update=WITHOUT_LIMITS)})
     done = await run_backtest(
         free, bars, JournalWriter(_Unkept()), definitions=definitions, progress=progress,
-        models=one_model(settings, NobodyAnswers()), prepare=prepare,
+        models=one_model(settings, QuestionCounter()), prepare=prepare,
     )  # fmt: skip
     used = done.session.models.account.ledger.run
     bounds = {name: getattr(settings.llm.per_run, name) for name in LIMITS}
