@@ -1,4 +1,4 @@
-"""The policy loop: gate, snapshot, evaluator, freeze - one boundary at a time, in symbol order.
+"""The policy loop: gate and snapshot of every boundary of a row, then evaluator and freeze in symbol order.
 
 Every link is demanded by the next one: a plan or an amendment without a reflection has no verdict, and
 freeze refuses anything without both for exactly its hashes. An exception is an `error`: it is journalled and
