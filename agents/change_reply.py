@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraint
 
 from schemas.plan import MOST_ACTIONS, ChangeKind
 from schemas.vocabulary import Direction
-from services.model_calls.reply_format import ReplyFormat
+from services.model_calls.reply_format import DecisionField, ReplyFormat
 from services.model_calls.reply_text import is_read, read_reply
 
 PROMPT = "change_plan"
@@ -37,7 +37,9 @@ class ChangeReply(BaseModel):
     model_config = CLOSED
 
     reasoning: Annotated[str, StringConstraints(max_length=LONGEST_REASONING)]
-    actions: tuple[ActionReply, ...] = Field(max_length=MOST_ACTIONS)
+    actions: Annotated[tuple[ActionReply, ...], DecisionField(("reasoning",))] = Field(
+        max_length=MOST_ACTIONS
+    )
 
 
 _REPLY = TypeAdapter(ChangeReply)

@@ -24,7 +24,7 @@ from schemas.claims import (
 from services.model_calls.account import BREAKER, BUDGET
 from services.model_calls.quoting import visible
 from services.model_calls.record import LATE
-from services.model_calls.reply_format import ReplyFormat
+from services.model_calls.reply_format import DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 
 PROMPT = "judge_replanning"
@@ -74,8 +74,8 @@ class DropClaim(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     kind: Literal["drop"]
-    action: str
     because: DropReason
+    action: Annotated[str, DecisionField(("because",))]
 
 
 Reason = Annotated[ReasonClaim | DropClaim, Field(discriminator="kind")]
@@ -88,7 +88,7 @@ class KeepReply(BaseModel):
 
     reasons: tuple[Reason, ...] = Field(max_length=40)
     comment: str | None
-    keep: tuple[str, ...] = Field(max_length=MOST_ACTIONS)
+    keep: Annotated[tuple[str, ...], DecisionField(("reasons",))] = Field(max_length=MOST_ACTIONS)
 
 
 _REPLY = TypeAdapter(KeepReply)

@@ -2,12 +2,14 @@
 
 Runs over generated bars ask a server on loopback that speaks the Messages API and waits 0.1, 1 and 3 seconds
 before each reply, with the deadlines of the settings; sizes are those of the questions of a run over embedded
-bars. `uv run python -m benchmarks.model_deadlines` prints both tables; `--deadline-ms` sets one deadline.
+bars. `uv run python -m benchmarks.model_deadlines` prints both tables and how long a bar of two symbols
+waits, asked together and one after the other; `--deadline-ms` sets one deadline.
 """
 
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import sys
 from collections.abc import Sequence
@@ -16,7 +18,7 @@ from dataclasses import dataclass, field
 from agents.language_models.anthropic import AnthropicModel
 from agents.language_models.retrying import RetryingModel
 from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
-from schemas.settings.llm import RunLimits
+from schemas.settings.llm import PROVIDERS, RunLimits
 from schemas.timeframes import Timeframe
 from schemas.vocabulary import PolicyEventKind
 from services.journal.sinks import MemorySink
@@ -36,6 +38,7 @@ from worker.session import Timing
 DELAYS_S = (0.1, 1.0, 3.0)
 TIMEFRAMES: tuple[Timeframe, ...] = ("1m", "5m", "15m", "1h", "1d")
 CALLS = 10
+BARS = 5
 SPAN = ("2003-01-01", "2003-12-31")
 AGREES = json.dumps({"findings": [], "objections": [], "verdict": "pass", "comment": None})
 ABSTAINS = json.dumps({"because": [], "answer": "abstain"})
@@ -141,6 +144,29 @@ def all_shares(deadline_ms: float | None = None) -> list[Share]:
     ]
 
 
+async def measure_bars(symbols: int, *, together: bool) -> float:
+    """Median seconds of a bar on which so many symbols each ask a server one question that waits 1 s."""
+    settings, taken = settings_with(60_000.0), list[float]()
+    async with serve(late(1.0)) as server:
+        settings = settings.model_copy(
+            update={"llm": settings.llm.model_copy(update={"base_url": server.url, "per_run": RunLimits()})}
+        )
+        os.environ[PROVIDERS["anthropic"].key_variable] = "any"
+        bars = make_world("reverting", seed=3, bars=1_500, symbols=symbols, timeframe="1d")
+        session = assemble(settings, bars, JournalWriter(MemorySink()))
+        early = session.models.account.early
+        early.ask = early.ask if together else None
+        session.begin()
+        timing = Timing()
+        while not session.engine.done and len(taken) < BARS:
+            before, waited = session.models.account.ledger.run.calls, timing.policy_s
+            await session.step(timing)
+            if session.models.account.ledger.run.calls - before == symbols:
+                taken.append(timing.policy_s - waited)
+        await session.models.live.close()
+    return statistics.median(taken)
+
+
 def question_sizes(bars: BarSeries) -> list[Size]:
     """Sizes of what strategist and second reader are asked over the bars."""
     strategist, reader = Listening(ABSTAINS), Listening(AGREES)
@@ -177,13 +203,19 @@ def size_table(sizes: Sequence[Size]) -> str:
     return table(("asked by", "questions", "constant part, tokens", "the rest at the median, tokens"), rows)
 
 
+def bar_line() -> str:
+    """How long a bar of two symbols waits, asked together and one after the other."""
+    both = [asyncio.run(measure_bars(2, together=together)) for together in (True, False)]
+    return "two symbols, a server of 1 s: {:.2f} s a bar together, {:.2f} s one after the other".format(*both)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Measure and print both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--deadline-ms", type=float, help="one for all; by default by timeframe")
     shares = all_shares(parser.parse_args(arguments).deadline_ms)
     sizes = question_sizes(load_embedded_bars(start=SPAN[0], end=SPAN[1]))
-    sys.stdout.write(f"{deadline_table(shares)}\n\n{size_table(sizes)}\n")
+    sys.stdout.write(f"{deadline_table(shares)}\n\n{size_table(sizes)}\n\n{bar_line()}\n")
     return 0
 
 

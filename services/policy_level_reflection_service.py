@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import ClassVar
 
 from prompts import PromptTemplate, load_prompt
 from schemas.errors import ConfigError, InvariantViolation
@@ -25,7 +24,6 @@ from schemas.reflection import (
     PolicyLevelReflectionResult,
 )
 from schemas.settings import ReflectionSettings
-from schemas.state import Stateful
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from services.model_calls.asking import NoReply, ask
 from services.model_calls.language_model import LanguageModel
@@ -75,14 +73,8 @@ def _demand_model_of_mode(mode: str, model: LanguageModel | None) -> None:
         raise ConfigError(f"reflection.mode is {mode!r} but {given} was given: 'full' needs one")
 
 
-class PolicyLevelReflectionService(Stateful):
-    """Reflects on proposals; `overruns` counts reflections that took longer than their budget."""
-
-    STATE: ClassVar = {"overruns": int}
-    REBUILT = frozenset(
-        {"_settings", "_memory", "_model", "_prompt", "_timer", "_recorded", "_market_waits", "_wordings"}
-        | {"_critics"}
-    )
+class PolicyLevelReflectionService:
+    """Reflects on proposals and amendments."""
 
     def __init__(
         self,
@@ -115,7 +107,6 @@ class PolicyLevelReflectionService(Stateful):
             ConfigError: a model without mode `full`, or mode `full` without a model.
         """
         _demand_model_of_mode(settings.mode, model)
-        self.overruns = 0
         self._settings = settings
         self._memory = memory
         self._model = model
@@ -133,7 +124,7 @@ class PolicyLevelReflectionService(Stateful):
 
         Args:
             request: snapshot, proposal, playbook, memory and guardrails.
-            source: the policy event that opened the boundary; it chooses the budget.
+            source: the policy event that opened the boundary; it chooses the deadline of a model.
             lint: what the rule linter saw on past bars.
 
         Raises:
@@ -143,10 +134,10 @@ class PolicyLevelReflectionService(Stateful):
         start = self._timer()
         checked = self._check(request, lint)
         added, meta = Consolidation(()), self._meta(source)
-        if self._model is not None and status_of(checked.findings) is not ReflectionStatus.BLOCK:
+        # Where the rules send a plan back no reply could change it.
+        if self._model is not None and status_of(checked.findings) is ReflectionStatus.PASS:
             added, meta = await self._consolidate(self._model, request, checked.findings, meta, start)
         elapsed_ms = self._elapsed_ms(start)
-        self.overruns += elapsed_ms > self._settings.budget_ms(source)
         hashes = (request.snapshot.content_hash, request.proposal.content_hash, request.playbook.content_hash)
         return self._result(
             _Subject(*hashes), checked, added, meta.model_copy(update={"latency_ms": elapsed_ms})
@@ -164,7 +155,6 @@ class PolicyLevelReflectionService(Stateful):
         start = self._timer()
         findings, checks = check_amendment(request)
         elapsed_ms = self._elapsed_ms(start)
-        self.overruns += elapsed_ms > self._settings.budget_ms(source)
         return self._result(
             _Subject(
                 request.snapshot.content_hash,

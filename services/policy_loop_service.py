@@ -1,4 +1,4 @@
-"""The policy loop: gate, snapshot, evaluator, freeze - one boundary at a time, in symbol order.
+"""The policy loop: gate and snapshot of every boundary of a row, then evaluator and freeze in symbol order.
 
 Every link is demanded by the next one: a plan or an amendment without a reflection has no verdict, and
 freeze refuses anything without both for exactly its hashes. An exception is an `error`: it is journalled and
@@ -46,8 +46,8 @@ from trading_core.trigger_engine import Boundary, TriggerEngine
 class PolicyLoopService(Stateful):
     """Policy loop of one run.
 
-    `on_boundary` waits for the answer. A live feed does not: it takes the three steps apart, `open` at the
-    boundary, `think` beside the bars, and `close` at the bar at which the answer is there.
+    An evaluation has three steps: `open` at the boundary, `think` beside the bars, and `close` at the bar at
+    which the answer is there. Every boundary of a row is opened before the first one is closed.
 
     Attributes:
         provider: where plans come from.
@@ -61,13 +61,12 @@ class PolicyLoopService(Stateful):
     STATE: ClassVar = {
         "background": PART,
         "_last_evaluation": dict[int, int],
-        "provider": PART,
         "_judge": PART,
         "counters": PART,
         "signals": PART,
     }
     REBUILT = frozenset(
-        {"_settings", "_engine", "_market", "_builder", "_playbooks", "_journal"}
+        {"_settings", "_engine", "_market", "_builder", "_playbooks", "_journal", "provider"}
         | {"_evaluator", "_late", "backgrounds", "_in_flight", "_missed"}  # empty where no evaluation is out
     )
     IN_FORCE: ClassVar = {"policies": dict[str, FrozenPolicy], "structures": dict[str, str]}
@@ -133,13 +132,6 @@ class PolicyLoopService(Stateful):
         for name, kind in self.IN_FORCE.items():
             getattr(self, name).update(read_as(kind, state[name]))
 
-    async def on_boundary(self, boundary: Boundary, *, history: bool = False) -> None:
-        """Gate one boundary and evaluate it when the gate admits it, waiting for the answer; see `open`."""
-        evaluation = self.open(boundary, history=history)
-        if evaluation is not None:
-            await self.think(evaluation)
-            self.close(evaluation)
-
     def open(self, boundary: Boundary, *, history: bool = False, draining: bool = False) -> Evaluation | None:
         """Gate one boundary; an evaluation with its snapshot when the gate admits it.
 
@@ -187,6 +179,12 @@ class PolicyLoopService(Stateful):
             self._missed.setdefault(boundary.s, []).append(boundary)
         elif facts.draining and not facts.warming_up:
             self._engine.reopen(boundary)
+
+    async def ask_early(self, provider: PlanProvider, evaluation: Evaluation) -> None:
+        """Ask a provider for the plan of an open evaluation, of which nothing but replies is kept."""
+        if evaluation.snapshot is not None and evaluation.error is None:
+            with self._market.clock.pin(evaluation.snapshot.known_at):
+                await self._evaluator.ask_early(provider, evaluation.snapshot)
 
     @property
     def in_flight(self) -> int:

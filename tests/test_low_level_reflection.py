@@ -10,7 +10,6 @@ from prompts import load_prompt
 from schemas.errors import ConfigError, InvariantViolation, ModelError
 from schemas.reflection import MemorySummary, PolicyLevelReflectionRequest
 from schemas.settings import ReflectionSettings
-from schemas.state import Stateful
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from services.model_calls.language_model import ModelReply
 from services.policy_checks.findings import status_of
@@ -212,15 +211,6 @@ def test_low_level_reflection_same_request_has_the_same_hash_whatever_the_clock_
     assert slow.meta.outcome is InvocationOutcome.RAN
 
 
-def test_low_level_reflection_overrun_is_counted_and_changes_nothing():
-    service = PolicyLevelReflectionService(ReflectionSettings(), timer=SteppingTimer(500.0))
-    asyncio.run(service.reflect(right_request(), source="heartbeat"))
-    assert service.overruns == 0
-    result = asyncio.run(service.reflect(right_request(), source="regime_change"))
-    assert service.overruns == 1
-    assert result.status is ReflectionStatus.PASS
-
-
 def test_low_level_reflection_contradiction_defers_a_review_to_the_slow_loop():
     result = reflect(changed(right_request(), {"memory": LOST}))
     assert len(result.deferred) == 1
@@ -246,8 +236,7 @@ def test_low_level_reflection_holds_no_way_to_write():
     assert readers == {"base_rates", "retrieve"}
     service = PolicyLevelReflectionService(ReflectionSettings(), memory=CountingMemory(LOST))
     public = {name for name in dir(service) if not name.startswith("_")}
-    assert public - set(dir(Stateful)) == {"overruns", "reflect", "reflect_amendment"}
-    assert set(service.state()) == {"overruns"}, "a savepoint puts back its own count and nothing else"
+    assert public == {"reflect", "reflect_amendment"}
 
 
 def test_low_level_reflection_model_agreeing_is_consolidated():
@@ -264,7 +253,7 @@ def test_low_level_reflection_model_agreeing_is_consolidated():
 
 def test_low_level_reflection_model_lowering_with_evidence_binds():
     request = changed(right_request(), {"memory": summary(winners=(1.0,), modes=("chop", "chop"))})
-    model = FakeModel(reply(verdict="block", comment="Chop again.", findings=["failure_pattern_recurs"]))
+    model = FakeModel(reply(verdict="revise", comment="Chop again.", findings=["failure_pattern_recurs"]))
     result = reflect(request, FULL, model=model)
     assert result.status is ReflectionStatus.REVISE
     assert codes(result.findings) == ["failure_pattern_recurs", "model_lowered_verdict"]
@@ -272,15 +261,17 @@ def test_low_level_reflection_model_lowering_with_evidence_binds():
     assert not any("Chop again." in line for line in result.requested_revisions)
 
 
-def test_low_level_reflection_model_answering_milder_leaves_the_verdict():
-    request = changed(right_request(), {"proposal.conviction": 0.99})
-    result = reflect(request, FULL, model=FakeModel(reply(verdict="pass")))
-    assert result.status is ReflectionStatus.REVISE
-    assert "model_raised_verdict" in codes(result.findings)
+@pytest.mark.parametrize("changes", [{"proposal.conviction": 0.99}, account(kill_switch=True)])
+def test_low_level_reflection_plan_that_the_rules_do_not_pass_asks_no_model(changes):
+    request, model = changed(right_request(), changes), FakeModel(reply())
+    result = reflect(request, FULL, model=model)
+    assert model.calls == []
+    assert result.findings == reflect(request).findings
+    assert (result.meta.outcome, result.meta.skip_reason) == (InvocationOutcome.RAN, None)
 
 
 def test_low_level_reflection_model_smuggling_something_new_is_refused_and_recorded():
-    smuggled = reply(verdict="block", new_trigger="rsi_14 < 30")
+    smuggled = reply(verdict="revise", new_trigger="rsi_14 < 30")
     result = reflect(right_request(), FULL, model=FakeModel(smuggled))
     assert result.status is ReflectionStatus.PASS
     assert codes(result.findings) == ["model_scope_refused"]
@@ -307,12 +298,11 @@ def test_low_level_reflection_model_need_for_something_new_is_deferred():
     ],
 )
 def test_low_level_reflection_model_failure_degrades_to_the_deterministic_verdict(model, reason):
-    for request in (right_request(), changed(right_request(), {"proposal.conviction": 0.99})):
-        rules_only = reflect(request)
-        result = reflect(request, FULL, model=model)
-        assert result.status is rules_only.status
-        assert result.findings[: len(rules_only.findings)] == rules_only.findings
-        assert (result.meta.outcome, result.meta.skip_reason) == (InvocationOutcome.DEGRADED, reason)
+    rules_only = reflect(right_request())
+    result = reflect(right_request(), FULL, model=model)
+    assert result.status is rules_only.status
+    assert result.findings[: len(rules_only.findings)] == rules_only.findings
+    assert (result.meta.outcome, result.meta.skip_reason) == (InvocationOutcome.DEGRADED, reason)
 
 
 def test_low_level_reflection_model_that_hangs_ends_within_the_budget_as_degraded():

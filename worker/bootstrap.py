@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from agents.judging import assemble_judge, evidence_of
 from agents.language_models.cassette import Cassette
@@ -21,7 +22,7 @@ from services.policy_loop.account_engine import account_engine
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.snapshot_builder import SnapshotBuilder, names_for_replies
 from services.policy_loop_service import PolicyLoopService
-from services.ports import Critic, Judge, Strategist
+from services.ports import Critic, Judge, MemoryReader, PlanProvider, Strategist
 from services.slow_loop.assembly import assemble_reflection, assemble_trials
 from services.slow_loop_service import SlowLoopService
 from trading_core.bars import BarSeries
@@ -94,30 +95,24 @@ def assemble(
     experience = assemble_experience(settings.memory, market.clock, guard, playbooks.rules)
     remembered, expected = experience.memory.reader(), experience.expectations.reader()
     judge = own.judge(assemble_judge(settings, minds.judge, wordings))
-    ours = configured_strategist(
-        settings,
-        playbooks,
-        minds.strategist,
-        lambda: policy_loop.policies,
-        lambda: policy_loop.backgrounds,
-        wordings,
-        minds.text_models(),
-        bars.symbols,
-    )
+
+    def make_strategist(models: Models) -> Strategist:
+        return configured_strategist(
+            settings, playbooks, models.strategist, lambda: policy_loop.policies,
+            lambda: policy_loop.backgrounds, wordings, models.text_models(), bars.symbols,
+        )  # fmt: skip
+
+    def make_provider(models: Models, strategist: Strategist, memory: MemoryReader) -> PlanProvider:
+        return assemble_provider(
+            settings, strategist, playbooks, market.columns, memory, models.fast, wordings, own.critics,
+            market_waits=market_waits,
+        )  # fmt: skip
+
+    ours = make_strategist(minds)
     strategist = own.strategist(ours)
     reads = getattr(strategist, "reads", ())
     builder = SnapshotBuilder(engine, market, books.definitions, remembered, expected, playbooks, reads)
-    provider = assemble_provider(
-        settings,
-        strategist,
-        playbooks,
-        market.columns,
-        remembered,
-        minds.fast,
-        wordings,
-        own.critics,
-        market_waits=market_waits,
-    )
+    provider = make_provider(minds, strategist, remembered)
     gatherer = None
     if settings.policy_loop.strategist != "rules":
         gatherer = BackgroundBuilder(
@@ -126,6 +121,11 @@ def assemble(
     policy_loop = PolicyLoopService(
         settings, engine, market, builder, provider, judge, playbooks, events, gatherer
     )
+    # What a caller puts in the place of a part, and models that it hands over, are asked one at a time.
+    if models is None and strategist is ours and not own.critics:
+        early, uncounted = minds.asked_early(), experience.memory.reader(counted=False)
+        again = make_provider(early, make_strategist(early), uncounted)
+        asked.account.early.ask = partial(policy_loop.ask_early, again)
     evidence = evidence_of(settings, minds.texts, wordings)
     narrator = narrator_of(minds.slow, settings.deliberation, minds.text_models())
     slow_loop = SlowLoopService(

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from agents import language_models
 from agents.language_models.accounted import (
     AccountedModel,
+    EarlyModel,
     LiveSource,
     RecordedSource,
     ReplySource,
@@ -85,6 +86,15 @@ class Models:
     def text_models(self) -> TextModels:
         """Those of texts with their prompts."""
         return TextModels(self.texts, {name: load_prompt(name) for name in self.texts})
+
+    def asked_early(self) -> "Models":
+        """The accounted models that answer for symbols, asked before their turn."""
+        models = {"fast": self.fast, "strategist": self.strategist, **self.texts}
+        early = {
+            name: EarlyModel(model) for name, model in models.items() if isinstance(model, AccountedModel)
+        }
+        fast, author = early.pop("fast", None), early.pop("strategist", None)
+        return Models(fast, strategist=author, texts=early)
 
     async def close(self) -> None:
         """Close the connections of live models."""

@@ -150,12 +150,27 @@ class Session(Stateful):
         """
         step = self.validate(timing, end)
         started = time.perf_counter()
-        for boundary in step.boundaries:
-            self.models.account.open_event(self.bars.symbols[boundary.s])
-            await self.policy_loop.on_boundary(boundary, history=history)
+        await self._decide(step, history=history)
         timing.policy_s += time.perf_counter() - started
         self.slow_loop.plans.expire(self.clock.now)
         await self.reflect_slowly(step, timing)
+
+    async def _decide(self, step: Advance, *, history: bool) -> None:
+        """Evaluate the boundaries of a row in turn; each has looked before anything is decided on the row."""
+        opened = []
+        for boundary in step.boundaries:
+            with self.events.parking() as rows:
+                opened.append((self.policy_loop.open(boundary, history=history), rows))
+        due = [evaluation for evaluation, _ in opened if evaluation is not None]
+        async with self.models.account.early.asking(due) as wait_for:
+            for evaluation, rows in opened:
+                self.events.deliver(rows, self.clock.now)
+                if evaluation is None:
+                    continue
+                await wait_for(evaluation)
+                self.models.account.open_event(self.bars.symbols[evaluation.boundary.s])
+                await self.policy_loop.think(evaluation)
+                self.policy_loop.close(evaluation)
 
     def validate(self, timing: Timing, end: int | None = None) -> Advance:
         """Validate bars to the next boundary or slot and record what happened, at once."""

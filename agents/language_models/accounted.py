@@ -2,6 +2,10 @@
 
 The record comes first and the answer is read from it, so live and replayed runs hand out the same. Where
 replies come from is the source's business; retries, deadlines and the wire lie behind it.
+
+A model can be asked before its turn: nothing is recorded or paid then, the reply is kept for the turn. What
+the turn itself has to find out is not kept: that no limit has room, that a server turned a question away, or
+that there was no time to ask. The asking for that symbol ends there.
 """
 
 import asyncio
@@ -11,12 +15,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agents.language_models.cassette import Cassette
+from agents.language_models.paced import PACED
 from schemas.errors import ModelError, ModelRefused
 from schemas.tool import Tools
 from services.model_calls.account import WRONG_SETTINGS, ModelAccount
 from services.model_calls.asking import with_tools
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.record import (
+    LATE,
     Caller,
     Question,
     RecordedCall,
@@ -116,6 +122,21 @@ class RecordedSource:
         return call
 
 
+@dataclass(frozen=True)
+class EarlySource:
+    """The outcome of a question that was asked before its turn."""
+
+    call: RecordedCall
+    waits = False
+
+    async def ask(
+        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
+    ) -> RecordedCall:
+        """The outcome, as it was."""
+        settle(self.call)
+        return self.call
+
+
 class SplicedSource:
     """Plays back while the past of a run is replayed, then asks: how a run goes on after a restart.
 
@@ -183,9 +204,9 @@ class AccountedModel:
     """`LanguageModel` of one prompt of one run."""
 
     def __init__(self, caller: Caller, source: ReplySource, account: ModelAccount, guard: TickGuard) -> None:
-        self._caller = caller
-        self._source = source
-        self._account = account
+        self.caller = caller
+        self.source = source
+        self.account = account
         self._guard = guard
 
     async def complete(
@@ -209,5 +230,70 @@ class AccountedModel:
             InvariantViolation: called from inside the tick path.
         """
         self._guard.forbid("llm_calls")
-        question = self._account.admit(self._caller, system, prompt, max_tokens, tools)
-        return AccountedCall(question, self._source, self._account)
+        question = self.account.admit(self.caller, system, prompt, max_tokens, tools)
+        call = self.account.early.take(question)
+        return AccountedCall(question, self.source if call is None else EarlySource(call), self.account)
+
+
+class NotAskedEarly(Exception):
+    """The rest is asked when its turn comes."""
+
+
+@dataclass(frozen=True)
+class EarlyCall:
+    """A question that may be asked before its turn."""
+
+    model: AccountedModel
+    question: Question
+    waits = True
+
+    async def reply(self, deadline_ms: float) -> ModelReply:
+        """The reply, kept.
+
+        Raises:
+            ModelError: it failed, which is kept as well.
+            NotAskedEarly: it failed in a way that the turn may not.
+        """
+        call = await self.model.source.ask(self.question, deadline_ms, self._keep)
+        if not _is_kept(call):
+            raise NotAskedEarly(call.outcome)
+        return call.result()
+
+    def release(self) -> None:
+        """Nothing is kept back."""
+
+    def _keep(self, call: RecordedCall) -> None:
+        if _is_kept(call):
+            self.model.account.keep_early(self.question, call)
+
+
+@dataclass(frozen=True)
+class EarlyModel:
+    """The model of a run, asked before its turn inside `EarlyReplies.asking`."""
+
+    model: AccountedModel
+
+    async def complete(
+        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
+    ) -> ModelReply:
+        """The reply, kept; raises as `EarlyCall.reply` does, and where it may not be asked."""
+        admitted = self.admit(system=system, prompt=prompt, max_tokens=max_tokens, tools=tools)
+        return await admitted.reply(deadline_ms)
+
+    def admit(self, *, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> EarlyCall:
+        """A question that is asked at its turn for certain, as far as that is known.
+
+        Raises:
+            NotAskedEarly: that is not known.
+        """
+        model, question = self.model, None
+        if model.source.waits:  # what is played back is there in time
+            question = model.account.admit_early(model.caller, system, prompt, max_tokens, tools)
+        if question is None:
+            raise NotAskedEarly(model.caller.prompt)
+        return EarlyCall(model, question)
+
+
+def _is_kept(call: RecordedCall) -> bool:
+    """Whether the call may have been worked on; one that was turned away with a status was not."""
+    return call.status is None and call.outcome not in (PACED, LATE)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, WithJsonSchema
 
 from services.model_calls.quoting import visible
-from services.model_calls.reply_format import ReplyFormat
+from services.model_calls.reply_format import DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, json_text, read_reply
 
 PROMPT = "evidence_planner"
@@ -44,7 +44,7 @@ class PlanReply(BaseModel):
     reasoning: str = ""
     confidence: float = Field(default=1.0, ge=0, le=1)
     clarification: Annotated[str, StringConstraints(max_length=LONGEST_QUESTION_BACK)] | None = None
-    tools: tuple[NamedCall, ...] = ()
+    tools: Annotated[tuple[NamedCall, ...], DecisionField(("reasoning",))] = ()
 
 
 _REPLY = TypeAdapter(PlanReply)

@@ -8,7 +8,6 @@ switched off each carries the record that says so.
 """
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 from schemas.errors import ConfigError
 from schemas.invocation import ReflectionInvocationMeta
@@ -22,7 +21,6 @@ from schemas.reflection import (
 )
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
-from schemas.state import PART, Stateful
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import InvocationOutcome, PlanKind, ReflectionStatus
 from services.model_calls.language_model import LanguageModel
@@ -60,7 +58,7 @@ def linter(columns: RuleColumns) -> Linter:
     return check
 
 
-class ReflectingPlanProvider(Stateful):
+class ReflectingPlanProvider:
     """The plan provider of backtest and live trading alike.
 
     Args:
@@ -69,9 +67,6 @@ class ReflectingPlanProvider(Stateful):
         playbooks: read-only registry.
         linter: checks a proposal's rules against the bars known at the snapshot.
     """
-
-    STATE: ClassVar = {"_reflection": PART}
-    REBUILT = frozenset({"_strategist", "_playbooks", "_linter"})
 
     def __init__(
         self,

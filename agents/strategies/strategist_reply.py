@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from schemas.reasons import MOST_REASONS, PlanReason
 from schemas.vocabulary import Direction
-from services.model_calls.reply_format import ReplyFormat
+from services.model_calls.reply_format import DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 
 MOST_CHANGES = 20
@@ -81,15 +81,16 @@ Change = OfferedChange | RuleChange
 Because = Annotated[tuple[PlanReason, ...], Field(max_length=MOST_REASONS)]
 SomeReason = Annotated[tuple[PlanReason, ...], Field(min_length=1, max_length=MOST_REASONS)]
 Comment = Annotated[str, Field(max_length=1_000)] | None
+WITH_REASONS = DecisionField(("because",))
 
 
 class ProposeReply(_Wire):
     """Why, a base, what to change in it, and what its author says that the reasons argue for."""
 
     because: SomeReason
-    answer: Literal["propose"]
-    base: str
     argues_for: Direction | Literal["neither"] | None = None
+    answer: Annotated[Literal["propose"], DecisionField(("because", "argues_for"))]
+    base: Annotated[str, WITH_REASONS]
     changes: tuple[Annotated[Change, Field(discriminator="field")], ...] = Field(max_length=MOST_CHANGES)
     comment: Comment = None
 
@@ -98,7 +99,7 @@ class HoldReply(_Wire):
     """The position stays as it is."""
 
     because: Because = ()
-    answer: Literal["hold"]
+    answer: Annotated[Literal["hold"], WITH_REASONS]
     comment: Comment = None
 
 
@@ -106,8 +107,8 @@ class TightenReply(_Wire):
     """A stop nearer to the market."""
 
     because: SomeReason
-    answer: Literal["tighten"]
-    stop: float = Field(gt=0)
+    answer: Annotated[Literal["tighten"], WITH_REASONS]
+    stop: Annotated[float, WITH_REASONS] = Field(gt=0)
     comment: Comment = None
 
 
@@ -115,7 +116,7 @@ class AbstainReply(_Wire):
     """No plan now."""
 
     because: Because = ()
-    answer: Literal["abstain"]
+    answer: Annotated[Literal["abstain"], WITH_REASONS]
     comment: Comment = None
 
 

@@ -149,7 +149,10 @@ class LlmSettings(Contract):
     attempts: int = Field(default=2, ge=1, le=5, description="requests of one call, within its one deadline")
     first_wait_ms: float = Field(default=20.0, ge=0, description="before the second request; then doubled")
     at_once: int = Field(
-        default=10, ge=1, le=1_000, description="requests under way at once; others wait for their turn"
+        default=10,
+        ge=1,
+        le=1_000,
+        description="requests under way at once, and symbols of a bar asked together; others wait",
     )
     per_minute: int | None = Field(
         default=None,

@@ -22,7 +22,7 @@ from pydantic import (
 
 from schemas.claims import MOST_TOPIC, Claim, Section
 from schemas.reasons import MOST_REASONS, PlanReason
-from services.model_calls.reply_format import ReplyFormat
+from services.model_calls.reply_format import DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply, strip_fence
 
 Verdict = Literal["PASS", "NEEDS CORRECTION", "UNKNOWN"]
@@ -114,6 +114,8 @@ def _within(value: Any, most: float) -> Any:
 # A score that is out of its bounds is brought to the nearest of them.
 Percent = Annotated[float, BeforeValidator(lambda value: _within(value, 100.0))]
 Share = Annotated[float, BeforeValidator(lambda value: _within(value, 1.0))]
+OF_ISSUES = DecisionField(("issues", "missing_elements"))
+Written = Annotated[tuple[Section, ...], DecisionField(("reasoning",))]
 
 
 class _Closed(BaseModel):
@@ -123,9 +125,9 @@ class _Closed(BaseModel):
 class CritiqueReply(_Closed):
     """PASS or NEEDS CORRECTION."""
 
-    assessment: Literal["PASS", "NEEDS CORRECTION"]
-    confidence: Share
     explanation: Annotated[str, StringConstraints(max_length=600)]
+    assessment: Annotated[Literal["PASS", "NEEDS CORRECTION"], DecisionField(("explanation",))]
+    confidence: Annotated[Share, DecisionField(("explanation",))]
 
 
 class CorrectionReply(_Closed):
@@ -144,35 +146,35 @@ class ReasonsReply(_Closed):
 class QualityReply(_Closed):
     """Four scores in percent, and what is missing."""
 
-    completeness: Percent
-    accuracy: Percent
-    actionability: Percent
-    confidence: Percent
     issues: tuple[Line, ...] = Field(max_length=20)
-    suggestions: tuple[Line, ...] = Field(max_length=20)
     missing_elements: tuple[Line, ...] = Field(max_length=20)
+    suggestions: tuple[Line, ...] = Field(max_length=20)
+    completeness: Annotated[Percent, OF_ISSUES]
+    accuracy: Annotated[Percent, OF_ISSUES]
+    actionability: Annotated[Percent, OF_ISSUES]
+    confidence: Annotated[Percent, OF_ISSUES]
 
 
 class ImprovementReply(_Closed):
     """How its writer came to the better text, and its sections."""
 
     reasoning: Thoughts
-    sections: tuple[Section, ...] = Field(max_length=MOST_SECTIONS)
+    sections: Written = Field(max_length=MOST_SECTIONS)
 
 
 class ReviewReply(_Closed):
     """One score, and why."""
 
-    score: Share
     critique: Annotated[str, StringConstraints(max_length=1_200)]
     improvements: tuple[Line, ...] = Field(max_length=20)
+    score: Annotated[Share, DecisionField(("critique", "improvements"))]
 
 
 class _Rewrite(_Closed):
     """What was thought, and the text written again; no sections where it scores enough."""
 
     reasoning: Thoughts
-    sections: tuple[Section, ...] = Field(max_length=MOST_SECTIONS)
+    sections: Written = Field(max_length=MOST_SECTIONS)
 
 
 class QualityRewriteReply(_Rewrite, QualityReply):
@@ -193,7 +195,7 @@ class SectionReply(_Closed):
     """What was thought before one section was written, its claims, and words that nobody checks."""
 
     reasoning: Thoughts
-    claims: tuple[Claim, ...] = Field(max_length=40)
+    claims: Annotated[tuple[Claim, ...], DecisionField(("reasoning",))] = Field(max_length=40)
     comment: str | None
 
 
@@ -201,7 +203,7 @@ class QuotedClaim(_Closed):
     """One claim, and the words of the text that make it."""
 
     quote: Annotated[str, StringConstraints(min_length=1, max_length=600)]
-    claim: Claim
+    claim: Annotated[Claim, DecisionField(("quote",))]
 
 
 class ExtractionReply(_Closed):

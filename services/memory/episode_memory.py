@@ -84,20 +84,21 @@ class EpisodeMemory(Stateful):
         self._populations.add(episode, self._rules_of(episode.playbook_hash))
         return True
 
-    def reader(self, deadline_ms: float | None = None) -> "MemoryView":
+    def reader(self, deadline_ms: float | None = None, *, counted: bool = True) -> "MemoryView":
         """A reading side for the fast path.
 
         Args:
             deadline_ms: after which a retrieval falls back to base rates; None lets no clock decide what is
                 retrieved, but inside `deadline.retrievals`: there the budget of the settings is the deadline,
                 or what a live run recorded of it.
+            counted: whether its reads are those of the run.
         """
         return MemoryView(
             self._populations,
             self._settings,
             self._clock,
             self._guard,
-            self._telemetry,
+            self._telemetry if counted else MemoryTelemetry(),
             self._timer,
             deadline_ms,
             self._rules_of,

@@ -26,6 +26,7 @@ from services.model_calls.budget import (
     estimate_use,
     measure_use,
 )
+from services.model_calls.early_replies import EarlyReplies, present_turn
 from services.model_calls.record import Caller, Purse, Question, RecordedCall, question_key
 from services.ports import EventJournal
 from services.statistics.quantiles import quantiles
@@ -80,6 +81,8 @@ class ModelAccount(Stateful):
         lost: what the server said last where it turned questions away for good; nothing is asked any more.
         last_reply: bar time of the last reply of use, ns.
         last_failure: what was said of the last call without one.
+        early: replies that wait for their turn.
+        forecast: what the run was found to take, once; None before, and where that cannot be known.
     """
 
     STATE: ClassVar = {
@@ -102,7 +105,7 @@ class ModelAccount(Stateful):
         "last_failure": str | None,
         "_turned_away": int,
     }
-    REBUILT = frozenset({"_settings", "_journal", "_clock", "_pending", "keep"})
+    REBUILT = frozenset({"_settings", "_journal", "_clock", "_pending", "keep", "early", "forecast"})
     BREAKERS: ClassVar = {"_breakers": list[tuple[str, str, dict[str, Any]]]}
 
     def __init__(
@@ -116,6 +119,8 @@ class ModelAccount(Stateful):
         self._symbol: str | None = None
         self._pending: list[_PendingCall] = []
         self.ledger = Ledger(settings, due or Due())
+        self.early = EarlyReplies(settings.at_once)
+        self.forecast: dict[str, Any] | None = None
         self.keep: Callable[[RecordedCall], None] = lambda call: None
         self.outcomes: Counter[str] = Counter()
         self.answered: set[str] = set()
@@ -167,6 +172,37 @@ class ModelAccount(Stateful):
         self._asked[key] += 1
         self._pending.append(_PendingCall(question, estimate_use(question, price)))
         return question
+
+    def admit_early(
+        self, caller: Caller, system: str, prompt: str, max_tokens: int, tools: Tools = ()
+    ) -> Question | None:
+        """The question as its turn will ask it; None where a limit or a failing model may prevent that.
+
+        What is asked early for the other symbols counts as used. Before the first reply of a run symbols are
+        asked in turn: a wrong key is told once.
+        """
+        failing = self.last_reply is None or self._breaker(caller.model, caller.prompt).failures
+        if failing or self.lost is not None:
+            return None
+        turn, now, price = present_turn(), self._clock.now, price_for(self._settings, caller.model)
+        key = question_key(caller, system, prompt, max_tokens, tools)
+        repeat = self._asked[key] + turn.asked[key] + 1
+        question = Question(caller, system, prompt, max_tokens, repeat, tools=tuple(tools))
+        ledger = Ledger(self._settings, self.ledger.due)
+        ledger.restore(self.ledger.state())
+        for purse, use in (used for other in self.early.turns if other is not turn for used in other.uses):
+            ledger.charge(use, now, purse)
+        ledger.open_event(in_slot=False)
+        if ledger.refusal(question, price, now, turn.uses) is not None:
+            return None
+        turn.asked[key] += 1
+        turn.uses.append((caller.purse, estimate_use(question, price)))
+        return question
+
+    def keep_early(self, question: Question, call: RecordedCall) -> None:
+        """Keep an outcome for the turn of its question."""
+        spent, _ = measure_use(call, question, price_for(self._settings, call.model))
+        self.early.keep(question, call, spent)
 
     def settle(self, call: RecordedCall, question: Question) -> None:
         """Record a call and charge it, once every call that was admitted before it is."""
@@ -246,6 +282,8 @@ class ModelAccount(Stateful):
             "estimated_calls": self.estimated,
             "usd": run.usd,
             "cost": self.cost,
+            "unused_early": {"calls": self.early.unused.calls, "usd": self.early.unused.usd},
+            "forecast": self.forecast,
             "latency_ms": quantiles(self.latencies_ms),
         }
 

@@ -20,6 +20,13 @@ NULL = {"type": "null"}
 
 
 @dataclass(frozen=True)
+class DecisionField:
+    """Marks a field of a reply that decides; a model writes in order, so those of `after` stand before it."""
+
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ReplyFormat:
     """Form of the replies to one prompt.
 

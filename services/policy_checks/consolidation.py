@@ -20,10 +20,9 @@ from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.model_calls.quoting import count_noun, keep_comment
-from services.model_calls.reply_format import ReplyFormat
+from services.model_calls.reply_format import DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 from services.model_calls.wording import PLAIN, Wording
-from services.policy_checks.findings import status_of
 from services.policy_checks.reasons import describe_reasons, holds
 
 LONGEST_REPLY = 8_000
@@ -42,14 +41,14 @@ class Objection(BaseModel):
 
 
 class ConsolidationReply(BaseModel):
-    """The closed wire model of the consolidation; `findings` holds ids, and block asks for a revision."""
+    """The closed wire model of the consolidation; `findings` holds ids."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     findings: tuple[str, ...] = Field(max_length=20)
     objections: tuple[Objection, ...] = Field(default=(), max_length=8)
-    verdict: Literal["pass", "revise", "block"]
     comment: str | None = Field(default=None, max_length=1_000)
+    verdict: Annotated[Literal["pass", "revise"], DecisionField(("findings", "objections"))]
     deferred_needs: tuple[Annotated[str, StringConstraints(min_length=1, max_length=300)], ...] = Field(
         default=(), max_length=5
     )
@@ -85,7 +84,6 @@ def consolidation_question(
         {"id": id_, **found.payload()} for id_, found in zip(finding_ids(findings), findings, strict=True)
     ]
     return template.render(
-        verdict=status_of(findings).value,
         findings=wording.json(named),
         proposal=wording.json(_shown_plan(request.proposal, wording)),
         reasons=wording.json(_reasons(request, wording)),
@@ -127,7 +125,7 @@ def weigh_reply(
     findings: Sequence[Finding],
     symbols: Iterable[str] = (),
 ) -> Consolidation:
-    """Findings and needs that a reply may add to the deterministic `findings`.
+    """Findings and needs that a reply may add to the deterministic `findings`, which let the plan pass.
 
     Args:
         text: of the reply.
@@ -138,27 +136,18 @@ def weigh_reply(
     reply = _read(text)
     if isinstance(reply, Finding):
         return Consolidation((reply,), refused=reply.code)
-    floor, needs = status_of(findings), reply.deferred_needs
-    stricter = floor is ReflectionStatus.PASS and reply.verdict != "pass"
-    counting = [objection for objection in reply.objections if _counts(objection, request)]
-    refusal = (
-        _citation_refusal(reply, findings)
-        or _objection_refusal(reply, request)
-        or (_evidence_refusal(reply, counting, findings) if stricter else None)
-    )
+    refusal = _citation_refusal(reply, findings) or _objection_refusal(reply, request)
     if refusal is not None:
         return Consolidation((refusal,), refused=refusal.code)
-    comment = _comment(reply, request, symbols)
-    if stricter:
-        return Consolidation(_object(reply, counting, request), needs, comment=comment)
-    cited = _finding(
-        "model_agrees", Severity.INFO, f"the second reader answers {reply.verdict!r}", reply.findings
+    counting = [objection for objection in reply.objections if _counts(objection, request)]
+    overruled = tuple(
+        _overrule(objection, request) for objection in reply.objections if objection not in counting
     )
-    if STRICTNESS[ReflectionStatus(reply.verdict)] < STRICTNESS[floor]:
-        message = f"the model answered {reply.verdict!r}; the rules' {floor.value!r} holds"
-        raised = _finding("model_raised_verdict", Severity.INFO, message, reply.findings)
-        return Consolidation((raised,), needs, comment=comment)
-    return Consolidation((cited,), needs, comment=comment)
+    refusal = _evidence_refusal(reply, counting, findings)
+    if refusal is not None:
+        return Consolidation((refusal, *overruled), refused=refusal.code)
+    added = _weigh(reply, counting, request) + overruled
+    return Consolidation(added, reply.deferred_needs, comment=_comment(reply, request, symbols))
 
 
 def _read(text: str) -> ConsolidationReply | Finding:
@@ -170,31 +159,36 @@ def _read(text: str) -> ConsolidationReply | Finding:
         return _refuse_form(error.plain)
 
 
-def _object(
+def _weigh(
     reply: ConsolidationReply, counting: Sequence[Objection], request: PolicyLevelReflectionRequest
 ) -> tuple[Finding, ...]:
-    """A major finding that the reader asks for a revision, and one for each objection under its own code."""
+    """That the reader agrees, or that it asks for a revision with each objection under its own code."""
     message = f"the second reader answers {reply.verdict!r}"
+    if reply.verdict == "pass":
+        return (_finding("model_agrees", Severity.INFO, message, reply.findings),)
     lowered = _finding("model_lowered_verdict", Severity.MAJOR, message, reply.findings)
-    because = request.proposal.because
     return lowered, *(
-        _finding(
-            objection.code,
-            Severity.MAJOR,
-            f"the second reader objects to reason {objection.reason}, the {because[objection.reason].kind} "
-            f"{because[objection.reason].name!r}",
-            (f"because[{objection.reason}]",),
-        )
-        for objection in counting
+        _finding(objection.code, Severity.MAJOR, *_describe(objection, request)) for objection in counting
     )
 
 
+def _overrule(objection: Objection, request: PolicyLevelReflectionRequest) -> Finding:
+    message, evidence = _describe(objection, request)
+    told = f"{message}: code finds it true and on the plan's side, so {objection.code} does not count"
+    return _finding("objection_overruled", Severity.INFO, told, evidence)
+
+
+def _describe(objection: Objection, request: PolicyLevelReflectionRequest) -> tuple[str, tuple[str, ...]]:
+    """An objection in words, and the reason that it is about."""
+    reason = request.proposal.because[objection.reason]
+    message = f"the second reader objects to reason {objection.reason}, the {reason.kind} {reason.name!r}"
+    return message, (f"because[{objection.reason}]",)
+
+
 def _counts(objection: Objection, request: PolicyLevelReflectionRequest) -> bool:
-    """Whether the reason is there, and code does not find it true and on the plan's side."""
-    because = request.proposal.because
-    if not 0 <= objection.reason < len(because):
-        return False
-    return holds(because[objection.reason], request.proposal, request.playbook, request.snapshot) is not True
+    """Whether code does not find the reason true and on the plan's side."""
+    reason = request.proposal.because[objection.reason]
+    return holds(reason, request.proposal, request.playbook, request.snapshot) is not True
 
 
 def _comment(
@@ -226,6 +220,8 @@ def _objection_refusal(reply: ConsolidationReply, request: PolicyLevelReflection
 def _evidence_refusal(
     reply: ConsolidationReply, counting: Sequence[Objection], findings: Sequence[Finding]
 ) -> Finding | None:
+    if reply.verdict == "pass":
+        return None
     named = zip(finding_ids(findings), findings, strict=True)
     weighty = {id_ for id_, found in named if found.severity in OF_WEIGHT}
     if counting or weighty.intersection(reply.findings):

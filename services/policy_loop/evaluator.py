@@ -33,7 +33,16 @@ from services.policy_loop.counters import PolicyCounters
 from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
 from services.policy_loop.freeze import changed_fields
 from services.policy_loop.invariant_context import invariant_context
-from services.ports import Judge, Plan, PlanEnd, PlanProvider, PlanRound, PlaybookReader, Revision
+from services.ports import (
+    Judge,
+    Plan,
+    PlanEnd,
+    PlanProvider,
+    PlanRound,
+    PlaybookReader,
+    Revision,
+    RevisionBudget,
+)  # fmt: skip
 
 NOTHING_TO_REFLECT = "nothing to reflect on"
 REWORDED = frozenset({"thesis", "conviction", "because", "rationale", "argues_for"})  # no order hangs on them
@@ -97,6 +106,11 @@ class PolicyEvaluator:
                 reason = "judge asked for a revision and none is left"
                 return self.fall_back(evaluation, snapshot, reason, may_keep=False)
             revision = _revision(plan.last, verdict, evaluation.budget.used)
+
+    async def ask_early(self, provider: PlanProvider, snapshot: PolicySnapshot) -> None:
+        """Ask a provider for a first plan, of which nothing is done."""
+        budget = RevisionBudget(self._settings().policy_loop.max_revisions)
+        await provider.provide(snapshot, self._invariants(snapshot), budget)
 
     def fall_back(
         self, evaluation: Evaluation, snapshot: PolicySnapshot, reason: str, may_keep: bool

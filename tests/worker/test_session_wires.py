@@ -113,18 +113,7 @@ def test_session_blocked_proposal_gives_no_order() -> None:
 
 
 def late_by(made: Session, bars: int, where: str) -> None:
-    """Let the feed run on for `bars` while an answer is made, as a live feed does.
-
-    A live loop opens every boundary of a row before the next one; here the other boundaries of a row that
-    has passed meanwhile are left out, since a snapshot of it can no longer be taken.
-    """
-    on_boundary = made.policy_loop.on_boundary
-
-    async def of_the_last_row(boundary: Any, **named: Any) -> None:
-        if boundary.t == made.engine.t - 1:
-            await on_boundary(boundary, **named)
-
-    made.policy_loop.on_boundary = of_the_last_row  # type: ignore[method-assign]
+    """Let the feed run on for `bars` while an answer is made, as a live feed does."""
     owner: Any = made.policy_loop.provider if where == "provide" else made.policy_loop._judge
     answer = getattr(owner, where)
 
@@ -180,20 +169,20 @@ def test_session_failure_while_the_snapshot_is_taken_is_an_error_and_freezes_not
 def test_session_boundary_of_a_symbol_that_is_being_answered_is_skipped_as_single_flight() -> None:
     made = session()
     loop, entered, again = made.policy_loop, [0], list[Any]()
-    provide, on_boundary = loop.provider.provide, loop.on_boundary
+    provide, opens = loop.provider.provide, loop.open
 
-    async def remembered(boundary: Any, **named: Any) -> None:
+    def remembered(boundary: Any, **named: Any) -> Any:
         again[:] = [boundary]
-        await on_boundary(boundary, **named)
+        return opens(boundary, **named)
 
     async def twice(*args: Any, **named: Any) -> Plan:
         entered[0] += 1
         before = loop.counters.evaluations
-        await on_boundary(again[0])
+        assert opens(again[0]) is None
         assert loop.counters.evaluations == before, "nobody is asked twice at once"
         return await provide(*args, **named)
 
-    loop.on_boundary = remembered  # type: ignore[method-assign]
+    loop.open = remembered  # type: ignore[method-assign]
     loop.provider.provide = twice  # type: ignore[method-assign]
     rows = finished(made)
     skips = [row for row in payloads(rows, "policy_skip") if row["reason"] == "single_flight"]
@@ -203,19 +192,20 @@ def test_session_boundary_of_a_symbol_that_is_being_answered_is_skipped_as_singl
 
 def test_session_bars_and_boundaries_repeated_within_a_policy_window_reflect_only_once() -> None:
     made = session()
-    loop, on_boundary = made.policy_loop, made.policy_loop.on_boundary
+    loop, close = made.policy_loop, made.policy_loop.close
     repeated = [0]
 
-    async def thrice(boundary: Any, **named: Any) -> None:
-        await on_boundary(boundary, **named)
+    def thrice(evaluation: Any) -> None:
+        close(evaluation)
+        boundary = evaluation.boundary
         before = (loop.counters.evaluations, sum(loop.counters.decisions.values()))
         quiet = set(boundary.events) <= {KIND.HEARTBEAT, KIND.REGIME_CHANGE, KIND.VOLATILITY_BAND_SHIFT}
         for _ in range(2 if quiet and not boundary.overrides else 0):
-            await on_boundary(boundary, **named)
+            assert loop.open(boundary) is None
             repeated[0] += 1
         assert (loop.counters.evaluations, sum(loop.counters.decisions.values())) == before
 
-    loop.on_boundary = thrice  # type: ignore[method-assign]
+    loop.close = thrice  # type: ignore[method-assign]
     finished(made)
     assert repeated[0] > 50
     assert loop.counters.errors == 0

@@ -86,19 +86,18 @@ def test_session_full_reply_that_is_no_reply_never_loosens_or_breaks_anything() 
     assert counters.errors == 0
 
 
-def test_session_full_model_that_raises_a_verdict_changes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_full_asks_about_plans_that_the_rules_pass_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SnapshotCheck, "findings", lambda *asked: ())  # every base is offered
     reply = json.dumps({"comment": "fine", "verdict": "pass", "findings": [], "deferred_needs": []})
-    asked = run(AnsweringModel(reply)).policy_loop.counters
-    assert asked.finding_codes["model_raised_verdict"] > 0
-    alone = run(AnsweringModel(None)).policy_loop.counters
-    assert asked.reflections["revise"] == alone.reflections["revise"]
-    assert asked.reflections["pass"] == alone.reflections["pass"]
+    model = AnsweringModel(reply)
+    asked = run(model).policy_loop.counters
+    assert asked.reflections["revise"] > 0
+    assert len(model.prompts) == asked.finding_codes["model_agrees"] == asked.reflections["pass"]
 
 
 def test_session_full_model_that_only_cites_what_informs_changes_nothing() -> None:
     cited = ["memory_insufficient"]
-    session = run(AnsweringModel(json.dumps({"comment": "no", "verdict": "block", "findings": cited})))
+    session = run(AnsweringModel(json.dumps({"comment": "no", "verdict": "revise", "findings": cited})))
     counters = session.policy_loop.counters
     assert counters.finding_codes["model_lowered_without_evidence"] > 0
     assert counters.finding_codes["model_lowered_verdict"] == 0
@@ -106,10 +105,11 @@ def test_session_full_model_that_only_cites_what_informs_changes_nothing() -> No
 
 def test_session_full_model_that_objects_to_reasons_that_rules_found_true_changes_nothing() -> None:
     objections = [{"reason": place, "code": "reason_too_weak"} for place in range(3)]
-    reply = {"comment": "no", "verdict": "block", "findings": [], "objections": objections}
+    reply = {"comment": "no", "verdict": "revise", "findings": [], "objections": objections}
     session = run(AnsweringModel(json.dumps(reply)))
     counters = session.policy_loop.counters
     assert counters.finding_codes["model_lowered_without_evidence"] > 0
+    assert counters.finding_codes["objection_overruled"] > 0
     assert counters.finding_codes["model_lowered_verdict"] == counters.finding_codes["reason_too_weak"] == 0
     assert counters.outcomes["frozen"] > 0
 

@@ -103,7 +103,9 @@ def test_session_tells_the_slow_loop_of_a_breach_and_the_cadence_knows_it() -> N
             if told:
                 return
             for boundary in step.boundaries:
-                await made.policy_loop.on_boundary(boundary)
+                if (evaluation := made.policy_loop.open(boundary)) is not None:
+                    await made.policy_loop.think(evaluation)
+                    made.policy_loop.close(evaluation)
 
     asyncio.run(drive())
     assert told

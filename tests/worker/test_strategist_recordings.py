@@ -79,6 +79,7 @@ def test_recorded_strategist_verifies_and_replays_to_the_same_rows_without_key_o
     again = desk.document(*REPLAY, "--db", "sqlite:///other.db")
     assert again["journal"]["head_hash"] == first["journal"]["head_hash"]
     assert again["strategist"] == first["strategist"]
+    del again["model"]["forecast"], first["model"]["forecast"]  # hours are measured
     assert again["model"] == first["model"]
     assert desk.run("verify", "latest", "--db", "sqlite:///other.db").exit_code == 0
 

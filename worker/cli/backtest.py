@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from schemas.errors import ConfigError
+from schemas.settings import Settings
 from worker.cli import wiring
-from worker.cli.console import complain
+from worker.cli.console import complain, print_json, print_line
 from worker.cli.options import JsonOption, open_for_writing, option
 from worker.cli.out_folder import OutFolder, stored_reports
 from worker.cli.own_features import FeaturesOption, define_features, keep_features
@@ -30,6 +31,7 @@ from worker.cli.wiring import features_of, load_bars, tell_of_doubts
 from worker.feeds.selected_bars import describe
 from worker.runs.interrupts import Interrupts, RunInterrupted, interrupt_at_once, run_async
 from worker.runs.progress import progress_bar, step
+from worker.runs.readiness import ready_engine
 from worker.runs.store_run import RecordedRun, new_run, record_run
 from worker.settings import ResolvedSettings
 
@@ -46,6 +48,12 @@ OutOption = Annotated[
 ]
 
 
+DryRunOption = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Count what models would be asked, by rules; ask and store nothing."),
+]
+
+
 @takes("data", *RUN, *OWN, "seed", "db", after="config")
 def backtest(
     context: typer.Context,
@@ -56,9 +64,13 @@ def backtest(
     fresh_ledger: FreshLedgerOption = False,
     full: FullOption = False,
     json: JsonOption = False,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Run a backtest with both reflections and print what a trader reads."""
     resolved = run_settings(context)
+    if dry_run:
+        define_features(features)
+        return _count_questions(resolved.settings, json=json)
     if html is not None:
         demand_page_file(html)
     define_features(features)
@@ -74,6 +86,22 @@ def backtest(
             complain(unwritten)
     if unwritten is not None:
         raise typer.Exit(2)
+
+
+def _count_questions(settings: Settings, *, json: bool) -> None:
+    bars = load_bars(settings)
+    tell_of_doubts(bars, settings)
+    definitions = wiring.traded_playbooks(settings)
+    wiring.demand_known_symbols(settings, bars)
+    ready_engine()
+    from worker.runs.dry_run import count_questions, describe_questions
+
+    with (
+        Interrupts() as interrupts,
+        progress_bar("dry run", interrupts, first=features_of(bars.symbols)) as progress,
+    ):
+        found = run_async(count_questions(settings, bars, definitions, progress))
+    print_json(found) if json else print_line(describe_questions(found))
 
 
 @contextmanager

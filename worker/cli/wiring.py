@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ def backtest_runner() -> BacktestRunner:
     ready_engine()
     from worker.runs.backtest import run_backtest
 
-    return run_backtest
+    return partial(run_backtest, say=complain)
 
 
 def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:

@@ -112,10 +112,15 @@ class EvaluationQueue:
 
     async def _work(self) -> None:
         while True:
-            evaluation = await self._waiting.get()
-            answer = await think(self._session, evaluation)
-            # No await between the answer and its effect: a row comes wholly before or wholly after it.
-            apply_answer(self._session, answer)
-            self.in_flight -= 1
-            self._waiting.task_done()
-            self._taken()
+            due = [await self._waiting.get()]
+            while not self._waiting.empty():
+                due.append(self._waiting.get_nowait())
+            async with self._session.models.account.early.asking(due) as wait_for:
+                for evaluation in due:
+                    await wait_for(evaluation)
+                    answer = await think(self._session, evaluation)
+                    # No await between answer and effect: a row comes wholly before or wholly after it.
+                    apply_answer(self._session, answer)
+                    self.in_flight -= 1
+                    self._waiting.task_done()
+                    self._taken()

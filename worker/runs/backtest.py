@@ -23,6 +23,7 @@ from services.playbooks.assembly import given_playbooks
 from trading_core.bars import BarSeries
 from worker.bootstrap import OURS, OwnParts, assemble
 from worker.models import Models
+from worker.runs.forecast import RunForecast
 from worker.runs.run_result import RunResult
 from worker.runs.trials import NoTrial, RunTrial
 from worker.runs.warm_up import compile_engine
@@ -44,6 +45,7 @@ async def run_backtest(
     trial: RunTrial | None = None,
     until: int | None = None,
     own: OwnParts = OURS,
+    say: Callable[[str], None] = lambda line: None,
 ) -> RunResult:
     """Run over all bars, recording into `journal`.
 
@@ -59,6 +61,7 @@ async def run_backtest(
         trial: says what was tried on these bars before, and counts what is tried now; None does neither.
         until: ns; bars that closed later are left for another time, and the run does not end. None: all.
         own: what the caller puts around parts of the session.
+        say: hears in one line what the run will take, once its models were asked some questions.
 
     Raises:
         ConfigError: no bar had closed by `until`.
@@ -79,10 +82,12 @@ async def run_backtest(
     session.begin()
     if prepare is not None:
         prepare(session)
+    forecast = RunForecast(session.models.account, say)
     try:
         while session.engine.t < rows and session.ended_early is None:
             await session.step(timing, end=min(rows, sifted.next_row(session.engine.t)))
             sifted.tell(session)
+            forecast.look(session.engine.t, rows)
             await journal.checkpoint()
             if progress is not None:
                 progress(session.engine.t, rows)

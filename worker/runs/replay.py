@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 MEASURED = frozenset(
     {"timing", "latency_ms", "reflection_latency_ms", "over_budget", "budget_held_share", "response_time_ms"}
+    | {"forecast", "unused_early"}
 )
 PLACES = frozenset({"journal.url"})
 SHOWN = 5

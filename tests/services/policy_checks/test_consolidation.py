@@ -11,6 +11,7 @@ from schemas.reflection import Finding
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.model_calls.budget import BYTES_PER_TOKEN
 from services.policy_checks.consolidation import (
+    FORM,
     LONGEST_REPLY,
     STRICTNESS,
     ConsolidationReply,
@@ -50,20 +51,33 @@ def test_consolidation_agreeing_reply_adds_that_it_agrees_and_a_comment_that_no_
     assert status_after(reply()) is ReflectionStatus.PASS
 
 
-@pytest.mark.parametrize("verdict", ["revise", "block"])
-def test_consolidation_stricter_reply_with_evidence_lowers_the_verdict(verdict):
-    text = reply(verdict=verdict, findings=["failure_pattern_recurs"])
+def test_consolidation_reply_that_blocks_is_none():
+    assert (
+        weigh(reply(verdict="block", findings=["failure_pattern_recurs"])).refused == "model_reply_malformed"
+    )
+
+
+def test_consolidation_verdicts_of_the_form_are_those_of_the_prompt():
+    told = load_prompt(PROMPT).system
+    for verdict in FORM.schema["properties"]["verdict"]["enum"]:
+        assert f'"{verdict}"' in told.partition("What you decide")[2].partition("How you reason")[0]
+    assert '"verdict": "pass" | "revise"' in told
+    assert FORM.schema["properties"]["verdict"]["enum"] == ["pass", "revise"]
+
+
+def test_consolidation_stricter_reply_with_evidence_lowers_the_verdict():
+    text = reply(verdict="revise", findings=["failure_pattern_recurs"])
     weighed = weigh(text)
     assert codes(weighed.findings) == ["model_lowered_verdict"]
     assert weighed.findings[0].evidence == ("failure_pattern_recurs",)
-    assert status_after(text) is ReflectionStatus.REVISE, "to block is for the rules alone"
+    assert status_after(text) is ReflectionStatus.REVISE
 
 
 def test_consolidation_finding_that_only_informs_is_no_evidence():
     told = Finding(
         check=CheckName.MEMORY, code="memory_insufficient", severity=Severity.INFO, message="0 cases"
     )
-    text = reply(verdict="block", findings=["memory_insufficient"])
+    text = reply(verdict="revise", findings=["memory_insufficient"])
     assert weigh(text, (told,)).refused == "model_lowered_without_evidence"
     assert status_after(text, (told,)) is ReflectionStatus.PASS
 
@@ -83,7 +97,7 @@ def reasoned(**features):
     return changed(request, {"snapshot.features": {**request.snapshot.features, **features}})
 
 
-def object_to(*places, code="reason_against_direction", verdict="block"):
+def object_to(*places, code="reason_against_direction", verdict="revise"):
     return reply(verdict=verdict, objections=[{"reason": place, "code": code} for place in places])
 
 
@@ -100,10 +114,15 @@ def test_consolidation_objection_to_a_reason_sends_a_plan_without_findings_back(
 def test_consolidation_objection_to_a_reason_that_is_true_and_on_the_plans_side_does_not_count(place):
     weighed = weigh_reply(object_to(place), reasoned(**ARMED), ())
     assert (codes(weighed.findings), weighed.refused) == (
-        ["model_lowered_without_evidence"], "model_lowered_without_evidence",
+        ["model_lowered_without_evidence", "objection_overruled"], "model_lowered_without_evidence",
     )  # fmt: skip
     beside = weigh_reply(object_to(place, 0), reasoned(**ARMED), ())
-    assert codes(beside.findings) == ["model_lowered_verdict", "reason_against_direction"]
+    assert codes(beside.findings) == [
+        "model_lowered_verdict", "reason_against_direction", "objection_overruled",
+    ]  # fmt: skip
+    overruled = beside.findings[-1]
+    assert (overruled.severity, overruled.evidence) == (Severity.INFO, (f"because[{place}]",))
+    assert status_of(weighed.findings) is ReflectionStatus.PASS
 
 
 def test_consolidation_objection_to_a_rule_that_is_not_true_counts():
@@ -165,20 +184,14 @@ def test_consolidation_comment_is_kept_apart_without_figure_and_name_of_the_run(
     assert (weighed.refused, weighed.comment) == (None, kept)
 
 
-def test_consolidation_milder_reply_leaves_the_verdict_and_is_recorded():
-    text = reply(verdict="pass", findings=["over_confident"])
-    assert codes(weigh(text, (MAJOR,)).findings) == ["model_raised_verdict"]
-    assert status_after(text, (MAJOR,)) is ReflectionStatus.REVISE
-
-
 def test_consolidation_stricter_reply_without_evidence_is_refused():
-    text = reply(verdict="block")
+    text = reply(verdict="revise")
     assert weigh(text).refused == "model_lowered_without_evidence"
     assert status_after(text) is ReflectionStatus.PASS
 
 
 def test_consolidation_reply_citing_a_finding_that_does_not_exist_is_refused():
-    text = reply(verdict="block", findings=["failure_pattern_recurs", "insider_knowledge"])
+    text = reply(verdict="revise", findings=["failure_pattern_recurs", "insider_knowledge"])
     assert weigh(text).refused == "model_cited_unknown_finding"
     assert status_after(text) is ReflectionStatus.PASS
 
@@ -202,7 +215,7 @@ def test_consolidation_findings_that_share_a_code_are_told_apart_by_id():
     ],
 )
 def test_consolidation_citation_counts_only_as_the_whole_id_of_one_finding(cited, refused):
-    weighed = weigh(reply(verdict="block", findings=[cited]), (MINOR, MAJOR, MINOR))
+    weighed = weigh(reply(verdict="revise", findings=[cited]), (MINOR, MAJOR, MINOR))
     assert weighed.refused == refused
     if refused is None:
         assert weighed.findings[0].evidence == (cited,)
@@ -231,7 +244,7 @@ def test_consolidation_longest_legal_reply_fits_into_the_bound_of_tokens():
     ],
 )
 def test_consolidation_reply_with_a_place_for_something_new_is_refused(extra):
-    weighed = weigh(reply(verdict="block", findings=["failure_pattern_recurs"], **extra))
+    weighed = weigh(reply(verdict="revise", findings=["failure_pattern_recurs"], **extra))
     assert weighed.refused == "model_scope_refused"
     assert "the reply brings 1 field of its own" in weighed.findings[0].message
     assert next(iter(extra)) not in weighed.findings[0].message, "the name is the model's own word"
@@ -262,7 +275,7 @@ def test_consolidation_need_for_something_new_is_deferred():
         reply(deferred_needs=[""]),
         '{"verdict": "pass"}',
         '{"verdict": "block", "verdict": "pass", "comment": "", "findings": [], "deferred_needs": []}',
-        reply() + " " + reply(verdict="block"),
+        reply() + " " + reply(verdict="revise"),
         "[" * 5_000,
         " " * 9_000,
         reply(comment="\ud800"),
@@ -284,7 +297,7 @@ def test_consolidation_repeated_key_is_refused_without_a_word_of_the_reply():
 
 
 @given(
-    verdict=st.sampled_from(["pass", "revise", "block"]),
+    verdict=st.sampled_from(["pass", "revise"]),
     comment=st.text(max_size=80),
     cited=st.lists(st.sampled_from(["failure_pattern_recurs", "over_confident", "made_up"]), max_size=3),
     findings=st.sampled_from([(), (MINOR,), (MAJOR,), (MINOR, MAJOR)]),

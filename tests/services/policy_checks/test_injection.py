@@ -44,7 +44,6 @@ FULL = ReflectionSettings(mode="full", budget_event_ms=60_000.0, budget_heartbea
 LONGEST = 5_000  # where a field has no limit of its own
 ADDED = {
     "model_agrees": Severity.INFO,
-    "model_raised_verdict": Severity.INFO,
     "model_scope_refused": Severity.MINOR,
     "model_cited_unknown_finding": Severity.MINOR,
     "model_lowered_without_evidence": Severity.MINOR,
@@ -263,11 +262,13 @@ async def _try(
 
 async def _sweep() -> tuple[Trial, ...]:
     model = ObedientModel()
-    service, statuses = PolicyLevelReflectionService(FULL, model=model), tuple(ReflectionStatus)
+    service = PolicyLevelReflectionService(FULL, model=model)
+    # A model is asked about those alone that the rules let pass.
+    statuses = (*[ReflectionStatus.PASS] * 3, ReflectionStatus.REVISE, ReflectionStatus.BLOCK)
     trials = []
     for i, injection in enumerate(INJECTIONS):
         for k, where in enumerate(FIELDS):
-            trial = Trial(where, injection, statuses[(i + k) % 3])
+            trial = Trial(where, injection, statuses[(i + k) % 5])
             trials.append(await _try(service, model, trial, append=(i + k) % 2 == 0))
     return tuple(trials)
 
@@ -332,7 +333,6 @@ def test_injection_every_text_meets_every_field_and_most_of_them_are_judged(tria
             ReflectionStatus.PASS,
             True,
         ),  # blocked by what was written: no playbook, symbol or rule of that name
-        (ReflectionStatus.REVISE, False),
         (ReflectionStatus.REVISE, True),
         (ReflectionStatus.BLOCK, True),
     }
@@ -372,8 +372,6 @@ def sections(prompt: str) -> dict[str, Any]:
     for line, written in zip(lines, prompt.split("\n"), strict=True):
         if line.startswith("{{"):
             found[line.strip("{}")] = json.loads(written)
-        elif "{{verdict}}" in line:
-            assert written in {line.replace("{{verdict}}", status) for status in ("pass", "revise")}
         else:
             assert written == line
     return found
@@ -389,7 +387,7 @@ def test_injection_stays_inside_its_quotes_in_the_prompt(judged):
         if first in found:
             assert place_value_of(found[first], rest, trial.value), trial
             checked += 1
-    assert checked > 2_000
+    assert checked > 1_200
 
 
 def place_value_of(section: Any, rest: list[str], value: str) -> bool:

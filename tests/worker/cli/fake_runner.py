@@ -292,6 +292,8 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "breaker_opened": 0,
             "tokens": {"input": 0, "output": 0, "cache_write": 0, "cache_read": 0},
             "estimated_calls": 0,
+            "unused_early": {"calls": 0, "usd": 0.0},
+            "forecast": None,
             "usd": 0.0,
             "cost": 0.0,
             "latency_ms": {"p50": None, "p95": None, "p99": None},

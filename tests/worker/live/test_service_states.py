@@ -45,6 +45,7 @@ WITHOUT_STATE: dict[str, set[str]] = {
     "ClusterPlanner": set(),
     "HighLevelReflectionService": set(),
     "Due": {"events", "slots"},  # of the settings
+    "EarlyReplies": {"turns", "_kept"},  # of one row's evaluations
     "LiveStep": set(),
     "MemoryView": {"_quotas"},
     "Models": {"texts"},
@@ -53,6 +54,8 @@ WITHOUT_STATE: dict[str, set[str]] = {
     "PlanRows": set(),
     "PlanSources": set(),
     "PolicyEvaluator": set(),
+    "PolicyLevelReflectionService": set(),
+    "ReflectingPlanProvider": set(),
     "RegistryReader": {"_rules"},
     "RuleStrategist": set(),
     "RunEvidence": set(),
@@ -118,7 +121,6 @@ MEASURED = frozenset(
         "run_ms",
         "seconds",
         "over_budget",
-        "overruns",
     }
 )
 
@@ -148,8 +150,8 @@ SERVICES = (
     "BackgroundBuilder", "Breaker", "DriftWindow", "EpisodeMemory", "ExpectationBook", "Experience",
     "JournalWriter", "JudgeAgentClient", "Ledger", "LoopFacts", "MemoryTelemetry", "ModelAccount",
     "OpenPositions", "PastRuns", "PlanCounters", "PlanOutcomes", "PlaybookLifecycle",
-    "PlaybookRegistry", "PolicyCounters", "PolicyLevelReflectionService", "PolicyLoopService",
-    "PromotionLevels", "ReflectingPlanProvider", "RunModels", "RunPlans", "RunState", "Session",
+    "PlaybookRegistry", "PolicyCounters", "PolicyLoopService",
+    "PromotionLevels", "RunModels", "RunPlans", "RunState", "Session",
     "ShadowLedger", "ShadowTrials", "SignalLog", "SimulatedClock", "SlowCounters", "SlowLoopService", "Spent",
     "TickGuard", "UntradedSignals",
 )  # fmt: skip

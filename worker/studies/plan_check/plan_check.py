@@ -131,7 +131,7 @@ async def reflect(
         raise
     except Exception as error:  # noqa: BLE001 - the one boundary of a check: it fails closed and says so
         return PlanCheck(None, error=error)
-    return PlanCheck(result, over_budget=bool(service.overruns))
+    return PlanCheck(result, over_budget=result.meta.latency_ms > settings.reflection.budget_ms(source))
 
 
 def _load_engine() -> None:

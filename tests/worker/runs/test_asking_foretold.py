@@ -1,0 +1,96 @@
+"""What a run with models will take, before it and once its first questions are answered."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from schemas.settings import LlmSettings
+from schemas.settings.llm import RunLimits
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.model_calls.account import ModelAccount
+from services.model_calls.budget import Spent
+from tests.worker.shared_runs import fewer_bars
+from tests.worker.test_model_recordings import Desk
+from tests.worker.test_session_with_a_model import FULL, AnsweringModel
+from tests.worker.wire import AGREES
+from trading_core.clock import SimulatedClock
+from worker.models import Models
+from worker.runs.backtest import run_backtest
+from worker.runs.dry_run import count_questions, describe_questions
+from worker.runs.forecast import AFTER, RunForecast
+
+SLICE = ("2003-01-01", "2003-12-31")
+SPAN = ("--from", SLICE[0], "--to", SLICE[1], "--symbols", "AAPL,IBM")
+READER = ("--reflection", "full")
+
+
+def test_forecast_takes_the_rows_left_to_be_like_those_since_the_first_question_and_says_it_once():
+    account = ModelAccount(LlmSettings(), JournalWriter(MemorySink()), SimulatedClock())
+    lines, seconds = list[str](), [0.0]
+    forecast = RunForecast(account, lines.append, lambda: seconds[0])
+    forecast.look(100, 1_100)  # nothing is asked before the rules are warm
+    account.ledger.charge(Spent(AFTER - 1, 0, 0.5), 0)
+    forecast.look(150, 1_100)
+    assert lines == []
+    account.ledger.charge(Spent(1, 0, 0.5), 0)
+    seconds[0] = 72.0
+    forecast.look(200, 1_100)
+    forecast.look(250, 1_100)
+    assert account.document()["forecast"] == {
+        "after_calls": 20, "calls": 200, "usd": pytest.approx(10.0), "hours": pytest.approx(0.2),
+    }  # fmt: skip
+    (line,) = lines
+    assert "200, $10.00 and 12 minutes" in line
+
+
+def test_run_says_what_it_will_take_after_its_first_questions():
+    lines = list[str]()
+    model = AnsweringModel(json.dumps(AGREES))
+    done = asyncio.run(
+        run_backtest(
+            FULL, fewer_bars(*SLICE), JournalWriter(MemorySink()), models=Models(fast=model), say=lines.append
+        )
+    )
+    told = done.document("r", "memory")["model"]
+    assert told["calls"] > AFTER
+    assert len(lines) == 1
+    assert f"after {told['forecast']['after_calls']} questions" in lines[0]
+    assert AFTER <= told["forecast"]["after_calls"] < told["forecast"]["calls"]
+
+
+def test_dry_run_counts_the_questions_that_a_reader_who_agrees_is_asked():
+    reader = AnsweringModel(json.dumps(AGREES))
+    models, bars = Models(fast=reader), fewer_bars(*SLICE)
+    asyncio.run(run_backtest(FULL, bars, JournalWriter(MemorySink()), models=models))
+    bounded = FULL.model_copy(update={"llm": FULL.llm.model_copy(update={"per_run": RunLimits(calls=5)})})
+    found = asyncio.run(count_questions(bounded, bars))
+    assert found["by_prompt"]["policy_level_reflection"] == len(reader.prompts) > 20
+    assert found["limits"] == {"calls": 5}
+    assert found["usd"] > 0.0 < found["tokens"]
+    assert "llm.per_run.calls = 5 would end the asking before" in describe_questions(found)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    for name in [name for name in os.environ if name.startswith(("THINKTWICE_", "ANTHROPIC_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("THINKTWICE_LLM__PROVIDER", "anthropic")
+    monkeypatch.chdir(tmp_path)
+    return Desk(tmp_path)
+
+
+def test_dry_run_of_the_command_counts_without_a_key_and_stores_nothing(desk):
+    found = json.loads(desk.run("backtest", *SPAN, *READER, "--dry-run", "--json").stdout)
+    assert found["questions"] == sum(found["by_prompt"].values()) > AFTER
+    assert desk.run("backtest", *SPAN, *READER, "--dry-run").stdout.startswith(f"{found['questions']:,} ")
+    assert list(desk.folder.iterdir()) == []
+
+
+def test_dry_run_of_settings_that_ask_no_model_is_refused_with_what_to_set(desk):
+    result = desk.run("backtest", *SPAN, "--dry-run")
+    assert result.exit_code == 2
+    assert "--reflection full" in result.stderr
