@@ -300,7 +300,13 @@ def _model(document: Document) -> Rows:
     yield "not asked", counts(model["cut_overs"])
     yield from refused_rows(document)
     net = percent(performance["net_return"])
-    yield "cost", f"{number(performance['model_cost'])}   return after it {net}"
+    early = model["unused_early"]
+    vain = (
+        f"   {early['calls']:,} asked in vain for {number(early['usd'])} dollars more"
+        if early["calls"]
+        else ""
+    )
+    yield "cost", f"{number(performance['model_cost'])}   return after it {net}{vain}"
     yield "call took", _latency(model["latency_ms"])
 
 
