@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 
 from schemas.contract import Contract
 from schemas.errors import ConfigError, nearest
-from schemas.settings import OLDER_MODEL, Settings
+from schemas.settings import Settings
 from services.text.given_files import parse_toml, read_text
 from worker.secrets.redaction import holds_password, masked_addresses
 from worker.secrets.secrets import (
@@ -36,7 +36,6 @@ from worker.secrets.secrets import (
 PREFIX = "THINKTWICE_"
 NOT_SETTINGS = frozenset({"THINKTWICE_CACHE_DIR"}) | OURS
 DEFAULT = "default"
-NEWER = {"policy_loop.strategist": "model", "judge.replan": "model"}
 BLOCKS = "it counts blocks of calendar time (gate.block) and no longer bars"
 RENAMED = {  # settings that are gone: the one in their place, and what is other about it
     "judge.shadow_ttl_bars": ("judge.shadow_life_blocks", BLOCKS),
@@ -54,14 +53,6 @@ class ResolvedSettings:
 
     settings: Settings
     origins: dict[str, str]
-
-    def older_names(self) -> tuple[str, ...]:
-        """What is written in a name that was replaced, with where it is written."""
-        return tuple(
-            f"{key} {OLDER_MODEL!r}, from {self.origins[key]}: write {name!r} and set llm.provider"
-            for key, name in NEWER.items()
-            if "older name" in self.origins.get(key, "")
-        )
 
     def rows(self) -> Iterator[tuple[str, Any, str]]:
         """(key, value, origin) of every setting, in the order of the tree."""
@@ -126,8 +117,7 @@ def load_settings(
     )
     for layer in layers:
         for key, value, origin in layer:
-            older = f" (older name of {NEWER[key]!r})" if value == OLDER_MODEL and key in NEWER else ""
-            values[key], origins[key] = _check(key, value, origin), origin + older
+            values[key], origins[key] = _check(key, value, origin), origin
     password, address = secret(STORE_PASSWORD, given), ENVIRONMENT[STORE_ADDRESS]
     if password is not None and address in values:
         values[address] = with_password(values[address], password)

@@ -1,25 +1,17 @@
 """Claude over the Messages API: how it is asked, and which message, whole or streamed, is its reply.
 
 A block is text or asks for a call of a tool; others (the model's thinking) are passed over, and anything else
-is a `ValueError`.
+is no reply.
 """
 
 import json
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal
+import time
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.language_models.tool_forms import tool_forms
-from agents.language_models.wire_model import (
-    MOST_TOKENS,
-    Fold,
-    Message,
-    Request,
-    StreamFailure,
-    WireModel,
-    part,
-)
+from agents.language_models.wire_model import MOST_TOKENS, Fold, Message, Request, TakenParameters, WireModel
 from schemas.canonical import canonical_json
 from schemas.tool import ToolUse
 from services.model_calls.record import Usage
@@ -28,6 +20,7 @@ COMPLETE = ("end_turn", "stop_sequence")
 USES_TOOLS = "tool_use"
 # Bytes, four to a token: no published model keeps a prefix of fewer than 1,024 tokens, some none below 4,096.
 SHORTEST_CACHED = 4 * 1_024
+FIVE_MINUTES_S, HOUR_S = 300.0, 3_600.0  # how long a prefix is kept; the hour is dearer to write
 KIND_OF_STOP = {"refusal": "refusal", "max_tokens": "cut", "model_context_window_exceeded": "cut"}
 
 
@@ -42,6 +35,18 @@ class WireBlock(BaseModel):
     input: Any = None
 
 
+class WireWritten(BaseModel):
+    """Tokens written to the cache that are kept for an hour."""
+
+    ephemeral_1h_input_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
+
+
+class WireDetails(BaseModel):
+    """Tokens of the output that are thoughts."""
+
+    thinking_tokens: int | None = Field(default=None, ge=0, le=MOST_TOKENS)
+
+
 class WireUsage(BaseModel):
     """Tokens; the cache counts are absent or null without a cache."""
 
@@ -51,6 +56,21 @@ class WireUsage(BaseModel):
     output_tokens: int = Field(ge=0, le=MOST_TOKENS)
     cache_creation_input_tokens: int | None = Field(default=None, ge=0, le=MOST_TOKENS)
     cache_read_input_tokens: int | None = Field(default=None, ge=0, le=MOST_TOKENS)
+    cache_creation: WireWritten | None = None
+    output_tokens_details: WireDetails | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """As it is paid for."""
+        written = self.cache_creation_input_tokens or 0
+        hour = 0 if self.cache_creation is None else self.cache_creation.ephemeral_1h_input_tokens
+        return Usage(
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cache_write_tokens=max(0, written - hour),
+            cache_hour_tokens=hour,
+            cache_read_tokens=self.cache_read_input_tokens or 0,
+        )
 
 
 class WireMessage(BaseModel):
@@ -68,7 +88,7 @@ class WireMessage(BaseModel):
     @property
     def message(self) -> Message:
         """All text blocks in order, and how it ended."""
-        stop, usage = str(self.stop_reason), self.usage
+        stop, details = str(self.stop_reason), self.usage.output_tokens_details
         uses = [block for block in self.content if block.type == USES_TOOLS]
         complete = stop in COMPLETE or (stop == USES_TOOLS and bool(uses))
         return Message(
@@ -76,121 +96,77 @@ class WireMessage(BaseModel):
             text="".join(block.text for block in self.content if block.type == "text"),
             stop=stop,
             fault=None if complete else KIND_OF_STOP.get(stop, "malformed"),
-            usage=Usage(
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                cache_write_tokens=usage.cache_creation_input_tokens or 0,
-                cache_read_tokens=usage.cache_read_input_tokens or 0,
-            ),
+            usage=self.usage.usage,
             uses=tuple(
                 ToolUse(name=block.name, arguments=canonical_json(block.input or {})) for block in uses
             ),
+            thoughts=None if details is None else details.thinking_tokens,
         )
 
 
-PARTIAL = "partial_json"
-GROWING = {"text_delta": "text", "input_json_delta": PARTIAL}
-
-
 class EventFold:
-    """Folds the events of one streamed message; lines come in as they arrive."""
+    """Folds the events of one streamed message."""
 
     def __init__(self) -> None:
-        self._message: dict[str, Any] | None = None
+        self._message: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
+        self._inputs: dict[int, str] = {}
         self._stopped = False
 
-    def feed(self, line: bytes) -> bool:
-        """Take one line; true when it brought the message forward (pings and blank lines do not).
-
-        Raises:
-            StreamFailure: an error event.
-            ValueError: the line is no event, or does not fit what came before.
-        """
-        if not line.startswith(b"data:"):
-            return False
-        event = json.loads(line[5:])
-        if not isinstance(event, dict):
-            raise ValueError("an event is not an object")
-        kind = event.get("type")
-        if kind == "ping":
-            return False
-        if kind == "error":
-            raise StreamFailure(str(part(event, "error").get("type", "")))
-        self._apply(str(kind), event)
-        return True
+    def add(self, event: Any) -> None:
+        """Take the next event; those of no kind that is read are passed over."""
+        match event["type"]:
+            case "message_start":
+                self._message = dict(event["message"])
+            case "content_block_start":
+                self._blocks[event["index"]] = dict(event["content_block"])
+            case "content_block_delta":
+                block, delta = self._blocks[event["index"]], event["delta"]
+                if delta["type"] == "text_delta":
+                    block["text"] += delta["text"]
+                elif delta["type"] == "input_json_delta":
+                    index = event["index"]
+                    self._inputs[index] = self._inputs.get(index, "") + delta["partial_json"]
+            case "message_delta":
+                self._message["stop_reason"] = event["delta"]["stop_reason"]
+                counted = {name: count for name, count in event["usage"].items() if count is not None}
+                self._message["usage"] |= counted
+            case "message_stop":
+                self._stopped = True
 
     def message(self) -> Message:
-        """The whole message.
-
-        Raises:
-            ValueError: the stream ended before it did, or it is no message.
-        """
-        if self._message is None or not self._stopped:
+        """The whole message; raises ValueError where the stream ended before it did, or it is none."""
+        if not self._stopped:
             raise ValueError("the stream ended before its message did")
-        content = [_whole(self._blocks[index]) for index in sorted(self._blocks)]
+        for index, text in self._inputs.items():
+            self._blocks[index]["input"] = json.loads(text or "{}")
+        content = [self._blocks[index] for index in sorted(self._blocks)]
         return WireMessage.model_validate(self._message | {"content": content}).message
-
-    def _apply(self, kind: str, event: dict[str, Any]) -> None:
-        if kind == "message_start":
-            self._message = dict(part(event, "message"))
-        elif kind == "content_block_start":
-            self._blocks[_index(event)] = dict(part(event, "content_block"))
-        elif kind == "content_block_delta":
-            self._append(event)
-        elif kind == "message_delta":
-            self._close(event)
-        elif kind == "message_stop":
-            self._stopped = True
-
-    def _append(self, event: dict[str, Any]) -> None:
-        """More of the text of a block, or of the JSON that a tool is given."""
-        delta = part(event, "delta")
-        kept = GROWING.get(str(delta.get("type")))
-        if kept is None:
-            return
-        block = self._blocks.get(_index(event))
-        if block is None:
-            raise ValueError("a part of a block that was not started")
-        block[kept] = str(block.get(kept, "")) + str(delta.get(kept, ""))
-
-    def _close(self, event: dict[str, Any]) -> None:
-        if self._message is None:
-            raise ValueError("a delta of a message that was not started")
-        self._message["stop_reason"] = part(event, "delta").get("stop_reason")
-        usage = event.get("usage")
-        if isinstance(usage, dict):
-            begun = self._message.get("usage")
-            counted = {name: count for name, count in usage.items() if count is not None}
-            self._message["usage"] = (begun if isinstance(begun, dict) else {}) | counted
-
-
-def _whole(block: dict[str, Any]) -> dict[str, Any]:
-    """A streamed block as it comes whole."""
-    given = block.get(PARTIAL)
-    return block if not given else block | {"input": json.loads(given)}
-
-
-def _index(event: dict[str, Any]) -> int:
-    index = event.get("index")
-    if not isinstance(index, int):
-        raise ValueError("a block has no index")
-    return index
 
 
 class AnthropicModel(WireModel):
-    """One model of the Messages API; long instructions are marked for the provider's cache."""
+    """One model of the Messages API; long instructions are marked for the provider's cache.
+
+    They are kept for five minutes from the last question on, and for an hour once questions have come further
+    apart than that: a live run asks with its heartbeat, a backtest at once.
+    """
 
     package = "anthropic"
-    calls_tools = True
+    bounds = ("max_tokens",)
+    clock: ClassVar[Any] = staticmethod(time.monotonic)
+    _sent_s: float | None = None
+    _keep_hour = False
 
     def _connect(self, sdk: Any, **options: Any) -> Any:
         return sdk.AsyncAnthropic(**options)
 
-    def _send(self, client: Any, request: Request) -> AbstractAsyncContextManager[Any]:
+    async def _send(self, client: Any, request: Request, taken: TakenParameters, **options: Any) -> Any:
         further: dict[str, Any] = {} if self._stall_ms is None else {"stream": True}
-        if not self._thinking:
+        config: dict[str, Any] = {}
+        if taken.effort and self._effort == "none":
             further["thinking"] = {"type": "disabled"}
+        elif taken.effort and self._effort in self._row.efforts:
+            config["effort"] = self._row.efforts[self._effort]
         if request.tools:
             further["tools"] = [
                 {"name": form.name, "description": form.description, "input_schema": form.schema}
@@ -198,27 +174,31 @@ class AnthropicModel(WireModel):
                 for form in tool_forms(request.tools, nulls=False)
             ]
         elif self._format is not None:
-            further["output_config"] = {"format": {"type": "json_schema", "schema": self._format.schema}}
-        sent: AbstractAsyncContextManager[Any] = client.messages.with_streaming_response.create(
+            config["format"] = {"type": "json_schema", "schema": self._format.schema}
+        return await client.messages.with_raw_response.create(
             model=self._model,
-            max_tokens=request.max_tokens,
-            system=[{"type": "text", "text": request.system, **_mark(request.system)}],
+            system=[{"type": "text", "text": request.system, **self._mark(request.system)}],
             messages=[{"role": "user", "content": request.prompt}],
-            extra_headers={"accept-encoding": "identity"},  # a compressed reply has no bound
+            **({"output_config": config} if config else {}),
+            **self._bound(request, taken),
             **further,
+            **options,
         )
-        return sent
+
+    def _mark(self, system: str) -> dict[str, Any]:
+        """The mark for the cache, where the part is long enough for the cache of any published model."""
+        now, before = self.clock(), self._sent_s
+        self._sent_s = now
+        self._keep_hour |= before is not None and FIVE_MINUTES_S < now - before <= HOUR_S
+        if len(system.encode()) < SHORTEST_CACHED:
+            return {}
+        return {"cache_control": {"type": "ephemeral"} | ({"ttl": "1h"} if self._keep_hour else {})}
 
     def _message(self, body: bytes) -> Message:
         return WireMessage.model_validate_json(body).message
 
     def _fold(self) -> Fold:
         return EventFold()
-
-
-def _mark(system: str) -> dict[str, Any]:
-    """The mark for the cache, where the part is long enough for the cache of any published model."""
-    return {"cache_control": {"type": "ephemeral"}} if len(system.encode()) >= SHORTEST_CACHED else {}
 
 
 MODEL = AnthropicModel

@@ -40,15 +40,12 @@ class Cassette:
     def find(self, question: Question) -> RecordedCall:
         """The recorded outcome of exactly this question, asked for the n-th time.
 
-        A recording made before models were held to a form of the reply answers for the same question.
-
         Raises:
             CassetteMiss: it was not recorded.
         """
-        for key in dict.fromkeys((question.key, question.formless_key)):
-            call = self._calls.get((key, question.repeat))
-            if call is not None:
-                return call
+        call = self._calls.get((question.key, question.repeat))
+        if call is not None:
+            return call
         caller = question.caller
         raise CassetteMiss(
             f"no recorded reply {question.key[:16]!r} (asked {question.repeat} times) of model "

@@ -18,10 +18,11 @@ from schemas.settings.execution import AccountSettings, ExecutionSettings
 from schemas.settings.gate import GateSettings
 from schemas.settings.judge import JudgeSettings
 from schemas.settings.live import FeedSettings, OperationsSettings
-from schemas.settings.llm import NO_PROVIDER, LlmSettings
+from schemas.settings.llm import LlmSettings
 from schemas.settings.planner import PlannerSettings
 from schemas.settings.plans import PlansSettings
 from schemas.settings.policy_loop import HEARTBEAT_BARS, PolicyLoopSettings, RegimeSettings
+from schemas.settings.providers import EXAMPLE, NO_MODEL, without_address
 from schemas.settings.reflection import HighLevelSettings, MemorySettings, ReflectionSettings
 from schemas.timeframes import Timeframe
 
@@ -46,18 +47,22 @@ __all__ = [
     "RegimeSettings",
     "RuntimeSettings",
     "Settings",
-    "asking_name",
 ]
 
 LATER_SECTIONS = ("plans", "planner")  # left out of the hash where all of it stands at its default
 OF_ASKING = ("schema_ttl_s", "history", "servers")  # of the planner: they decide nothing in a run
-OLDER_MODEL = "anthropic"  # how `model` was written when there was one provider
+WORDS = ("model", "fast", "slow", "strategist", "judge")  # of `llm`, that name a model
 
 
 # What was added to a section after runs were stored with it; sections within others come first.
 LATER = {
     "data": ("zone", "resample", "adjusted", "on_doubt"),
     "llm": (
+        *WORDS,
+        "effort",
+        "thought_tokens",
+        "prices",
+        "unknown_price",
         "accept_models",
         "structured_output",
         "anonymise",
@@ -205,11 +210,6 @@ class RuntimeSettings(Contract):
     operations: OperationsSettings = OperationsSettings()
 
 
-def asking_name(provider: str) -> str:
-    """What `policy_loop.strategist` or `judge.replan` say to ask a model, also where no provider is set."""
-    return OLDER_MODEL if provider == NO_PROVIDER else "model"
-
-
 class Settings(Contract):
     """The whole tree."""
 
@@ -237,16 +237,13 @@ class Settings(Contract):
     runtime: RuntimeSettings = RuntimeSettings()
 
     @model_validator(mode="after")
-    def _models_need_a_provider(self) -> "Settings":
-        if self.provider == NO_PROVIDER:
-            if asking := self._asking():
-                name, value, instead = asking[0]
-                raise ValueError(f"{name} {value!r} needs a model: set llm.provider, or use {instead!r}")
-        elif OLDER_MODEL in self._names() and self.provider != OLDER_MODEL:
-            raise ValueError(
-                f"'anthropic' is the older name of 'model' at that provider, but llm.provider is "
-                f"{self.provider!r}: write 'model'"
-            )
+    def _seats_need_a_model(self) -> "Settings":
+        for name, value, instead, words in self._asking():
+            if NO_MODEL in words:
+                raise ValueError(
+                    f"{name} {value!r} needs a model: set llm.model (--model), like {EXAMPLE}, or use "
+                    f"{instead!r}"
+                )
         return self
 
     @model_validator(mode="after")
@@ -277,22 +274,19 @@ class Settings(Contract):
         """Whether any part of a run asks a language model."""
         return bool(self._asking())
 
-    @property
-    def provider(self) -> str:
-        """Whose API the models are asked over; a setting of the older name says it by itself."""
-        named = self.llm.provider
-        return OLDER_MODEL if named == NO_PROVIDER and OLDER_MODEL in self._names() else named
-
-    def _names(self) -> tuple[str, str]:
-        return self.policy_loop.strategist, self.judge.replan
-
-    def _asking(self) -> list[tuple[str, str, str]]:
-        """Key and value of every setting that asks a model, and the value that asks none."""
-        mode, (strategist, judge) = self.reflection.mode, self._names()
+    def _asking(self) -> list[tuple[str, str, str, tuple[str, ...]]]:
+        """Key and value of every setting that asks a model, the value that asks none, and what it asks."""
+        mode, strategist, judge = self.reflection.mode, self.policy_loop.strategist, self.judge.replan
+        llm = self.llm
+        both = llm.fast_model, llm.slow_model
         return [
-            *([("reflection.mode", mode, "deterministic")] if mode == "full" else []),
-            *([("policy_loop.strategist", strategist, "rules")] if strategist != "rules" else []),
-            *([("judge.replan", judge, "rules")] if judge != "rules" else []),
+            *([("reflection.mode", mode, "deterministic", both)] if mode == "full" else []),
+            *(
+                [("policy_loop.strategist", strategist, "rules", (llm.strategist_model,))]
+                if strategist != "rules"
+                else []
+            ),
+            *([("judge.replan", judge, "rules", (llm.judge_model,))] if judge != "rules" else []),
         ]
 
     def hashed_values(self) -> dict[str, Any]:
@@ -303,6 +297,9 @@ class Settings(Contract):
         payload = self.payload()
         del payload["runtime"]
         del payload["llm"]["base_url"]
+        for section, word in (*(("llm", word) for word in WORDS), ("deliberation", "critique_model")):
+            named = payload[section][word]
+            payload[section][word] = named and without_address(named)
         fresh = Settings.model_construct().payload()
         for name in OF_ASKING:
             del payload["planner"][name], fresh["planner"][name]

@@ -11,10 +11,10 @@ from schemas.settings.bounds import MAX_COUNT
 class JudgeSettings(Contract):
     """Who judges reports, the bounds of the judge's actions, and the lifecycle that follows them."""
 
-    replan: Literal["rules", "model", "anthropic"] = Field(
+    replan: Literal["rules", "model"] = Field(
         default="rules",
-        description="who judges reports: `rules`, or `model`: after the rules `llm.slow_model`, which may "
-        "drop actions and add none; its failures leave what the rules decided; `anthropic` is its older name",
+        description="who judges reports: `rules`, or `model`: after the rules that of the judge "
+        "(`llm.model`), which may drop actions and add none; its failures leave what the rules decided",
     )
     minimum_eligible_playbooks: int = Field(
         default=2, le=MAX_COUNT, ge=2, description="playbooks that stay eligible whatever a report says"

@@ -88,10 +88,10 @@ _ASCENDING = (
 class PolicyLoopSettings(Contract):
     """Who proposes, which events start an evaluation, and how often."""
 
-    strategist: Literal["rules", "model", "anthropic"] = Field(
+    strategist: Literal["rules", "model"] = Field(
         default="rules",
-        description="who proposes: `rules`, or `model`: `llm.strategist_model`, whose failures the rules "
-        "answer; `anthropic` is the older name of `model` with `llm.provider` anthropic",
+        description="who proposes: `rules`, or `model`: that of the strategist (`llm.model`), whose failures "
+        "the rules answer",
     )
     events: tuple[PolicyEventKind, ...] = Field(
         default=(

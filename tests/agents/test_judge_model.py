@@ -165,6 +165,6 @@ def test_model_judge_is_shown_what_others_wrote_as_quoted_lines_only():
 
 
 def test_judge_whose_settings_ask_a_model_that_is_not_there_says_so():
-    judge = JudgeAgentClient(JudgeSettings(replan="anthropic"))
+    judge = JudgeAgentClient(JudgeSettings(replan="model"))
     assert asyncio.run(judge.replan(REPORT, (), 0)).fallback == "no_model"
     assert asyncio.run(JudgeAgentClient(JudgeSettings()).replan(REPORT, (), 0)).fallback is None

@@ -42,8 +42,8 @@ PRICES = (ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0),)
 
 
 def asking(**changes):
-    models = dict.fromkeys(("fast_model", "slow_model", "strategist_model"), "claude-test")
-    llm = {"provider": "anthropic", "prices": PRICES, "attempts": 1, **models, **changes.pop("llm", {})}
+    models = {"model": "anthropic/claude-test"}
+    llm = {"prices": PRICES, "attempts": 1, **models, **changes.pop("llm", {})}
     full = {"reflection": ReflectionSettings(mode="full")}
     return Settings(llm=LlmSettings.model_validate(llm), **(full | changes))
 
@@ -198,11 +198,11 @@ def test_orders_inside_the_text_are_quoted_and_what_a_model_makes_of_them_is_ref
 def test_tokens_are_those_of_the_setting(monkeypatch):
     settings = asking(plans=PlansSettings(analysis_tokens=333))
     _, server = over(monkeypatch, said(ACTIONS), lambda: read(settings=settings))
-    assert asked(server)["max_tokens"] == 333
+    assert asked(server)["max_tokens"] == 333 + LlmSettings().thought_tokens
 
 
 def test_model_that_is_asked_is_one_that_the_settings_use(monkeypatch):
-    llm = {"slow_model": "claude-without-a-price"}
+    llm = {"slow": "anthropic/claude-without-a-price"}
     settings = asking(
         llm=llm, reflection=ReflectionSettings(), policy_loop=PolicyLoopSettings(strategist="model")
     )

@@ -198,7 +198,7 @@ def test_narrative_of_a_model_that_keeps_its_deadline_ends_there_without_the_gra
 def test_judge_of_a_run_has_a_deadline_without_being_given_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.judge_agent_client.replan", lambda *_: RULES)
     model = Boundless(10 * judge_model.DEADLINE_MS / 1_000)
-    client = JudgeAgentClient(JudgeSettings(replan="anthropic"), model=model)
+    client = JudgeAgentClient(JudgeSettings(replan="model"), model=model)
     verdict, seconds = timed(lambda: client.replan(REPORT, (), 0))
     assert verdict.fallback == "timeout"
     assert model.deadlines_ms == [judge_model.DEADLINE_MS]
@@ -212,8 +212,10 @@ def boundless_run(models: Models) -> tuple[Any, float]:
     """A run in virtual time whose models keep no deadline, and the real seconds that it took."""
     settings = Settings(
         reflection=ReflectionSettings(mode="full", budget_event_ms=RUN_MS, budget_heartbeat_ms=RUN_MS),
-        policy_loop=PolicyLoopSettings(strategist="rules" if models.strategist is None else "anthropic"),
-        llm=LlmSettings(provider="anthropic", strategist_deadline_ms=RUN_MS, breaker_failures=1_000),
+        policy_loop=PolicyLoopSettings(strategist="rules" if models.strategist is None else "model"),
+        llm=LlmSettings(
+            model="anthropic/claude-haiku-5-5", strategist_deadline_ms=RUN_MS, breaker_failures=1_000
+        ),
     )
     begun = time.perf_counter()
     bars = embedded_bars("2003-01-01", "2003-09-30")

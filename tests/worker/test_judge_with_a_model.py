@@ -29,12 +29,14 @@ from worker.studies.scenarios import PLANTED
 PRICES = (ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0),)
 
 
-def settings(judge: str = "anthropic") -> Settings:
+def settings(judge: str = "model") -> Settings:
     base = losing_settings()
     return base.model_copy(
         update={
             "judge": base.judge.model_copy(update={"replan": judge}),
-            "llm": LlmSettings(slow_model="claude-test", prices=PRICES, attempts=1, breaker_failures=1_000),
+            "llm": LlmSettings(
+                model="anthropic/claude-test", prices=PRICES, attempts=1, breaker_failures=1_000
+            ),
         }
     )
 
@@ -102,7 +104,7 @@ def test_run_whose_model_judge_adds_an_action_or_fails_goes_by_the_rules_and_say
 
 
 def test_run_with_a_model_judge_and_no_model_says_what_to_set() -> None:
-    with pytest.raises(ConfigError, match=r"judge\.replan 'anthropic' needs a key: set ANTHROPIC_API_KEY"):
+    with pytest.raises(ConfigError, match=r"judge\.replan 'model' needs a key: set ANTHROPIC_API_KEY"):
         run_on(world(), settings(), definitions())
     with pytest.raises(ConfigError, match=r"judge\.replan asks a model but none was given"):
         run_on(world(), settings(), definitions(), models=Models(fast=Scripted(None)))

@@ -30,9 +30,7 @@ budget_heartbeat_ms = {budget}
 model_deadline_ms = {budget}
 
 [llm]
-provider = "anthropic"
-fast_model = "claude-test"
-slow_model = "claude-test"
+model = "anthropic/claude-test"
 attempts = 1
 prices = [{{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }}]
 """
@@ -192,7 +190,7 @@ def test_budget_spent_before_the_model_is_asked_is_recorded_and_replayed(desk, m
 def test_model_without_a_price_error_before_anything_is_made(desk, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
     monkeypatch.setenv("THINKTWICE_LLM__FAST_MODEL", "claude-next")
-    (desk.folder / "bare.toml").write_text('[llm]\nprovider = "anthropic"\n', "utf-8")
+    (desk.folder / "bare.toml").write_text('[llm]\nmodel = "anthropic/claude-haiku-5-5"\n', "utf-8")
     result = desk.run("backtest", "bare.toml", "--reflection", "full")
     assert result.exit_code == 2
     assert "llm.prices has no price for model 'claude-next'" in result.stderr

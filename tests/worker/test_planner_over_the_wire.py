@@ -36,7 +36,7 @@ def settings(provider, llm, cassette, **planner):
     return Settings.model_validate(
         {
             "llm": {
-                "provider": provider, "attempts": 1, "fast_model": model, "slow_model": model,
+                "model": f"{provider}/{model}", "attempts": 1,
                 "prices": [{"model": model, "input_usd": 1.0, "output_usd": 5.0}],
             },
             "judge": {"replan": "model"},

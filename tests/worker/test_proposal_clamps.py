@@ -79,16 +79,16 @@ def test_session_with_a_reflection_refuses_a_plan_that_was_changed_behind_it() -
     assert payloads(rows, "policy_frozen") == []
 
 
-PATIENT = LlmSettings(provider="anthropic", breaker_failures=1_000)
+PATIENT = LlmSettings(model="anthropic/claude-haiku-5-5", breaker_failures=1_000)
 MODES = {
     "off": OFF,
     "deterministic": Settings(),
     "full": Settings(reflection=ReflectionSettings(mode="full"), llm=PATIENT),
-    "strategist": Settings(policy_loop=PolicyLoopSettings(strategist="anthropic"), llm=PATIENT),
+    "strategist": Settings(policy_loop=PolicyLoopSettings(strategist="model"), llm=PATIENT),
     "strategist, off": Settings(
-        policy_loop=PolicyLoopSettings(strategist="anthropic"), reflection=OFF.reflection, llm=PATIENT
+        policy_loop=PolicyLoopSettings(strategist="model"), reflection=OFF.reflection, llm=PATIENT
     ),
-    "judge": Settings(judge=JudgeSettings(replan="anthropic"), llm=PATIENT),
+    "judge": Settings(judge=JudgeSettings(replan="model"), llm=PATIENT),
 }
 
 

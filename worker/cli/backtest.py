@@ -59,8 +59,6 @@ def backtest(
 ) -> None:
     """Run a backtest with both reflections and print what a trader reads."""
     resolved = run_settings(context)
-    for line in resolved.older_names():
-        complain(line)
     if html is not None:
         demand_page_file(html)
     define_features(features)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from schemas.errors import ConfigError
-from schemas.settings import Settings, asking_name
+from schemas.settings import Settings
 from worker.cli.console import complain, print_document
 from worker.cli.options import (
     LATEST,
@@ -319,11 +319,10 @@ def _ask_alone(kind: str, values: dict[str, Any]) -> None:
     """Of the other models none is asked, so none needs a key or a price."""
     from worker.studies.models.templates import CONSOLIDATION, PLANNER, STRATEGIST
 
-    asking = asking_name(values["llm"]["provider"])
-    values["policy_loop"]["strategist"] = asking if kind == STRATEGIST else "rules"
+    values["policy_loop"]["strategist"] = "model" if kind == STRATEGIST else "rules"
     if kind == CONSOLIDATION:
         return
-    values["judge"]["replan"] = asking if kind == PLANNER else "rules"
+    values["judge"]["replan"] = "model" if kind == PLANNER else "rules"
     if kind == PLANNER:
         values["planner"]["judge"] = "model"
     if values["reflection"]["mode"] == "full":

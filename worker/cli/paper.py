@@ -64,8 +64,6 @@ def paper(
     played and compared first. At the end of a replay the document of the run is printed, as by `backtest`.
     """
     resolved = run_settings(context)
-    for line in resolved.older_names():
-        complain(line)
     name = run_name(config, resolved.settings, feed)
     from worker.operations.logs import configure_logging
     from worker.operations.monitoring import prepare

@@ -19,7 +19,7 @@ from schemas.errors import ConfigError
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookVersion
-from schemas.settings import Settings, asking_name
+from schemas.settings import Settings
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
@@ -147,9 +147,7 @@ def judging_settings(settings: Settings, judge: JudgeName) -> Settings:
     return settings.model_copy(
         update={
             "planner": settings.planner.model_copy(update=planner),
-            "judge": settings.judge.model_copy(
-                update={"replan": "rules" if judge == "rules" else asking_name(settings.llm.provider)}
-            ),
+            "judge": settings.judge.model_copy(update={"replan": judge}),
             "reflection": settings.reflection.model_copy(update={"mode": "deterministic"}),
             "policy_loop": settings.policy_loop.model_copy(update={"strategist": "rules"}),
             "runtime": settings.runtime.model_copy(update={"llm": "live", "cassette": None}),

@@ -7,7 +7,6 @@ from agents.language_models.cassette import Cassette, CassetteWriter, read_casse
 from schemas.errors import CassetteMiss, ConfigError, ModelError, OperatorError
 from services.model_calls.language_model import ModelReply
 from services.model_calls.record import Caller, Question, record_failure, record_reply, record_silence
-from services.policy_checks.consolidation import FORM
 
 CALLER = Caller("anthropic", "claude-test", "policy_level_reflection", "ab" * 32)
 QUESTION = Question(CALLER, "system", "prompt", 512, 1)
@@ -134,13 +133,3 @@ def test_cassette_edited_by_hand_is_refused_with_its_line_and_not_played(tmp_pat
         path.write_text(edited, "utf-8")
         with pytest.raises(ConfigError, match=r"line [12]: it was changed after it was recorded"):
             read_cassette(path)
-
-
-def test_cassette_of_before_forms_of_replies_answers_the_same_question_asked_with_one():
-    old = record_reply(QUESTION, REPLY, 1.0)
-    asked = replace(QUESTION, caller=replace(CALLER, form=FORM))
-    assert asked.key != QUESTION.key == asked.formless_key
-    assert Cassette("old", [old]).find(asked) == old
-    assert {"lost", "status"} & old.payload().keys() == set(), "rows of before keep their bytes"
-    with pytest.raises(CassetteMiss):
-        Cassette("new", [record_reply(asked, REPLY, 1.0)]).find(QUESTION)

@@ -15,9 +15,7 @@ from worker.studies.ablation.runner import KIND
 PERIOD = ("--symbols", "AAPL,MSFT", "--from", "2003-01-01", "--to", "2004-06-30")
 MODEL = """
 [llm]
-provider = "anthropic"
-fast_model = "claude-test"
-slow_model = "claude-test"
+model = "anthropic/claude-test"
 prices = [{ model = "claude-test", input_usd = 0.1, output_usd = 0.5 }]
 [reflection]
 budget_event_ms = 20000

@@ -35,10 +35,7 @@ budget_heartbeat_ms = 20000
 [high_level]
 enabled = false
 [llm]
-provider = "anthropic"
-fast_model = "claude-test"
-slow_model = "claude-test"
-strategist_model = "claude-test"
+model = "anthropic/claude-test"
 attempts = 1
 breaker_failures = 1000
 prices = [{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }]
@@ -276,7 +273,7 @@ def test_compare_with_another_model_asks_that_one(desk):
     prices = "".join(
         f'{{ model = "claude-{name}", input_usd = 2.0, output_usd = 1.0 }},' for name in ("next", "test")
     )
-    config = f'[llm]\nfast_model = "claude-next"\nprices = [{prices}]\n'
+    config = f'[llm]\nmodel = "anthropic/claude-next"\nprices = [{prices}]\n'
     (desk.folder / "other.toml").write_text(config, "utf-8")
     good = answer(message(stated(), model="claude-next"))
     result, requests = desk.asked(good, "model", "compare", "latest", "other.toml", "--limit", "1", "--json")

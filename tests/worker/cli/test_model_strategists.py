@@ -18,7 +18,7 @@ from tests.worker.wire import wire
 
 OTHER = """
 [llm]
-strategist_model = "claude-other"
+model = "anthropic/claude-other"
 attempts = 1
 breaker_failures = 1000
 prices = [{ model = "claude-other", input_usd = 1.0, output_usd = 5.0 }]

@@ -18,8 +18,7 @@ PROMPT = (prompts.FOLDER / "evidence_planner.txt").read_text("utf-8")
 BOLD = PROMPT.replace("You plan", "You boldly plan", 1)
 CONFIG = """
 [llm]
-provider = "anthropic"
-slow_model = "{model}"
+model = "anthropic/{model}"
 attempts = 1
 breaker_failures = 1000
 prices = [

@@ -26,7 +26,7 @@ PROMPT = (prompts.FOLDER / "strategist.txt").read_text("utf-8")
 BOLD = PROMPT.replace("You plan; you do not trade.", "You plan boldly; you do not trade.", 1)
 CONFIG = """
 [llm]
-strategist_model = "claude-test"
+model = "anthropic/claude-test"
 strategist_deadline_ms = {deadline}
 attempts = 1
 breaker_failures = 1000
@@ -266,7 +266,7 @@ def test_prompts_diff_that_cannot_say_which_prompt_is_meant_names_both(templates
 
 def test_prompts_diff_of_the_strategist_needs_a_key_and_a_price(templates):
     assert "needs a key" in templates.complaint("prompts", "diff", "present", "bold.txt", "s.toml")
-    (templates.folder / "s.toml").write_text('[llm]\nstrategist_model = "claude-next"\n', "utf-8")
+    (templates.folder / "s.toml").write_text('[llm]\nmodel = "anthropic/claude-next"\n', "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ANTHROPIC_API_KEY", "k")
         said = templates.complaint("prompts", "diff", "present", "bold.txt", "s.toml")
@@ -281,7 +281,7 @@ def test_prompts_diff_of_the_strategist_asks_byte_for_byte_what_a_run_with_a_mod
     with wire(monkeypatch, run) as server:
         run.server = server
         span = ("--from", "2003-01-01", "--to", "2003-08-15")
-        assert templates.run("backtest", "s.toml", "--strategist", "anthropic", *span).exit_code == 0
+        assert templates.run("backtest", "s.toml", "--strategist", "model", *span).exit_code == 0
     first = [body for body in run.asked if question(prompt_of(body)).revision is None]
     diff = StrategistOnTheWire(first_plan)
     with wire(monkeypatch, diff) as server:

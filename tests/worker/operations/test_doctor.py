@@ -179,7 +179,7 @@ def test_password_on_the_command_line_is_a_warning(doctor):
             "cannot be written",
         ),
         (
-            {"THINKTWICE_REFLECTION__MODE": "full", "THINKTWICE_LLM__PROVIDER": "anthropic"},
+            {"THINKTWICE_REFLECTION__MODE": "full", "THINKTWICE_LLM__MODEL": "anthropic/claude-haiku-5-5"},
             "model",
             "failed",
             "needs a key",
@@ -187,7 +187,7 @@ def test_password_on_the_command_line_is_a_warning(doctor):
         (
             {
                 "THINKTWICE_REFLECTION__MODE": "full",
-                "THINKTWICE_LLM__PROVIDER": "anthropic",
+                "THINKTWICE_LLM__MODEL": "anthropic/claude-haiku-5-5",
                 "ANTHROPIC_API_KEY": CANARY,
             },
             "model",
@@ -287,7 +287,7 @@ def test_check_that_breaks_is_a_finding_and_the_next_one_runs():
 
 def asked_over_the_wire(monkeypatch, provider, handler, doctor, code, **settings):
     monkeypatch.setenv("THINKTWICE_REFLECTION__MODE", "full")
-    monkeypatch.setenv("THINKTWICE_LLM__PROVIDER", provider)
+    monkeypatch.setenv("THINKTWICE_LLM__MODEL", f"{provider}/claude-test")
     for name in ("FAST", "SLOW"):
         monkeypatch.setenv(f"THINKTWICE_LLM__{name}_MODEL", "claude-test")
     price = '[{"model": "claude-test", "input_usd": 0, "output_usd": 0}]'

@@ -70,7 +70,7 @@ SILENT = {
     "reflection.minimum_cases": 100_000,
 }
 REGIME = "policy_loop.regime."
-ASKING = {"reflection.mode": "full", "llm.provider": "anthropic"}
+ASKING = {"reflection.mode": "full", "llm.model": "anthropic/claude-haiku-5-5"}
 REVIEWED = ASKING | {"deliberation.review.enabled": True}
 SECTIONS = {"deliberation.chunked.enabled": True}
 CHUNKED = ASKING | SECTIONS | {"deliberation.narrative_tokens": 4_000}

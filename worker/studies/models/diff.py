@@ -52,7 +52,7 @@ class Asking(Generic[Q, A]):
     def stem(self) -> str:
         """Name of the cassette."""
         llm, stem = self.settings.llm, self.template.hash[:STEM_DIGITS]
-        model = content_hash([llm.provider, llm.base_url, self.model, llm.anonymise])
+        model = content_hash([llm.model, llm.base_url, self.model, llm.anonymise])
         return f"{stem}-{model[:STEM_DIGITS]}" if self.by_model else stem
 
 

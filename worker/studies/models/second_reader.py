@@ -171,10 +171,10 @@ def demand_same_questions(questions: RecordedQuestions, template: PromptTemplate
 
 
 def _keys(call: RecordedCall, template: PromptTemplate, text: str) -> set[str]:
-    """The keys of a question: asked with the form of its reply, and as it was asked without one."""
-    caller = Caller(call.provider, call.model, call.prompt, call.prompt_hash, call.thinking, FORM)
-    question = Question(caller, template.system, text, call.max_tokens, 1)
-    return {question.key, question.formless_key}
+    """The keys of a question: asked with the form of its reply, and without one."""
+    asked = call.provider, call.model, call.prompt, call.prompt_hash, call.effort
+    callers = (Caller(*asked, form, thought_tokens=call.thought_tokens) for form in (FORM, None))
+    return {Question(caller, template.system, text, call.max_tokens, 1).key for caller in callers}
 
 
 def first_of_each(
