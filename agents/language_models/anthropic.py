@@ -6,15 +6,19 @@ is no reply.
 
 import json
 import time
-from typing import Any, ClassVar, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Any, ClassVar
 
 from agents.language_models.tool_forms import tool_forms
-from agents.language_models.wire_model import MOST_TOKENS, Fold, Message, Request, TakenParameters, WireModel
+from agents.language_models.wire_model import (
+    Message,
+    Request,
+    TakenParameters,
+    WireModel,
+    demand_kind,
+    read_usage,
+)
 from schemas.canonical import canonical_json
 from schemas.tool import ToolUse
-from services.model_calls.record import Usage
 
 COMPLETE = ("end_turn", "stop_sequence")
 USES_TOOLS = "tool_use"
@@ -24,84 +28,32 @@ FIVE_MINUTES_S, HOUR_S = 300.0, 3_600.0  # how long a prefix is kept; the hour i
 KIND_OF_STOP = {"refusal": "refusal", "max_tokens": "cut", "model_context_window_exceeded": "cut"}
 
 
-class WireBlock(BaseModel):
-    """One content block: text has a text, a call of a tool its name and what it is given."""
-
-    model_config = ConfigDict(strict=True)
-
-    type: str
-    text: str = ""
-    name: str = ""
-    input: Any = None
-
-
-class WireWritten(BaseModel):
-    """Tokens written to the cache that are kept for an hour."""
-
-    ephemeral_1h_input_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
-
-
-class WireDetails(BaseModel):
-    """Tokens of the output that are thoughts."""
-
-    thinking_tokens: int | None = Field(default=None, ge=0, le=MOST_TOKENS)
-
-
-class WireUsage(BaseModel):
-    """Tokens; the cache counts are absent or null without a cache."""
-
-    model_config = ConfigDict(strict=True)
-
-    input_tokens: int = Field(ge=0, le=MOST_TOKENS)
-    output_tokens: int = Field(ge=0, le=MOST_TOKENS)
-    cache_creation_input_tokens: int | None = Field(default=None, ge=0, le=MOST_TOKENS)
-    cache_read_input_tokens: int | None = Field(default=None, ge=0, le=MOST_TOKENS)
-    cache_creation: WireWritten | None = None
-    output_tokens_details: WireDetails | None = None
-
-    @property
-    def usage(self) -> Usage:
-        """As it is paid for."""
-        written = self.cache_creation_input_tokens or 0
-        hour = 0 if self.cache_creation is None else self.cache_creation.ephemeral_1h_input_tokens
-        return Usage(
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            cache_write_tokens=max(0, written - hour),
+def read_message(document: Any) -> Message:
+    """All text blocks in order, and how it ended."""
+    demand_kind(document["type"], "message")
+    demand_kind(document["role"], "assistant")
+    stop, content = document["stop_reason"], document["content"]
+    uses = [block for block in content if block["type"] == USES_TOOLS]
+    complete = stop in COMPLETE or (stop == USES_TOOLS and bool(uses))
+    usage = document["usage"]
+    hour = (usage.get("cache_creation") or {}).get("ephemeral_1h_input_tokens") or 0
+    return Message(
+        model=document["model"],
+        text="".join(block["text"] for block in content if block["type"] == "text"),
+        stop=str(stop),
+        fault=None if complete else KIND_OF_STOP.get(stop, "malformed"),
+        usage=read_usage(
+            input_tokens=usage["input_tokens"],
+            output_tokens=usage["output_tokens"],
+            cache_write_tokens=max(0, (usage.get("cache_creation_input_tokens") or 0) - hour),
+            cache_read_tokens=usage.get("cache_read_input_tokens") or 0,
             cache_hour_tokens=hour,
-            cache_read_tokens=self.cache_read_input_tokens or 0,
-        )
-
-
-class WireMessage(BaseModel):
-    """The envelope of a reply. Fields that we do not read may come and go."""
-
-    model_config = ConfigDict(strict=True)
-
-    type: Literal["message"]
-    role: Literal["assistant"]
-    model: str
-    content: list[WireBlock]
-    stop_reason: str | None
-    usage: WireUsage
-
-    @property
-    def message(self) -> Message:
-        """All text blocks in order, and how it ended."""
-        stop, details = str(self.stop_reason), self.usage.output_tokens_details
-        uses = [block for block in self.content if block.type == USES_TOOLS]
-        complete = stop in COMPLETE or (stop == USES_TOOLS and bool(uses))
-        return Message(
-            model=self.model,
-            text="".join(block.text for block in self.content if block.type == "text"),
-            stop=stop,
-            fault=None if complete else KIND_OF_STOP.get(stop, "malformed"),
-            usage=self.usage.usage,
-            uses=tuple(
-                ToolUse(name=block.name, arguments=canonical_json(block.input or {})) for block in uses
-            ),
-            thoughts=None if details is None else details.thinking_tokens,
-        )
+        ),
+        uses=tuple(
+            ToolUse(name=block["name"], arguments=canonical_json(block["input"] or {})) for block in uses
+        ),
+        thoughts=(usage.get("output_tokens_details") or {}).get("thinking_tokens"),
+    )
 
 
 class EventFold:
@@ -134,14 +86,13 @@ class EventFold:
             case "message_stop":
                 self._stopped = True
 
-    def message(self) -> Message:
-        """The whole message; raises ValueError where the stream ended before it did, or it is none."""
+    def document(self) -> Any:
+        """The whole message; raises ValueError where the stream ended before it did."""
         if not self._stopped:
             raise ValueError("the stream ended before its message did")
         for index, text in self._inputs.items():
             self._blocks[index]["input"] = json.loads(text or "{}")
-        content = [self._blocks[index] for index in sorted(self._blocks)]
-        return WireMessage.model_validate(self._message | {"content": content}).message
+        return self._message | {"content": [self._blocks[index] for index in sorted(self._blocks)]}
 
 
 class AnthropicModel(WireModel):
@@ -153,6 +104,8 @@ class AnthropicModel(WireModel):
 
     package = "anthropic"
     bounds = ("max_tokens",)
+    fold = EventFold
+    read = staticmethod(read_message)
     clock: ClassVar[Any] = staticmethod(time.monotonic)
     _sent_s: float | None = None
     _keep_hour = False
@@ -193,12 +146,6 @@ class AnthropicModel(WireModel):
         if len(system.encode()) < SHORTEST_CACHED:
             return {}
         return {"cache_control": {"type": "ephemeral"} | ({"ttl": "1h"} if self._keep_hour else {})}
-
-    def _message(self, body: bytes) -> Message:
-        return WireMessage.model_validate_json(body).message
-
-    def _fold(self) -> Fold:
-        return EventFold()
 
 
 MODEL = AnthropicModel

@@ -11,49 +11,36 @@ import asyncio
 import importlib
 import inspect
 import json
-import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+from pydantic import Field
 
 from agents.language_models.key_mask import KeyMask
+from agents.language_models.wire_failures import (
+    Attempt,
+    FailedCalls,
+    UnusableReply,
+    note_unsent,
+    refused_parameters,
+)
+from schemas.contract import Contract
 from schemas.errors import ConfigError, ModelError
 from schemas.model_table import answers_for
 from schemas.settings.providers import PROVIDERS, Provider
 from schemas.tool import ToolDefinition, Tools, ToolUse
 from services.model_calls.language_model import ModelReply
-from services.model_calls.quoting import visible
-from services.model_calls.record import RAW_CHARACTERS, Usage
+from services.model_calls.record import Usage
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import quote_beginning
-from services.model_calls.retry_after import Pause, pause_of
 from trading_core.tick_guard import TickGuard
 
-KIND_OF_STATUS = {
-    408: "timeout", 409: "conflict", 429: "throttled", 503: "overloaded", 504: "timeout", 529: "overloaded",
-}  # fmt: skip
-KIND_OF_EVENT = {
-    "overloaded_error": "overloaded", "rate_limit_error": "throttled", "rate_limit_exceeded": "throttled",
-    "timeout_error": "timeout", "api_error": "server", "server_error": "server",
-}  # fmt: skip
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-# By what a complaint names a parameter; one about the effort may name the field that also holds the form.
-NAMED_BY = {
-    "bound": ("max_tokens", "max_completion_tokens"),
-    "temperature": ("temperature",),
-    "effort": ("reasoning", "effort", "think"),
-    "form": ("response_format", "output_config", "json_schema", "schema"),
-    "tools": ("tool",),
-}
-HINTS = {
-    "form": "a server that takes no schema of the reply needs llm.structured_output = false",
-    "tools": "a server whose models call no tools needs planner.native_tools = false",
-}
 TEACHING = (400, 422)  # how a server says that it does not take a parameter
-MOST_TOKENS = 100_000_000
 BYTES_OF_TOKEN = 4  # of an answer, at least, where its server does not count thoughts apart
 MOST_BYTES_OF_TOKEN = 6  # of a question: no tokenizer takes more of JSON and English at once
 SHORTEST_CONTEXT = 256  # tokens; a server that counted fewer did not count what it read
@@ -69,14 +56,8 @@ class Request:
     max_tokens: int
     tools: tuple[ToolDefinition, ...] = ()
 
-    @property
-    def size(self) -> int:
-        """Bytes of the question in words."""
-        return len(self.system.encode()) + len(self.prompt.encode())
 
-
-@dataclass(frozen=True)
-class Message:
+class Message(Contract, strict=True):
     """A whole reply, whatever API it came over. `fault` is the kind of failure that its stop reason is.
 
     `uses` are calls that the model asks for, of the tools that it was given; `thoughts` the tokens of its
@@ -89,7 +70,7 @@ class Message:
     fault: str | None
     usage: Usage
     uses: tuple[ToolUse, ...] = ()
-    thoughts: int | None = None
+    thoughts: int | None = Field(default=None, ge=0)
 
     @property
     def answer_tokens(self) -> int:
@@ -123,31 +104,6 @@ class TakenParameters:
         )
 
 
-class UnusableReply(ValueError):
-    """A reply that is none, in words of ours."""
-
-
-class Fold(Protocol):
-    """Folds the events of one streamed reply; whatever does not fit raises one of `UNREADABLE`."""
-
-    def add(self, event: Any) -> None:
-        """Take the next event."""
-        ...
-
-    def message(self) -> Message:
-        """The whole reply."""
-        ...
-
-
-@dataclass
-class Attempt:
-    """A question on its way: what came in last, and how many requests a refused parameter cost."""
-
-    received: bytearray = field(default_factory=bytearray)
-    refused: int = 0
-    temperature_sent: bool | None = None
-
-
 class WireModel(ABC):
     """One model of one API. `kind` in a `ModelError`'s context names the class of failure.
 
@@ -161,6 +117,10 @@ class WireModel(ABC):
     """Import name of the SDK, and of the row that holds where none is given."""
     bounds: ClassVar[tuple[str, ...]]
     """What its servers call the bound of a reply."""
+    read: ClassVar[Any]
+    """The reply in a document; raises one of `UNREADABLE` where it is none."""
+    fold: ClassVar[type[Any]]
+    """Puts the document of a streamed reply together, event by event."""
 
     def __init__(
         self,
@@ -196,6 +156,7 @@ class WireModel(ABC):
             learned: what servers take, by address and model; shared by the models of a run.
         """
         self._model, self._api_key, self._mask = model, api_key, KeyMask(api_key)
+        self._failed = FailedCalls(model, self._mask)
         self._guard = guard
         self._row = row or PROVIDERS[self.package]
         self._base_url = base_url or self._row.address
@@ -215,14 +176,6 @@ class WireModel(ABC):
     @abstractmethod
     async def _send(self, client: Any, request: Request, taken: TakenParameters, **options: Any) -> Any:
         """The SDK's raw response."""
-
-    @abstractmethod
-    def _message(self, body: bytes) -> Message:
-        """The reply that came whole; raises ValueError where it is none."""
-
-    @abstractmethod
-    def _fold(self) -> Fold:
-        """What reads one streamed reply."""
 
     async def complete(
         self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
@@ -321,15 +274,16 @@ class WireModel(ABC):
                         attempt.refused += 1
         except (TimeoutError, sdk.APITimeoutError) as error:
             reason = f"no whole reply within {deadline_ms:.0f} ms"
-            return self._failure("timeout", reason, attempt, retryable=True, **_note_unsent(error))
+            return self._failed.failure("timeout", reason, attempt, retryable=True, **note_unsent(error))
         except (sdk.APIConnectionError, HTTPError) as error:
             reason = f"no connection: {type(error.__cause__ or error).__name__}"
-            return self._failure("network", reason, attempt, retryable=True, **_note_unsent(error))
+            return self._failed.failure("network", reason, attempt, retryable=True, **note_unsent(error))
         except sdk.APIError as error:
-            return self._from_error(error, request, attempt)
+            sent = {"tools": bool(request.tools), "form": not request.tools and self._format is not None}
+            return self._failed.of_error(error, sent, attempt)
         except UNREADABLE as error:
             told = str(error) if isinstance(error, UnusableReply) else type(error).__name__
-            return self._describe_malformed(told, attempt)
+            return self._failed.malformed(told, attempt)
 
     async def _receive(
         self, client: Any, request: Request, taken: TakenParameters, attempt: Attempt, timeout_s: float
@@ -345,25 +299,25 @@ class WireModel(ABC):
             await raw.http_response.aread()
             raise UnusableReply(f"its type is {quote_beginning(declared)}")
         if self._stall_ms is None:
-            return self._message(bytes(attempt.received))
-        return await self._read_events(raw.parse(), self._stall_ms / 1_000)
+            return cast("Message", self.read(json.loads(attempt.received.decode())))
+        return cast("Message", self.read(await self._read_events(raw.parse(), self._stall_ms / 1_000)))
 
-    async def _read_events(self, parsed: Any, stall_s: float) -> Message:
-        """The streamed message; a silence longer than `stall_s` is a timeout."""
+    async def _read_events(self, parsed: Any, stall_s: float) -> Any:
+        """The document of a streamed message; a silence longer than `stall_s` is a timeout."""
         stream = await parsed if inspect.isawaitable(parsed) else parsed
-        fold, loop = self._fold(), asyncio.get_running_loop()
+        fold, loop = self.fold(), asyncio.get_running_loop()
         async with stream, asyncio.timeout(stall_s) as silence:
             async for event in stream:
                 fold.add(event.to_dict())
                 silence.reschedule(loop.time() + stall_s)
-        return fold.message()
+        return fold.document()
 
     def _learn(self, error: Any, taken: TakenParameters) -> bool:
         """Take in what was refused of these parameters; whether others may be sent now."""
         if error.status_code not in TEACHING:
             return False
         if self._taken == taken:
-            known = taken.without(_refused(error.body))
+            known = taken.without(refused_parameters(error.body))
             if known == taken:
                 return False
             self._learned[self._base_url, self._model] = known
@@ -371,17 +325,16 @@ class WireModel(ABC):
 
     def _incomplete(self, message: Message, request: Request, attempt: Attempt) -> ModelError | None:
         """What keeps a message from being the answer of the model that was asked."""
-        usage = message.usage
-        read = usage.total - usage.output_tokens
-        kind, reason = "cut", ""
+        kind, reason, usage = "cut", "", message.usage
+        read, size = usage.total - usage.output_tokens, len((request.system + request.prompt).encode())
         if not any(answers_for(message.model, name) for name in (self._model, *self._accept)):
             other = quote_beginning(self._mask(message.model), 80)
             kind = "wrong_model"
             reason = f"model {other} answered; llm.accept_models names others whose answer counts"
         elif message.uses and not request.tools:
-            return self._describe_malformed("it calls a tool where none was given", attempt, usage=usage)
-        elif SHORTEST_CONTEXT <= read < request.size / MOST_BYTES_OF_TOKEN:
-            told = f"it read {read} tokens of {request.size} bytes"
+            kind, reason = "malformed", "it calls a tool where none was given"
+        elif SHORTEST_CONTEXT <= read < size / MOST_BYTES_OF_TOKEN:
+            told = f"it read {read} tokens of {size} bytes"
             reason = f"the server cut the question: raise its context ({told})"
         elif message.fault is not None:
             kind = message.fault
@@ -389,92 +342,18 @@ class WireModel(ABC):
         elif message.answer_tokens > request.max_tokens:
             reason = f"its answer has {message.answer_tokens} tokens, and {request.max_tokens} at most may be"
         elif not message.uses and not message.text.strip():
-            return self._describe_malformed("it has no text", attempt, usage=usage)
-        if not reason:
-            return None
+            kind, reason = "malformed", "it has no text"
         if kind == "malformed":
-            return self._describe_malformed(reason, attempt, usage=usage)
-        return self._failure(kind, reason, attempt, retryable=False, usage=usage)
-
-    def _from_error(self, error: Any, request: Request, attempt: Attempt) -> ModelError:
-        """What an SDK raised of an answer: a status, or an error event within a stream."""
-        status = getattr(error, "status_code", 200)
-        name, words = _complaint(error.body)
-        if status == 200:
-            kind = KIND_OF_EVENT.get(name or words, "rejected")
-            reason = f"error event {self._mask(name or words)[:80]!r}"
-            return self._failure(kind, reason, attempt, retryable=kind != "rejected")
-        kind = KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
-        quoted = quote_beginning(self._mask(words)) if words else ""
-        context: dict[str, Any] = {"status": status}
-        reason = " ".join(part for part in (f"HTTP {status}", visible(self._mask(name))[:80], quoted) if part)
-        if 300 <= status < 400:
-            reason += "; a redirect is not followed with the key: set llm.base_url to where it leads"
-        sent = {"tools": bool(request.tools), "form": not request.tools and self._format is not None}
-        about = _refused(error.body) if kind == "rejected" else set()
-        reason += "".join(f"; {hint}" for part, hint in HINTS.items() if sent[part] and part in about)
-        pause = _pause(error.response.headers)
-        if pause is not None:
-            context["retry_after_ms"] = pause.wait_s * 1_000
-            reason += f"; {pause.told}" if pause.told else ""
-        return self._failure(kind, reason, attempt, retryable=kind != "rejected", **context)
-
-    def _describe_malformed(self, reason: str, attempt: Attempt, **context: Any) -> ModelError:
-        """Why a reply is none, with its size and how it begins."""
-        begun = self._mask(bytes(attempt.received[:RAW_CHARACTERS]).decode("utf-8", "backslashreplace"))
-        told = f"{reason}; {len(attempt.received)} bytes, beginning {quote_beginning(begun)}"
-        return self._failure(
-            "malformed", f"the reply is no message: {told}", attempt, retryable=True, **context
-        )
-
-    def _failure(
-        self, kind: str, reason: str, attempt: Attempt, *, retryable: bool, **context: Any
-    ) -> ModelError:
-        # A gateway may echo the request; the key is masked before a reader sees what it said.
-        raw = self._mask(bytes(attempt.received).decode("utf-8", "backslashreplace"))
-        if attempt.refused:
-            context["requests"] = context.get("requests", 1) + attempt.refused
-        return ModelError(
-            f"model {self._model!r}: {self._mask(reason)}",
-            retryable=retryable,
-            kind=kind,
-            raw=raw[:RAW_CHARACTERS],
-            temperature_sent=attempt.temperature_sent,
-            **context,
-        )
+            return self._failed.malformed(reason, attempt, usage=usage)
+        return self._failed.failure(kind, reason, attempt, usage=usage) if reason else None
 
 
-def _complaint(body: Any) -> tuple[str, str]:
-    """What an error says of itself: its type, and its message."""
-    error = body.get("error", body) if isinstance(body, dict) else body
-    if not isinstance(error, dict):
-        return "", error if isinstance(error, str) else ""
-    name, words = error.get("type") or error.get("code"), error.get("message")
-    return str(name or ""), words if isinstance(words, str) else ""
+def demand_kind(value: Any, wanted: str) -> None:
+    """Raise UnusableReply where a document is of another kind than it should be."""
+    if value != wanted:
+        raise UnusableReply(f"it is {quote_beginning(str(value), 80)} where {wanted!r} belongs")
 
 
-def _refused(body: Any) -> set[str]:
-    """The parameters that a complaint is about: the one that it names apart, or those within its words."""
-    error = body.get("error", body) if isinstance(body, dict) else body
-    param = error.get("param") if isinstance(error, dict) else None
-    words = param if isinstance(param, str) and param else _complaint(body)[1] or json.dumps(body)
-    found = {part for part, names in NAMED_BY.items() if any(name in words for name in names)}
-    return found - {"form"} if "effort" in found else found
-
-
-def _note_unsent(error: BaseException) -> dict[str, int]:
-    """That no request was sent, where no connection was made: nothing of it can be billed then."""
-    from httpx2 import ConnectError, ConnectTimeout
-
-    unsent = isinstance(error.__cause__ or error, (ConnectError, ConnectTimeout))
-    return {"requests": 0} if unsent else {}
-
-
-def _pause(headers: Mapping[str, str]) -> Pause | None:
-    """How long the server asks to wait; without end where it names a date, which needs a clock to be read."""
-    for name, unit_s in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
-        text = headers.get(name)
-        if text is not None:
-            dated = Pause(math.inf if "GMT" in text else 0.0)  # below zero or no number: no wait
-            return pause_of(headers, name=name, unit_s=unit_s) or dated
-    return None
+def read_usage(**counts: Any) -> Usage:
+    """Tokens as a server counts them; raises ValueError where one is no number of tokens."""
+    return Usage.model_validate(counts, strict=True)

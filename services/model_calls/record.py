@@ -24,6 +24,7 @@ LATE = "budget_spent"
 # The request may have been worked on although no count came back.
 UNTOLD = frozenset({"timeout", "network", "malformed"})
 RAW_CHARACTERS = 20_000
+MOST_TOKENS = 100_000_000  # of one call; a count beyond is none
 
 
 class Purse(IntEnum):
@@ -125,11 +126,11 @@ def question_key(caller: Caller, system: str, prompt: str, max_tokens: int, tool
 class Usage(Contract):
     """Tokens as the provider counted them."""
 
-    input_tokens: int = Field(ge=0)
-    output_tokens: int = Field(ge=0)
-    cache_write_tokens: int = Field(default=0, ge=0)
-    cache_read_tokens: int = Field(default=0, ge=0)
-    cache_hour_tokens: int = Field(default=0, ge=0)
+    input_tokens: int = Field(ge=0, le=MOST_TOKENS)
+    output_tokens: int = Field(ge=0, le=MOST_TOKENS)
+    cache_write_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
+    cache_read_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
+    cache_hour_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
 
     @property
     def total(self) -> int:
