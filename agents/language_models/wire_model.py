@@ -333,7 +333,7 @@ class WireModel(ABC):
             reason = f"model {other} answered; llm.accept_models names others whose answer counts"
         elif message.uses and not request.tools:
             kind, reason = "malformed", "it calls a tool where none was given"
-        elif SHORTEST_CONTEXT <= read < size / MOST_BYTES_OF_TOKEN:
+        elif self._row.cuts and SHORTEST_CONTEXT <= read < size / MOST_BYTES_OF_TOKEN:
             told = f"it read {read} tokens of {size} bytes"
             reason = f"the server cut the question: raise its context ({told})"
         elif message.fault is not None:

@@ -34,6 +34,7 @@ class Provider(NamedTuple):
         refuses: further parameters that it takes from nobody.
         keyless: whether it may be asked without a key.
         free: whether it runs on a machine of one's own, so that no token is paid.
+        cuts: whether it shortens a question that is longer than its context, and says nothing.
     """
 
     address: str | None
@@ -44,6 +45,7 @@ class Provider(NamedTuple):
     refuses: frozenset[str] = frozenset()
     keyless: bool = False
     free: bool = False
+    cuts: bool = False
 
 
 ON_OR_OFF = MappingProxyType({word: word for word in REASONING if word != "none"})
@@ -58,7 +60,7 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType({
     "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY", efforts=SILENT),
     "deepseek": Provider("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", efforts=SILENT),
     "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY", bound=BOUNDS[1]),
-    "ollama": Provider("http://127.0.0.1:11434/v1", "OLLAMA_API_KEY", keyless=True, free=True),
+    "ollama": Provider("http://127.0.0.1:11434/v1", "OLLAMA_API_KEY", keyless=True, free=True, cuts=True),
     "vllm": Provider(
         "http://127.0.0.1:8000/v1", "VLLM_API_KEY", efforts=ON_OR_OFF, keyless=True, free=True
     ),

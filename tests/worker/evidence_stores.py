@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from schemas.settings import Settings
+from schemas.settings import LlmSettings, Settings
 from services.store import NewRun, open_store
 from tests.worker.shared_runs import fewer_bars
 from worker.runs.backtest import run_backtest
@@ -18,16 +18,16 @@ START, EARLIER, END = "2000-03-01", "2005-06-30", "2006-12-29"
 CLOCK = "2004-06-30"
 
 
-def store_run(path: Path, end: str = END) -> Path:
+def store_run(path: Path, end: str = END, model: str = "none") -> Path:
     """A store with the run; it is traded once for all files of a process."""
     path.touch(0o600)
-    path.write_bytes(_stored(end))
+    path.write_bytes(_stored(end, model))
     return path
 
 
 @cache
-def _stored(end: str) -> bytes:
-    settings, bars = Settings(), fewer_bars(START, end)
+def _stored(end: str, model: str) -> bytes:
+    settings, bars = Settings(llm=LlmSettings(model=model)), fewer_bars(START, end)
     data: dict[str, Any] = {"source": "embedded", "path": None, "sha256": bars.sha256}
     data |= {"symbols": list(bars.symbols), "timeframe": bars.timeframe, "label": bars.label}
     new = NewRun("embedded", 0, "backtest", settings.config_hash, settings.payload(), data, {})

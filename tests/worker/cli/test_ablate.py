@@ -178,7 +178,7 @@ def test_ablate_with_a_model_and_no_key_makes_nothing(tmp_path, monkeypatch):
 
 def test_ablate_of_a_model_strategist_refuses_a_cassette(tmp_path):
     config = tmp_path / "model.toml"
-    config.write_text('[policy_loop]\nstrategist = "model"\n')
+    config.write_text('llm.model = "ollama/x"\npolicy_loop.strategist = "model"\n')
     tape = tmp_path / "tape.jsonl"
     tape.write_text("")
     done = command(

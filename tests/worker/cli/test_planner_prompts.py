@@ -8,7 +8,6 @@ import pytest
 
 import prompts
 from agents.planning.prompt_examples import prompt_examples
-from schemas.settings import LlmSettings
 from tests.agents.language_models.wire_server import answer, message
 from tests.worker.evidence_stores import store_run
 from tests.worker.wire import wire
@@ -76,7 +75,7 @@ class Late:
 
 @pytest.fixture
 def desk(shell):
-    store_run(shell.folder / "thinktwice.db")
+    store_run(shell.folder / "thinktwice.db", model="anthropic/claude-haiku-5-5")
     assert BOLD != PROMPT
     (shell.folder / "bold.txt").write_text(BOLD, "utf-8")
     for name in ("test", "other"):
@@ -175,7 +174,7 @@ def test_model_compare_sets_the_planner_of_one_model_against_another(desk, monke
     document = json.loads(result.stdout)
     assert document["questions"] == 7
     assert {bold for bold, _, _ in minds.asked} == {True, False}
-    assert document["model"] == {"first": LlmSettings().slow_model, "second": "claude-other"}
+    assert document["model"] == {"first": "claude-haiku-5-5", "second": "claude-other"}
 
 
 def test_model_spread_asks_the_planner_the_same_several_times(desk, monkeypatch):

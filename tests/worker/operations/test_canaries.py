@@ -89,7 +89,7 @@ def test_commands_that_work_and_fail_show_no_secret(planted, monkeypatch):
         monkeypatch.setenv("THINKTWICE_LLM__MODEL", "anthropic/claude-haiku-5-5")
         printed = [said("backtest", *SHORT, "--reflection", "full", "--out", "out", "--json")]
         printed += [said("backtest", *SHORT, "--strategist", "model")]
-        monkeypatch.delenv("THINKTWICE_LLM__PROVIDER")
+        monkeypatch.delenv("THINKTWICE_LLM__MODEL")
         printed += [said("paper", *SHORT, "--new", "--json")]
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     (planted / "secret.toml").write_text(f'[llm]\napi_key = "{KEY}"\n')

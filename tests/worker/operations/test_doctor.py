@@ -288,8 +288,6 @@ def test_check_that_breaks_is_a_finding_and_the_next_one_runs():
 def asked_over_the_wire(monkeypatch, provider, handler, doctor, code, **settings):
     monkeypatch.setenv("THINKTWICE_REFLECTION__MODE", "full")
     monkeypatch.setenv("THINKTWICE_LLM__MODEL", f"{provider}/claude-test")
-    for name in ("FAST", "SLOW"):
-        monkeypatch.setenv(f"THINKTWICE_LLM__{name}_MODEL", "claude-test")
     price = '[{"model": "claude-test", "input_usd": 0, "output_usd": 0}]'
     monkeypatch.setenv("THINKTWICE_LLM__PRICES", price)
     for name, value in settings.items():

@@ -14,6 +14,7 @@ from typing import Any
 
 from prompts import PromptTemplate
 from schemas.settings import Settings
+from schemas.settings.providers import model_name
 from services.journal.consolidations import AnsweredConsolidation
 from services.policy_checks.consolidation import STRICTNESS, finding_ids
 from worker.studies.models.panel import Progress, dollars, study, tally
@@ -65,7 +66,7 @@ async def compare_run(
     return {
         "run_id": questions.run_id,
         "prompt": {"recorded": questions.prompt_hash, "asked": template.hash},
-        "model": {"recorded": questions.model, "asked": settings.llm.fast_model},
+        "model": {"recorded": questions.model, "asked": model_name(settings.llm.fast_model).name},
         **compare_pairs(pairs),
         "latency_ms": found.latency_ms,
         "recorded_unanswered": questions.unanswered,

@@ -17,6 +17,7 @@ from prompts import PromptTemplate
 from schemas.canonical import content_hash
 from schemas.errors import CassetteMiss, ConfigError
 from schemas.settings import Settings
+from schemas.settings.providers import model_name
 from worker.studies.models.comparison import Pair, compare_pairs, moves, paired_test
 from worker.studies.models.panel import A, Progress, Q, Questions, dollars, study, tally
 from worker.studies.models.second_reader import RecordedQuestions, Sample, first_of_each
@@ -46,7 +47,7 @@ class Asking(Generic[Q, A]):
     @property
     def model(self) -> str:
         """Who is asked."""
-        return str(getattr(self.settings.llm, self.questions.asks.model_setting))
+        return model_name(getattr(self.settings.llm, self.questions.asks.model_setting)).name
 
     @property
     def stem(self) -> str:
@@ -98,7 +99,7 @@ async def diff_prompts(
         "run_id": questions.run_id,
         "template": templates[0].name,
         "prompt": {"recorded": templates[0].hash, "asked": templates[1].hash},
-        "model": {"recorded": settings.llm.fast_model, "asked": settings.llm.fast_model},
+        "model": dict.fromkeys(("recorded", "asked"), model_name(settings.llm.fast_model).name),
         "verdicts": dict(zip(SIDES, map(_verdicts, (first, second)), strict=True)),
         **compare_pairs(pairs),
         "questions": len(plans),

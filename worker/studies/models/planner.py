@@ -84,7 +84,7 @@ class Planned(Decided):
 class PlannerPanel(Panel[PlannerQuestion, Planned]):
     """One planner with one template, over the tools of a run."""
 
-    form, seat, model_setting = FORM, "planner", "slow_model"
+    form, seat, model_setting = FORM, "planner", "judge_model"
     setting = "the planner: set judge.replan and planner.judge"
 
     async def _ask(self, question: PlannerQuestion) -> Planned:

@@ -9,6 +9,7 @@ from agents.language_models.cassette import Cassette
 from prompts import PromptTemplate
 from schemas.errors import ConfigError
 from schemas.settings import Settings
+from schemas.settings.providers import model_name
 from schemas.vocabulary import ReflectionStatus
 from services.model_calls.record import RecordedCall
 from services.policy_checks.consolidation import stated_verdict
@@ -76,7 +77,12 @@ async def spread_of_run(
     asked = [
         Asked(about_plan(plan), plan.final, said) for plan, said in zip(plans, found.samples, strict=True)
     ]
-    head = {"run_id": questions.run_id, "cassette": None, "basis": "final", "model": settings.llm.fast_model}
+    head = {
+        "run_id": questions.run_id,
+        "cassette": None,
+        "basis": "final",
+        "model": model_name(settings.llm.fast_model).name,
+    }
     recorded = {"recorded_unanswered": questions.unanswered, "left_out": questions.left_out}
     return _document(head | {"prompt_hash": template.hash}, asked, found.latency_ms, samples) | recorded
 
@@ -127,7 +133,7 @@ async def spread_of_decisions(
     answered = sum(map(len, said))
     return {
         "run_id": questions.run_id,
-        "model": getattr(settings.llm, questions.asks.model_setting),
+        "model": model_name(getattr(settings.llm, questions.asks.model_setting)).name,
         "prompt_hash": template.hash,
         "samples": samples,
         "questions": len(asked),
