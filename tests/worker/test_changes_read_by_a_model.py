@@ -78,7 +78,7 @@ def test_text_is_read_into_typed_actions_with_the_text_as_their_reason(monkeypat
     assert {proposed.action.reason for proposed in reading.proposed} == {TEXT}
     assert reading.proposed[1].action.life_blocks == JudgeSettings().action_life_blocks
     assert (reading.reasoning, reading.model) == ("half of 0.005 is 0.0025", "claude-test")
-    assert asked(server)["max_tokens"] == 4_096
+    assert asked(server)["max_tokens"] == 4_096 + LlmSettings().thought_tokens
     assert '"playbook_id":"channel_breakout"' in asked(server)["messages"][0]["content"]
 
 
