@@ -7,15 +7,11 @@ APIs answer a name of a model with the version that it stands for (`answers_for`
 """
 
 import re
-import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-TABLE = Path(__file__).with_name("model_table.toml")
 # What an id may have after its name: the day of its snapshot, as the providers write it.
 DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{4}|\d{2}-\d{2})")
 LATEST = re.compile(r"[-:]latest")
@@ -46,6 +42,68 @@ def answers_for(answered: str, asked: str) -> bool:
     return LATEST.sub("", given) in names or any(is_version_of(given, name) for name in names)
 
 
+class PublishedModel(NamedTuple):
+    """What the maker of a model said of it on the day of `read`.
+
+    Attributes:
+        model: an id, or an id without its date; never a family, whose later models know more.
+        cutoff: last day that it may know; a month counts to its last day.
+        kind: which of two dates that is: the end of what it was trained on where that is published, else the
+            date to which its knowledge is called reliable; training may hold some later text.
+        source, read: where the dates stand, and when that was read.
+        usd: prices of a million tokens by the fields of `ModelPrice`, of prompts below the length from which
+            some models charge more; empty where none was read.
+    """
+
+    model: str
+    cutoff: date
+    kind: str
+    source: str
+    read: date
+    usd: Mapping[str, float] = {}
+
+
+TRAINED, RELIABLE = "training data", "reliable knowledge"
+DOCS, READ = "platform.claude.com/docs", date(2026, 11, 22)
+PUBLISHED = (
+    PublishedModel(
+        "claude-opus-5-5", date(2026, 6, 30), RELIABLE,
+        f"{DOCS}, Claude Opus 5.5, overview: knowledge cutoff Jun 2026", READ,
+        {"input_usd": 4.0, "output_usd": 20.0, "cache_write_usd": 5.0, "cache_read_usd": 0.2},
+    ),
+    PublishedModel(
+        "claude-sonnet-5-5", date(2026, 6, 30), RELIABLE,
+        f"{DOCS}, Claude Haiku 5.5, overview, comparison: knowledge cutoff Jun 2026", READ,
+    ),
+    PublishedModel(
+        "claude-haiku-5-5", date(2026, 6, 30), RELIABLE,
+        f"{DOCS}, Claude Haiku 5.5, overview: knowledge cutoff Jun 2026", READ,
+        {"input_usd": 0.1, "output_usd": 0.5, "cache_write_usd": 0.125},
+    ),
+    PublishedModel(
+        "claude-fable-5-1", date(2026, 6, 30), RELIABLE,
+        f"{DOCS}, Claude Haiku 5.5, overview, comparison: knowledge cutoff Jun 2026", READ,
+    ),
+    PublishedModel(
+        "claude-opus-5", date(2026, 5, 31), TRAINED,
+        f"{DOCS}, Claude Opus 5, overview: training data cutoff May 2026", READ,
+    ),
+    PublishedModel(
+        "claude-sonnet-5", date(2026, 1, 31), RELIABLE,
+        f"{DOCS}, Claude Opus 5, overview, comparison: knowledge cutoff Jan 2026", READ,
+    ),
+    PublishedModel(
+        "claude-haiku-4-5", date(2025, 7, 31), TRAINED,
+        f"{DOCS}, models overview: training data cutoff Jul 2025, reliable knowledge Feb 2025", READ,
+    ),
+)  # fmt: skip
+
+
+def published_row(model: str) -> PublishedModel | None:
+    """The row of a model by its id, with or without the date of its snapshot."""
+    return next((row for row in PUBLISHED if is_version_of(model, row.model)), None)
+
+
 @dataclass(frozen=True)
 class Cutoff:
     """One model's cutoff; `date` is the last day it may know, None when no source tells."""
@@ -56,23 +114,12 @@ class Cutoff:
     source: str
 
 
-@cache
-def published_models() -> tuple[dict[str, Any], ...]:
-    """The rows of the table, in its order."""
-    return tuple(tomllib.loads(TABLE.read_text("utf-8"))["model"])
-
-
-def published_row(model: str) -> dict[str, Any] | None:
-    """The row of a model by its id, with or without the date of its snapshot."""
-    return next((row for row in published_models() if is_version_of(model, row["model"])), None)
-
-
 def cutoff_of(model: str) -> Cutoff:
     """The published cutoff of a model; a gateway names its vendor before it."""
     row = published_row(model.rpartition("/")[2].partition(":")[0])
     if row is None:
         return Cutoff(model, None, "unknown", "not in the table of published models")
-    return Cutoff(model, row["cutoff"], row["kind"], row["source"])
+    return Cutoff(model, row.cutoff, row.kind, row.source)
 
 
 def cutoffs(models: Sequence[str], configured: str | None) -> tuple[Cutoff, ...]:

@@ -12,7 +12,7 @@ WORD = re.compile(r"[A-Z][a-z0-9]+|[A-Z]+(?=[A-Z][a-z]|$)")
 # Words of class names that are no nouns, and names of others' products.
 NO_NOUNS = frozenset({
     "abandoned", "abstain", "accounted", "ai", "amended", "another", "answered", "anthropic", "approved",
-    "arguing", "asked", "asking", "backed", "bad", "begun", "both", "brought", "cached", "calling",
+    "arguing", "asked", "asking", "backed", "begun", "both", "bounded", "brought", "cached", "calling",
     "ccxt", "checked", "chunked", "closed", "comparing", "damaged", "decided", "deferred", "died",
     "dropped", "early", "empty", "executed", "failed", "far", "fat", "finished", "first", "found",
     "frozen", "gathered", "given", "graded", "growing", "held", "high", "in", "interrupted", "invalid",

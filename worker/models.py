@@ -21,7 +21,7 @@ from agents.language_models.accounted import (
     SplicedSource,
 )
 from agents.language_models.cassette import Cassette, CassetteWriter, read_cassette
-from agents.language_models.paced import PacedModel, RequestRate
+from agents.language_models.paced import RequestRate
 from agents.language_models.retrying import RetryingModel
 from agents.language_models.wire_model import TakenParameters, WireModel
 from agents.model_seats import models_in_use, seats_of, text_models_of
@@ -238,9 +238,7 @@ class _ModelSource:
             learned=self.learned,
         )
         model.open()
-        return RetryingModel(
-            PacedModel(model, self.rate), attempts=llm.attempts, first_wait_ms=llm.first_wait_ms
-        )
+        return RetryingModel(model, attempts=llm.attempts, first_wait_ms=llm.first_wait_ms, rate=self.rate)
 
 
 def configured_models(

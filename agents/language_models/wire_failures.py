@@ -55,7 +55,7 @@ class FailedCalls:
     model: str
     mask: KeyMask
 
-    def failure(
+    def describe(
         self, kind: str, reason: str, attempt: Attempt, *, retryable: bool = False, **context: Any
     ) -> ModelError:
         """The failure of a kind, with what was received."""
@@ -71,14 +71,14 @@ class FailedCalls:
             **context,
         )
 
-    def malformed(self, reason: str, attempt: Attempt, **context: Any) -> ModelError:
+    def describe_malformed(self, reason: str, attempt: Attempt, **context: Any) -> ModelError:
         """That a reply is none, with its size and how it begins."""
         begun = self.mask(bytes(attempt.received[:RAW_CHARACTERS]).decode("utf-8", "backslashreplace"))
         size = f"{len(attempt.received)} bytes, beginning {quote_beginning(begun)}"
         reason = f"the reply is no message: {reason}; {size}"
-        return self.failure("malformed", reason, attempt, retryable=True, **context)
+        return self.describe("malformed", reason, attempt, retryable=True, **context)
 
-    def of_error(self, error: Any, sent: Mapping[str, bool], attempt: Attempt) -> ModelError:
+    def describe_error(self, error: Any, sent: Mapping[str, bool], attempt: Attempt) -> ModelError:
         """What an SDK raised of an answer: a status, or an error event within a stream.
 
         `sent` tells which of the parameters that have a hint were sent.
@@ -88,7 +88,7 @@ class FailedCalls:
         if status == SUCCESS:
             kind = KIND_OF_EVENT.get(name or words, "rejected")
             reason = f"error event {self.mask(name or words)[:80]!r}"
-            return self.failure(kind, reason, attempt, retryable=kind != "rejected")
+            return self.describe(kind, reason, attempt, retryable=kind != "rejected")
         kind = KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
         quoted = quote_beginning(self.mask(words)) if words else ""
         reason = " ".join(part for part in (f"HTTP {status}", visible(self.mask(name))[:80], quoted) if part)
@@ -101,7 +101,7 @@ class FailedCalls:
         if pause is not None:
             context["retry_after_ms"] = pause.wait_s * 1_000
             reason += f"; {pause.told}" if pause.told else ""
-        return self.failure(kind, reason, attempt, retryable=kind != "rejected", **context)
+        return self.describe(kind, reason, attempt, retryable=kind != "rejected", **context)
 
 
 def read_complaint(body: Any) -> tuple[str, str]:

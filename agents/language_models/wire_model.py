@@ -274,16 +274,16 @@ class WireModel(ABC):
                         attempt.refused += 1
         except (TimeoutError, sdk.APITimeoutError) as error:
             reason = f"no whole reply within {deadline_ms:.0f} ms"
-            return self._failed.failure("timeout", reason, attempt, retryable=True, **note_unsent(error))
+            return self._failed.describe("timeout", reason, attempt, retryable=True, **note_unsent(error))
         except (sdk.APIConnectionError, HTTPError) as error:
             reason = f"no connection: {type(error.__cause__ or error).__name__}"
-            return self._failed.failure("network", reason, attempt, retryable=True, **note_unsent(error))
+            return self._failed.describe("network", reason, attempt, retryable=True, **note_unsent(error))
         except sdk.APIError as error:
             sent = {"tools": bool(request.tools), "form": not request.tools and self._format is not None}
-            return self._failed.of_error(error, sent, attempt)
+            return self._failed.describe_error(error, sent, attempt)
         except UNREADABLE as error:
             told = str(error) if isinstance(error, UnusableReply) else type(error).__name__
-            return self._failed.malformed(told, attempt)
+            return self._failed.describe_malformed(told, attempt)
 
     async def _receive(
         self, client: Any, request: Request, taken: TakenParameters, attempt: Attempt, timeout_s: float
@@ -344,8 +344,8 @@ class WireModel(ABC):
         elif not message.uses and not message.text.strip():
             kind, reason = "malformed", "it has no text"
         if kind == "malformed":
-            return self._failed.malformed(reason, attempt, usage=usage)
-        return self._failed.failure(kind, reason, attempt, usage=usage) if reason else None
+            return self._failed.describe_malformed(reason, attempt, usage=usage)
+        return self._failed.describe(kind, reason, attempt, usage=usage) if reason else None
 
 
 def demand_kind(value: Any, wanted: str) -> None:

@@ -1,13 +1,12 @@
 """Which language models are asked, what they may cost, how patient a run is: `llm` of the configuration."""
 
-from collections.abc import Mapping
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from schemas.contract import Contract
-from schemas.model_table import is_version_of, published_models, published_row
+from schemas.model_table import PUBLISHED, is_version_of, published_row
 from schemas.settings.providers import NO_MODEL, OWN_PROVIDER, Effort, ModelName, ModelWord, named_word
 
 
@@ -192,19 +191,14 @@ class LlmSettings(Contract):
         if provider == OWN_PROVIDER or ModelName(provider, name).row.free:
             return ModelPrice(model=name, input_usd=0.0, output_usd=0.0)
         row = published_row(name)
-        return None if row is None or "input_usd" not in row else _price_of(name, row)
+        return None if row is None or not row.usd else ModelPrice(model=name, **row.usd)
 
     def price(self, provider: str, name: str) -> ModelPrice:
         """What a model counts as; where nobody names its price, the dearest published one or nothing."""
         known = self.known_price(provider, name)
         if known is not None:
             return known
-        rows = [row for row in published_models() if "input_usd" in row]
-        dearest = max(rows, key=lambda row: (row["output_usd"], row["input_usd"]))
-        free = {"input_usd": 0.0, "output_usd": 0.0}
-        return _price_of(name, free if self.unknown_price == "zero" else dearest)
-
-
-def _price_of(name: str, row: Mapping[str, Any]) -> ModelPrice:
-    fields = {field: row[field] for field in ModelPrice.model_fields if field in row}
-    return ModelPrice.model_validate(fields | {"model": name})
+        if self.unknown_price == "zero":
+            return ModelPrice(model=name, input_usd=0.0, output_usd=0.0)
+        dearest = max((row.usd for row in PUBLISHED if row.usd), key=lambda usd: usd["output_usd"])
+        return ModelPrice(model=name, **dearest)

@@ -143,10 +143,9 @@ class RecordedCall(Contract):
     """How one call ended. `outcome` is `reply` or the kind of the failure; `text` is the raw reply."""
 
     telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
-    later_fields: ClassVar[frozenset[str]] = frozenset(
+    sparse_fields: ClassVar[frozenset[str]] = frozenset(
         {"lost", "status", "temperature", "temperature_sent", "uses"}
     )
-    """Added since the first recordings: kept out of a row where they say nothing."""
 
     key: str
     repeat: int = Field(ge=1)
@@ -172,14 +171,6 @@ class RecordedCall(Contract):
         default=None, description="false where the API takes no temperature: the one above is not mapped"
     )
     latency_ms: float = Field(default=0.0, ge=0)
-
-    def payload(self) -> dict[str, Any]:
-        """The hashed part; rows of earlier recordings keep their bytes."""
-        payload = super().payload()
-        for name in self.later_fields:
-            if getattr(self, name) == type(self).model_fields[name].default:
-                del payload[name]
-        return payload
 
     @property
     def replied(self) -> bool:

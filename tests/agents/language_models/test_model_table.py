@@ -1,22 +1,21 @@
 """The table of published models: every row has its source, and nothing is guessed from a family's name."""
 
-import tomllib
 from datetime import date
 
 import pytest
 
-from schemas.model_table import TABLE, cutoff_of, cutoffs, published_models
+from schemas.model_table import PUBLISHED, cutoff_of, cutoffs
 from schemas.settings import LlmSettings
 from schemas.settings.llm import ModelPrice
 
 
 def test_cutoff_table_rows_have_a_date_a_kind_and_a_dated_source():
-    rows = tomllib.loads(TABLE.read_text("utf-8"))["model"]
-    assert len({row["model"] for row in rows}) == len(rows) >= 5
-    for row in rows:
-        assert row["kind"] in ("training data", "reliable knowledge")
-        assert "platform.claude.com/docs" in row["source"]
-        assert row["cutoff"] < row["read"]
+    assert len({row.model for row in PUBLISHED}) == len(PUBLISHED) >= 5
+    for row in PUBLISHED:
+        assert row.kind in ("training data", "reliable knowledge")
+        assert "platform.claude.com/docs" in row.source
+        assert row.cutoff < row.read
+        assert not row.usd or {"input_usd", "output_usd"} <= row.usd.keys() <= ModelPrice.model_fields.keys()
 
 
 def test_prices_of_the_table_are_those_of_the_models_that_are_named_in_one_word():
@@ -58,7 +57,7 @@ def test_cutoff_of_a_model_that_is_not_listed_is_unknown(name):
 
 
 def test_cutoff_of_a_longer_name_is_not_that_of_the_shorter_one():
-    published = {row["model"]: row["cutoff"] for row in published_models()}
+    published = {row.model: row.cutoff for row in PUBLISHED}
     assert cutoff_of("claude-opus-5-5").date == published["claude-opus-5-5"] != published["claude-opus-5"]
 
 
