@@ -190,8 +190,8 @@ def test_budget_spent_before_the_model_is_asked_is_recorded_and_replayed(desk, m
 def test_model_without_a_price_is_reported_and_its_run_goes_on(desk, monkeypatch):
     monkeypatch.setenv("THINKTWICE_LLM__FAST", "anthropic/claude-next")
     with wire(monkeypatch, answer(message(json.dumps(AGREES), model="claude-next"))):
-        done = desk.backtest("--full")
-        document = json.loads(desk.backtest("--json").stdout)
+        document = json.loads(desk.backtest().stdout)
+        done = desk.run("backtest", "full.toml", *SPAN)
     assert done.exit_code == 0, done.output
     assert "claude-next: as llm.unknown_price has it; set llm.prices" in " ".join(done.stdout.split())
     assert document["model"]["unpriced"] == ["claude-next"]

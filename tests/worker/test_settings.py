@@ -98,7 +98,7 @@ def test_settings_runtime_is_not_hashed_and_everything_else_is(tmp_path):
         ("[gate]\nreference_r = nan", "the number is not finite"),
         ("seed = ", "is not TOML"),
         ("seed = 1\nseed = 2", "is not TOML"),
-        ("[reflection]\nmode = 'full'", "needs a model: set llm.provider"),
+        ("[reflection]\nmode = 'full'", "needs a model: set llm.model"),
     ],
 )
 def test_settings_that_do_not_fit_name_key_value_and_next_step(tmp_path, text, part):

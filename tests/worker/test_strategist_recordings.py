@@ -132,7 +132,7 @@ def test_summary_says_who_answered(desk, monkeypatch):
         (("--llm", "record"), "--cassette FILE"),
         (("--strategist", "oracle"), "policy_loop.strategist"),
         (("--strategist", "rules", *REPLAY), "policy_loop.strategist 'model'"),
-        (("--strategist", "model"), "policy_loop.strategist 'model' needs a model: set llm.model"),
+        (("--model", "claude-test"), "flag --model: llm.model = 'claude-test'"),
     ],
 )
 def test_strategist_options_that_do_not_fit_error_before_anything_is_made(desk, words, part):

@@ -9,6 +9,7 @@ import pytest
 from agents.language_models.anthropic import AnthropicModel
 from agents.language_models.openai import OpenAIModel
 from agents.language_models.retrying import RetryingModel
+from agents.language_models.wire_failures import refused_parameters
 from schemas.errors import ModelError
 from schemas.settings.providers import PROVIDERS, Provider
 from services.policy_checks.consolidation import FORM
@@ -110,6 +111,7 @@ def test_effort_that_claude_refuses_is_left_out_and_its_form_stays():
     said = "output_config.effort: this model does not support the effort parameter"
     handler = refusing(FORMATS["anthropic"], {"effort": (None, said)})
     ends, bodies = ask(handler, AnthropicModel, 2, reply_format=FORM)
+    assert refused_parameters({"error": {"message": said}}) == {"effort"}, "no hint about the form"
     assert [end.requests for end in ends] == [2, 1]
     assert [sorted(body["output_config"]) for body in bodies] == [
         ["effort", "format"],

@@ -243,8 +243,9 @@ def test_providers_streamed_reply_ends_as_the_whole_one(provider, stop, outcome,
 
 @pytest.mark.parametrize(("provider", "sent"), [("openai", 0.2), ("anthropic", None)])
 def test_providers_temperature_is_sent_where_the_format_has_one(provider, sent, called):
-    _, body = called(provider, saying(FORMATS[provider], AGREES), temperature=0.2).server.requests[0]
-    assert body.get("temperature") == sent
+    ended = called(provider, saying(FORMATS[provider], AGREES), temperature=0.2)
+    assert ended.server.requests[0][1].get("temperature") == sent
+    assert ended.call.temperature_sent is (sent is not None), "the record says so"
 
 
 @EVERY
