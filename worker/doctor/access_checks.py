@@ -66,7 +66,9 @@ async def model(patient: DoctorContext) -> Finding:
 async def _ask_models(patient: DoctorContext) -> Finding:
     """Every model in use asked for one token, and the deadlines that the one measurement would hold."""
     said, late, failed = [], [], []
-    models = configured_models(patient.settings, TickGuard(), patient.environment)
+    llm = patient.settings.llm.model_copy(update={"thought_tokens": 0})
+    asking = patient.settings.model_copy(update={"llm": llm})
+    models = configured_models(asking, TickGuard(), patient.environment)
     try:
         for name, model, deadlines in _roles(patient.settings, models):
             started = time.perf_counter()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from schemas.settings import Settings
+from schemas.settings.providers import PROVIDERS
 from services.store import open_store
 from tests.agents.language_models.wire_formats import FORMATS, saying
 from tests.agents.language_models.wire_server import answer
@@ -305,7 +306,7 @@ def test_doctor_asks_the_model_one_token_and_says_which_deadline_it_holds(doctor
 
     long = {"BUDGET_EVENT_MS": "60000", "BUDGET_HEARTBEAT_MS": "60000"}
     found, server = asked_over_the_wire(monkeypatch, provider, cut, doctor, 0, **long)
-    assert [body["max_tokens"] for _, body in server.requests] == [1, 1]
+    assert [body[PROVIDERS[provider].bound] for _, body in server.requests] == [1, 1]
     assert found["state"] == "ok"
     assert (
         "ms and holds reflection.budget_event_ms 60000, reflection.budget_heartbeat_ms 60000"
