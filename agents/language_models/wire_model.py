@@ -317,8 +317,11 @@ class WireModel(ABC):
         if error.status_code not in TEACHING:
             return False
         if self._taken == taken:
-            known = taken.without(refused_parameters(error.body))
+            refused = refused_parameters(error.body)
+            known = taken.without(refused)
             if known == taken:
+                if "bound" in refused:  # no bound would do for this question: nothing is learned from it
+                    self._learned.pop((self._base_url, self._model), None)
                 return False
             self._learned[self._base_url, self._model] = known
         return True

@@ -129,6 +129,41 @@ def test_room_for_thoughts_that_a_small_context_has_not_is_given_up_and_the_answ
 
 
 @EVERY
+def test_question_that_no_bound_would_save_fails_alone_and_teaches_nothing(provider):
+    wire, (first, *_) = FORMATS[provider], FORMATS[provider].model.bounds
+    seen: list[Any] = []
+
+    async def handle(writer: asyncio.StreamWriter) -> None:
+        body = seen[0].requests[-1][1]
+        said = "'max_tokens' and the input are more than the context"
+        takes = wire.prompt_of(body) != "long" and body.get(first) == ANSWER + ROOM
+        await answer(wire.body() if takes else wire.error("BadRequestError", said), 200 if takes else 400)(
+            writer
+        )
+
+    async def scenario() -> list[Any]:
+        ends: list[Any] = []
+        async with serve(handle) as server:
+            seen.append(server)
+            model = wire.model(
+                "claude-test", api_key="k", guard=TickGuard(), base_url=server.url, thought_tokens=ROOM
+            )
+            for prompt in ("p", "long", "p"):
+                try:
+                    ends.append(
+                        await model.complete(system="s", prompt=prompt, max_tokens=ANSWER, deadline_ms=4_000)
+                    )
+                except ModelError as error:
+                    ends.append(error)
+            await model.close()
+        return ends
+
+    good, failed, again = asyncio.run(scenario())
+    assert failed.context["kind"] == "rejected"
+    assert (good.text, again.text) == ("hello", "hello")
+
+
+@EVERY
 def test_refusal_that_no_parameter_explains_is_told_once_and_teaches_nothing(provider):
     told = "Your credit balance is too low to access the API."
     handler = answer(FORMATS[provider].error("invalid_request_error", told), 400)
