@@ -227,6 +227,8 @@ def test_own_model_that_raises_answers_nothing_or_hangs_is_contained_and_told():
 def test_own_model_that_nobody_would_ask_or_that_answers_no_prompts_is_refused():
     with pytest.raises(tt.ConfigError, match='nothing asks one: give reflection="full"'):
         tt.backtest(**WEEKS, model=Counting(""))
+    with pytest.raises(tt.ConfigError, match=r"'openia' is none of the providers.*Did you mean 'openai'"):
+        tt.backtest(**WEEKS, model="openia/gpt-6", reflection="full")
     with pytest.raises(tt.ConfigError, match="has no method 'complete'"):
         tt.backtest(**WEEKS, model=3, reflection="full")  # type: ignore[arg-type]  # what a script may hand over
     with pytest.raises(tt.ConfigError, match=r"is an object that a script hands over"):
