@@ -27,7 +27,7 @@ def text_models_of(settings: Settings) -> dict[str, str]:
         found |= {REVIEW: critic, IMPROVEMENT: writer} if told.review.enabled else {}
         found |= {REWRITES[name]: writer for name in REWRITES if name in found and told.rewrites_by(writer)}
         found |= {OUTLINE: writer, SECTION: writer} if told.chunked.enabled else {}
-    return found | ({PLANNER: settings.llm.slow_model} if settings.planner.judge == "model" else {})
+    return found | ({PLANNER: settings.llm.judge_model} if settings.planner.judge == "model" else {})
 
 
 def seats_of(settings: Settings) -> dict[str, str]:
@@ -38,10 +38,10 @@ def seats_of(settings: Settings) -> dict[str, str]:
     if settings.policy_loop.strategist != "rules":
         found["strategist"] = llm.strategist_model
     if settings.judge.replan != "rules":
-        found["judge"] = llm.slow_model
+        found["judge"] = llm.judge_model
     return found
 
 
 def models_in_use(settings: Settings) -> tuple[str, ...]:
-    """Names of the models that the settings ask, each once."""
+    """The models that the settings ask, as they name them, each once."""
     return tuple(dict.fromkeys([*seats_of(settings).values(), *text_models_of(settings).values()]))

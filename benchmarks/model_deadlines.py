@@ -84,12 +84,12 @@ class Listening:
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
         """The same reply every time."""
         self.asked.append((system, prompt))
-        return ModelReply(self.text, LlmSettings().fast_model, 1, 1, 0.0)
+        return ModelReply(self.text, "claude-haiku-5-5", 1, 1, 0.0)
 
 
 def late(delay_s: float) -> Handler:
     """A server that agrees, after a while."""
-    reply = answer(message(AGREES, model=LlmSettings().fast_model))
+    reply = answer(message(AGREES, model="claude-haiku-5-5"))
 
     async def handle(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(delay_s)
@@ -100,14 +100,16 @@ def late(delay_s: float) -> Handler:
 
 def settings_with(deadline_ms: float | None) -> Settings:
     """Mode `full`, a bounded number of calls, and no breaker: every call shall show what it does."""
-    llm = LlmSettings(provider="anthropic", breaker_failures=10 * CALLS, per_run=RunLimits(calls=CALLS))
+    llm = LlmSettings(
+        model="anthropic/claude-haiku-5-5", breaker_failures=10 * CALLS, per_run=RunLimits(calls=CALLS)
+    )
     return Settings(reflection=ReflectionSettings(mode="full", model_deadline_ms=deadline_ms), llm=llm)
 
 
 async def measure(timeframe: Timeframe, delay_s: float, settings: Settings, *, market_waits: bool) -> Share:
     """One run against one server."""
     async with serve(late(delay_s)) as server:
-        wire = AnthropicModel(settings.llm.fast_model, api_key="none", guard=TickGuard(), base_url=server.url)
+        wire = AnthropicModel("claude-haiku-5-5", api_key="none", guard=TickGuard(), base_url=server.url)
         wire.open()
         patient = RetryingModel(
             wire, attempts=settings.llm.attempts, first_wait_ms=settings.llm.first_wait_ms
@@ -170,7 +172,7 @@ async def measure_bars(symbols: int, *, together: bool) -> float:
 def question_sizes(bars: BarSeries) -> list[Size]:
     """Sizes of what strategist and second reader are asked over the bars."""
     strategist, reader = Listening(ABSTAINS), Listening(AGREES)
-    llm = LlmSettings(provider="anthropic")
+    llm = LlmSettings(model="anthropic/claude-haiku-5-5")
     loop = PolicyLoopSettings(strategist="model")
     deciding = Settings(llm=llm, policy_loop=loop)
     reading = Settings(llm=llm, reflection=ReflectionSettings(mode="full"))

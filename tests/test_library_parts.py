@@ -178,7 +178,7 @@ def test_own_model_that_plans_the_evidence_of_the_judge_is_asked_in_words():
     plan = '{"reasoning": "Its trades.", "tools": [], "confidence": 0.1, "clarification": "Which trades?"}'
     model = Counting(tt.ModelReply(plan, "mine-1", input_tokens=7, output_tokens=3, latency_ms=1.0))
     asking = tt.Settings(
-        llm=LlmSettings(provider="openai"),
+        llm=LlmSettings(model="openai/gpt-6"),
         judge=JudgeSettings(replan="model"),
         planner=PlannerSettings(judge="model"),
     )
@@ -227,10 +227,12 @@ def test_own_model_that_raises_answers_nothing_or_hangs_is_contained_and_told():
 def test_own_model_that_nobody_would_ask_or_that_answers_no_prompts_is_refused():
     with pytest.raises(tt.ConfigError, match='nothing asks one: give reflection="full"'):
         tt.backtest(**WEEKS, model=Counting(""))
+    with pytest.raises(tt.ConfigError, match=r"'openia' is none of the providers.*Did you mean 'openai'"):
+        tt.backtest(**WEEKS, model="openia/gpt-6", reflection="full")
     with pytest.raises(tt.ConfigError, match="has no method 'complete'"):
         tt.backtest(**WEEKS, model=3, reflection="full")  # type: ignore[arg-type]  # what a script may hand over
     with pytest.raises(tt.ConfigError, match=r"is an object that a script hands over"):
-        tt.backtest(**WEEKS, llm__provider="own", reflection="full")
+        tt.backtest(**WEEKS, llm__model="own/mine", reflection="full")
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def backtest(
     """
     before = cancelled_so_far()
     answering = own_model(model)
-    parts = settings_of_parts(strategist, judge) | settings_of_model(answering)
+    parts = settings_of_parts(strategist, judge) | settings_of_model(model, answering)
     inputs = inputs_of(
         bars, playbooks, settings, reflection, symbols, timeframe, tz, label, start, end, changes,
         parts | {"data__resample": resample},

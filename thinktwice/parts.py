@@ -15,7 +15,7 @@ from schemas.errors import ConfigError, ThinktwiceError, nearest
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.reflection import Finding, Remedy
 from schemas.settings import Settings
-from schemas.settings.llm import OWN_PROVIDER, ModelPrice
+from schemas.settings.providers import OWN_PROVIDER
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import CheckName, Severity
 from services.ports import Critic, Judge, Strategist
@@ -107,28 +107,31 @@ def settings_of_parts(strategist: StrategistPart, judge: JudgePart) -> dict[str,
 
 
 def own_model(given: ModelPart) -> OwnModel | None:
-    """The model of the caller's own as a run asks it.
+    """The model of the caller's own as a run asks it; None for one that `provider/name` names.
 
     Raises:
         ConfigError: it answers no prompts, or no package offers its name.
     """
-    if given is None:
+    if given is None or _is_named(given):
         return None
     model = _make(_find_part("model", given))
     _demand(model, ["complete"], repr(model))
     return OwnModel(model, str(getattr(model, "name", type(model).__name__)))
 
 
-def settings_of_model(model: OwnModel | None) -> dict[str, Any]:
+def settings_of_model(given: ModelPart, model: OwnModel | None) -> dict[str, Any]:
     """The settings under which every part that asks a model asks this one."""
     if model is None:
-        return {}
-    names = dict.fromkeys(("llm__fast_model", "llm__slow_model", "llm__strategist_model"), model.name)
-    return names | {"llm__provider": OWN_PROVIDER, "llm__structured_output": False}
+        return {"llm__model": given} if _is_named(given) else {}
+    return {"llm__model": f"{OWN_PROVIDER}/{model.name}", "llm__structured_output": False}
+
+
+def _is_named(given: ModelPart) -> bool:
+    return isinstance(given, str) and "/" in given
 
 
 def asked_models(settings: Settings, model: OwnModel | None) -> tuple[Settings, Models | None]:
-    """The settings with a price for the model, 0 unless they have one, and the model in every place.
+    """The settings of runs that ask the model, and the model in every place; it costs nothing unless priced.
 
     It answers in words, so its plans are JSON: tools are no argument of it.
 
@@ -140,12 +143,8 @@ def asked_models(settings: Settings, model: OwnModel | None) -> tuple[Settings, 
     if not settings.uses_models:
         ways = 'reflection="full", strategist="model" or judge="model"'
         raise ConfigError(f"model: nothing asks one: give {ways} as well")
-    llm = settings.llm
-    if llm.price(model.name) is None:
-        free = ModelPrice(model=model.name, input_usd=0.0, output_usd=0.0)
-        llm = llm.model_copy(update={"prices": (*llm.prices, free)})
     planner = settings.planner.model_copy(update={"native_tools": False})
-    return settings.model_copy(update={"llm": llm, "planner": planner}), one_model(settings, model)
+    return settings.model_copy(update={"planner": planner}), one_model(settings, model)
 
 
 def _find_part(kind: str, given: Any) -> Any:

@@ -198,7 +198,9 @@ def check(
         ConfigError: a setting is wrong, or there is no model to ask.
     """
     answering = own_model(model)
-    told = settings_of(settings, {"reflection__mode": reflection} | settings_of_model(answering), changes)
+    told = settings_of(
+        settings, {"reflection__mode": reflection} | settings_of_model(model, answering), changes
+    )
     resolved, models = asked_models(told, answering)
     plan = _request(request)
     done = in_own_loop(check_plan(plan, resolved, os.environ, own_parts(None, None, critics).critics, models))

@@ -6,7 +6,7 @@ A meaning is the field's own description; a setting without one is an error, so 
 import json
 import re
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -74,6 +74,8 @@ def type_text(annotation: Any) -> str:
         return ", ".join(f"`{choice}`" if choice else '`""`' for choice in arguments)
     if origin in (Union, UnionType):
         return " or ".join(type_text(argument) for argument in arguments if argument is not NoneType)
+    if origin is Annotated:
+        return type_text(arguments[0])
     if origin is tuple:
         return f"list of {type_text(arguments[0])}"
     if isinstance(annotation, type) and issubclass(annotation, str) and annotation is not str:

@@ -22,9 +22,9 @@ from agents.language_models.accounted import (
     SplicedSource,
 )
 from agents.language_models.cassette import Cassette, CassetteWriter, read_cassette
-from agents.language_models.paced import PacedModel, RequestRate
+from agents.language_models.paced import RequestRate
 from agents.language_models.retrying import RetryingModel
-from agents.language_models.wire_model import WITHOUT_TOOLS, WireModel
+from agents.language_models.wire_model import TakenParameters, WireModel
 from agents.model_seats import models_in_use, seats_of, text_models_of
 from agents.planning.plan_reply import PROMPT as PLANNER
 from agents.reply_forms import FORMS_ON_DEMAND, PURSES, SEAT_FORMS, due_of
@@ -32,11 +32,11 @@ from prompts import load_prompt
 from schemas.errors import ConfigError
 from schemas.reasons import REASON
 from schemas.settings import Settings
-from schemas.settings.llm import OWN_PROVIDER, PROVIDERS
+from schemas.settings.providers import NO_MODEL, OWN_PROVIDER, ModelName, model_name
 from schemas.state import PART, Stateful
 from services.deliberation.forms import CRITICS, REASONS, TEXT_FORMS
 from services.deliberation.text_models import TextModels
-from services.model_calls.account import Clock, ModelAccount, price_for
+from services.model_calls.account import Clock, ModelAccount
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.record import Caller, Purse
 from services.model_calls.reply_format import ReplyFormat
@@ -47,6 +47,7 @@ from worker.secrets.secrets import secret
 
 Names = Mapping[str, tuple[str, ...]]
 NAMING_REASONS = frozenset({SEAT_FORMS["strategist"].name, REASONS})
+NO_KEY = "none"  # what a server that wants none is sent
 STREAMED = frozenset({"slow", "judge"})  # seats whose reply comes in parts, and is given up after a silence
 
 
@@ -122,22 +123,22 @@ class RunModels(Stateful):
     accounted: Models
 
 
-def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
-    """The key of the models to ask; None when the settings ask none.
+def model_key(settings: Settings, environment: Mapping[str, str], asked: ModelName) -> str:
+    """The key that a model is asked with.
 
     Raises:
-        ConfigError: a model without a key, unless the replies are played back.
+        ConfigError: there is none and its provider wants one, or it cannot be one.
     """
-    if not settings.uses_models or settings.runtime.llm == "replay":
-        return None
-    if settings.llm.provider == OWN_PROVIDER:
+    if asked.provider == OWN_PROVIDER:
         raise ConfigError(
-            f"llm.provider {OWN_PROVIDER!r} is an object that a script hands over, "
-            "`thinktwice.backtest(model=...)`: give it there, or name a provider"
+            f"provider {OWN_PROVIDER!r} is an object that a script hands over, "
+            "`thinktwice.backtest(model=...)`: give it there, or name another"
         )
-    variable = PROVIDERS[settings.llm.provider].key_variable
+    variable = asked.row.key
     key = secret(variable, environment)
     if key is None:
+        if asked.row.keyless:
+            return NO_KEY
         asker, instead = ("reflection mode 'full'", "deterministic")
         if settings.policy_loop.strategist != "rules" and settings.reflection.mode != "full":
             asker, instead = f"strategist {settings.policy_loop.strategist!r}", "rules"
@@ -145,7 +146,7 @@ def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
             asker, instead = "the planner of evidence", "rules"
         elif settings.reflection.mode != "full":
             asker, instead = f"judge.replan {settings.judge.replan!r}", "rules"
-        local = " (any word, for a server that wants none)" if settings.llm.base_url else ""
+        local = " (any word, for a server that wants none)" if settings.llm.base_url or asked.address else ""
         raise ConfigError(
             f"{asker} needs a key: set {variable}{local}, play a cassette with --llm replay, or use "
             f"{instead!r}"
@@ -160,18 +161,23 @@ def one_model(settings: Settings, model: LanguageModel) -> Models:
     return Models(model, model, model, model, dict.fromkeys(text_models_of(settings), model))
 
 
-def model_address(settings: Settings, environment: Mapping[str, str]) -> str | None:
-    """Where the models are asked; None leaves it to the SDK.
+def model_address(settings: Settings, environment: Mapping[str, str], asked: ModelName) -> str:
+    """Where a model is asked: as its name, the settings or the environment say, else where its provider is.
 
     Raises:
-        ConfigError: setting or variable hold no address of a server.
+        ConfigError: none of them says it, or it is no address of a server.
     """
-    variable = PROVIDERS[settings.llm.provider].url_variable
-    named, address = "llm.base_url", settings.llm.base_url
+    main = settings.llm.model != NO_MODEL and model_name(settings.llm.model).provider
+    base_url = settings.llm.base_url if main in (asked.provider, False) else None
+    given = (
+        (f"the address of {asked.name!r}", asked.address),
+        ("llm.base_url", base_url),
+        (asked.address_variable, environment.get(asked.address_variable)),
+        (f"the address of {asked.provider!r}", asked.row.address),
+    )
+    named, address = next(((name, value) for name, value in given if value is not None), ("", None))
     if address is None:
-        named, address = variable, environment.get(variable)
-    if address is None:
-        return None
+        raise ConfigError(asked.address_missing())
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -186,7 +192,7 @@ def model_address(settings: Settings, environment: Mapping[str, str]) -> str | N
 
 
 def check_models(settings: Settings, environment: Mapping[str, str], *, goes_on: bool = False) -> None:
-    """Refuse what would only fail later: no key, no price, no tools, no cassette to play or to write.
+    """Refuse what would only fail later: no key, no address, no cassette to play or to write.
 
     A run that `goes_on` may find the cassette that it was recording.
 
@@ -195,12 +201,10 @@ def check_models(settings: Settings, environment: Mapping[str, str], *, goes_on:
     """
     if not settings.uses_models:
         return
-    if model_key(settings, environment) is not None:
-        model_address(settings, environment)
-    if settings.planner.native_tools and not provider_model(settings.llm.provider).calls_tools:
-        raise ConfigError(f"llm.provider {settings.llm.provider!r} takes no tools: {WITHOUT_TOOLS}")
-    for model in models_in_use(settings):
-        price_for(settings.llm, model)
+    if settings.runtime.llm != "replay":
+        for asked in map(model_name, models_in_use(settings)):
+            model_key(settings, environment, asked)
+            model_address(settings, environment, asked)
     configured_cassette(settings)
     if not goes_on:
         check_recording(settings)
@@ -217,34 +221,34 @@ def check_recording(settings: Settings) -> None:
 
 @dataclass(frozen=True)
 class _ModelSource:
-    """What every model of a run is opened with."""
+    """What every model of a run is opened with; `learned` is what servers turned out to take."""
 
     settings: Settings
-    key: str
-    base_url: str | None
+    environment: Mapping[str, str]
     guard: TickGuard
     rate: RequestRate
+    learned: dict[tuple[str | None, str], TakenParameters] = field(default_factory=dict)
 
-    def open_model(
-        self, name: str, form: ReplyFormat, stall_ms: float | None = None, temperature: float | None = None
-    ) -> RetryingModel:
+    def open_model(self, word: str, form: ReplyFormat, stall_ms: float | None = None) -> RetryingModel:
         """One model at one form of its replies, its connection open."""
-        llm = self.settings.llm
-        model = provider_model(self.settings.llm.provider)(
-            name,
-            api_key=self.key,
+        settings, asked = self.settings, model_name(word)
+        llm = settings.llm
+        model = wire_model(asked.row.wire)(
+            asked.name,
+            api_key=model_key(settings, self.environment, asked),
             guard=self.guard,
-            base_url=self.base_url,
+            row=asked.row,
+            base_url=model_address(settings, self.environment, asked),
             stall_ms=stall_ms,
-            thinking=llm.may_think(name),
+            effort=llm.effort,
+            thought_tokens=llm.thought_tokens,
             reply_format=form if llm.structured_output else None,
             accept=llm.accept_models,
-            temperature=temperature,
+            temperature=temperature_of(settings, form.name),
+            learned=self.learned,
         )
         model.open()
-        return RetryingModel(
-            PacedModel(model, self.rate), attempts=llm.attempts, first_wait_ms=llm.first_wait_ms
-        )
+        return RetryingModel(model, attempts=llm.attempts, first_wait_ms=llm.first_wait_ms, rate=self.rate)
 
 
 def configured_models(
@@ -262,29 +266,17 @@ def configured_models(
     Raises:
         ConfigError: a model without a key.
     """
-    key = model_key(settings, environment)
-    if key is None:
+    if not settings.uses_models or settings.runtime.llm == "replay":
         return Models()
     llm = settings.llm
-    rate = RequestRate(llm.at_once, llm.per_minute)
-    opened = _ModelSource(settings, key, model_address(settings, environment), guard, rate).open_model
+    opened = _ModelSource(settings, environment, guard, RequestRate(llm.at_once, llm.per_minute)).open_model
     asked = text_models_of(settings) if texts is None else texts
     seats = {
-        seat: opened(name, form_of(SEAT_FORMS[seat], names), llm.stall_ms if seat in STREAMED else None)
-        for seat, name in seats_of(settings).items()
+        seat: opened(word, form_of(SEAT_FORMS[seat], names), llm.stall_ms if seat in STREAMED else None)
+        for seat, word in seats_of(settings).items()
     }
-    return Models(
-        **seats,
-        texts={
-            name: opened(
-                model,
-                form_of(FORMS_ON_DEMAND[name], names),
-                None,
-                temperature_of(settings, name) if takes_temperature(settings) else None,
-            )
-            for name, model in asked.items()
-        },
-    )
+    written = {name: opened(word, form_of(FORMS_ON_DEMAND[name], names)) for name, word in asked.items()}
+    return Models(**seats, texts=written)
 
 
 def configured_cassette(settings: Settings) -> Cassette | None:
@@ -386,20 +378,20 @@ def form_of(form: ReplyFormat, names: Names | None) -> ReplyFormat:
     return form.naming(found | reasons)
 
 
-def caller_of(settings: Settings, model: str, form: ReplyFormat, prompt_hash: str) -> Caller:
+def caller_of(settings: Settings, word: str, form: ReplyFormat, prompt_hash: str) -> Caller:
     """Who asks: one model at one prompt, with the form of its replies."""
-    temperature = temperature_of(settings, form.name)
+    asked, llm = model_name(word), settings.llm
     return Caller(
-        settings.llm.provider,
-        model,
+        asked.provider,
+        asked.name,
         form.name,
         prompt_hash,
-        settings.llm.may_think(model),
-        form if settings.llm.structured_output else None,
+        llm.effort,
+        form if llm.structured_output else None,
         form.reads,
-        temperature,
-        None if temperature is None else takes_temperature(settings),
+        temperature_of(settings, form.name),
         PURSES.get(form.name, Purse.DECISION),
+        0 if llm.effort == "none" else llm.thought_tokens,
     )
 
 
@@ -410,14 +402,9 @@ def temperature_of(settings: Settings, prompt: str) -> float | None:
     return asked if prompt in TEXT_FORMS else None
 
 
-def takes_temperature(settings: Settings) -> bool:
-    """Whether a temperature is sent: to a server of one's own whose format has one."""
-    return settings.llm.base_url is not None and provider_model(settings.llm.provider).takes_temperature
-
-
-def provider_model(provider: str) -> type[WireModel]:
-    """What asks a provider's models: `MODEL` of the module that has its name."""
-    module = importlib.import_module(f"{language_models.__name__}.{provider}")
+def wire_model(wire: str) -> type[WireModel]:
+    """What asks the models of an API: `MODEL` of the module that has its name."""
+    module = importlib.import_module(f"{language_models.__name__}.{wire}")
     found: type[WireModel] = module.MODEL
     return found
 

@@ -33,6 +33,11 @@ from services.model_calls.record import (
 from trading_core.tick_guard import TickGuard
 
 NS_PER_MS = 1_000_000
+CHECK = {  # what a status is about
+    401: "; check the key",
+    403: "; check what the key may use",
+    404: "; check the name of the model and its address (llm.base_url)",
+}
 
 
 class ReplySource(Protocol):
@@ -76,8 +81,8 @@ class LiveSource:
         settle(call)
         if question.first and call.status in WRONG_SETTINGS:
             raise ModelRefused(
-                f"the first question was turned away: {call.message}; check the key, the name of the model "
-                "and its address (llm.base_url), see `thinktwice doctor --network`"
+                f"the first question was turned away: {call.message}{CHECK.get(call.status or 0, '')}; see "
+                "`thinktwice doctor --network`"
             )
         return call
 

@@ -1,196 +1,125 @@
 """Claude over the Messages API: how it is asked, and which message, whole or streamed, is its reply.
 
 A block is text or asks for a call of a tool; others (the model's thinking) are passed over, and anything else
-is a `ValueError`.
+is no reply.
 """
 
 import json
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
+import time
+from typing import Any, ClassVar
 
 from agents.language_models.tool_forms import tool_forms
 from agents.language_models.wire_model import (
-    MOST_TOKENS,
-    Fold,
     Message,
     Request,
-    StreamFailure,
+    TakenParameters,
     WireModel,
-    part,
+    demand_kind,
+    read_usage,
 )
 from schemas.canonical import canonical_json
 from schemas.tool import ToolUse
-from services.model_calls.record import Usage
 
 COMPLETE = ("end_turn", "stop_sequence")
 USES_TOOLS = "tool_use"
 # Bytes, four to a token: no published model keeps a prefix of fewer than 1,024 tokens, some none below 4,096.
 SHORTEST_CACHED = 4 * 1_024
+FIVE_MINUTES_S, HOUR_S = 300.0, 3_600.0  # how long a prefix is kept; the hour is dearer to write
 KIND_OF_STOP = {"refusal": "refusal", "max_tokens": "cut", "model_context_window_exceeded": "cut"}
 
 
-class WireBlock(BaseModel):
-    """One content block: text has a text, a call of a tool its name and what it is given."""
-
-    model_config = ConfigDict(strict=True)
-
-    type: str
-    text: str = ""
-    name: str = ""
-    input: Any = None
-
-
-class WireUsage(BaseModel):
-    """Tokens; the cache counts are absent or null without a cache."""
-
-    model_config = ConfigDict(strict=True)
-
-    input_tokens: int = Field(ge=0, le=MOST_TOKENS)
-    output_tokens: int = Field(ge=0, le=MOST_TOKENS)
-    cache_creation_input_tokens: int | None = Field(default=None, ge=0, le=MOST_TOKENS)
-    cache_read_input_tokens: int | None = Field(default=None, ge=0, le=MOST_TOKENS)
-
-
-class WireMessage(BaseModel):
-    """The envelope of a reply. Fields that we do not read may come and go."""
-
-    model_config = ConfigDict(strict=True)
-
-    type: Literal["message"]
-    role: Literal["assistant"]
-    model: str
-    content: list[WireBlock]
-    stop_reason: str | None
-    usage: WireUsage
-
-    @property
-    def message(self) -> Message:
-        """All text blocks in order, and how it ended."""
-        stop, usage = str(self.stop_reason), self.usage
-        uses = [block for block in self.content if block.type == USES_TOOLS]
-        complete = stop in COMPLETE or (stop == USES_TOOLS and bool(uses))
-        return Message(
-            model=self.model,
-            text="".join(block.text for block in self.content if block.type == "text"),
-            stop=stop,
-            fault=None if complete else KIND_OF_STOP.get(stop, "malformed"),
-            usage=Usage(
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                cache_write_tokens=usage.cache_creation_input_tokens or 0,
-                cache_read_tokens=usage.cache_read_input_tokens or 0,
-            ),
-            uses=tuple(
-                ToolUse(name=block.name, arguments=canonical_json(block.input or {})) for block in uses
-            ),
-        )
-
-
-PARTIAL = "partial_json"
-GROWING = {"text_delta": "text", "input_json_delta": PARTIAL}
+def read_message(document: Any) -> Message:
+    """All text blocks in order, and how it ended."""
+    demand_kind(document["type"], "message")
+    demand_kind(document["role"], "assistant")
+    stop, content = document["stop_reason"], document["content"]
+    uses = [block for block in content if block["type"] == USES_TOOLS]
+    complete = stop in COMPLETE or (stop == USES_TOOLS and bool(uses))
+    usage = document["usage"]
+    hour = (usage.get("cache_creation") or {}).get("ephemeral_1h_input_tokens") or 0
+    return Message(
+        model=document["model"],
+        text="".join(block["text"] for block in content if block["type"] == "text"),
+        stop=str(stop),
+        fault=None if complete else KIND_OF_STOP.get(stop, "malformed"),
+        usage=read_usage(
+            input_tokens=usage["input_tokens"],
+            output_tokens=usage["output_tokens"],
+            cache_write_tokens=max(0, (usage.get("cache_creation_input_tokens") or 0) - hour),
+            cache_read_tokens=usage.get("cache_read_input_tokens") or 0,
+            cache_hour_tokens=hour,
+        ),
+        uses=tuple(
+            ToolUse(name=block["name"], arguments=canonical_json(block["input"] or {})) for block in uses
+        ),
+        thoughts=(usage.get("output_tokens_details") or {}).get("thinking_tokens"),
+    )
 
 
 class EventFold:
-    """Folds the events of one streamed message; lines come in as they arrive."""
+    """Folds the events of one streamed message."""
 
     def __init__(self) -> None:
-        self._message: dict[str, Any] | None = None
+        self._message: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
+        self._inputs: dict[int, str] = {}
         self._stopped = False
 
-    def feed(self, line: bytes) -> bool:
-        """Take one line; true when it brought the message forward (pings and blank lines do not).
+    def add(self, event: Any) -> None:
+        """Take the next event; those of no kind that is read are passed over."""
+        match event["type"]:
+            case "message_start":
+                self._message = dict(event["message"])
+            case "content_block_start":
+                self._blocks[event["index"]] = dict(event["content_block"])
+            case "content_block_delta":
+                block, delta = self._blocks[event["index"]], event["delta"]
+                if delta["type"] == "text_delta":
+                    block["text"] += delta["text"]
+                elif delta["type"] == "input_json_delta":
+                    index = event["index"]
+                    self._inputs[index] = self._inputs.get(index, "") + delta["partial_json"]
+            case "message_delta":
+                self._message["stop_reason"] = event["delta"]["stop_reason"]
+                counted = {name: count for name, count in event["usage"].items() if count is not None}
+                self._message["usage"] |= counted
+            case "message_stop":
+                self._stopped = True
 
-        Raises:
-            StreamFailure: an error event.
-            ValueError: the line is no event, or does not fit what came before.
-        """
-        if not line.startswith(b"data:"):
-            return False
-        event = json.loads(line[5:])
-        if not isinstance(event, dict):
-            raise ValueError("an event is not an object")
-        kind = event.get("type")
-        if kind == "ping":
-            return False
-        if kind == "error":
-            raise StreamFailure(str(part(event, "error").get("type", "")))
-        self._apply(str(kind), event)
-        return True
-
-    def message(self) -> Message:
-        """The whole message.
-
-        Raises:
-            ValueError: the stream ended before it did, or it is no message.
-        """
-        if self._message is None or not self._stopped:
+    def document(self) -> Any:
+        """The whole message; raises ValueError where the stream ended before it did."""
+        if not self._stopped:
             raise ValueError("the stream ended before its message did")
-        content = [_whole(self._blocks[index]) for index in sorted(self._blocks)]
-        return WireMessage.model_validate(self._message | {"content": content}).message
-
-    def _apply(self, kind: str, event: dict[str, Any]) -> None:
-        if kind == "message_start":
-            self._message = dict(part(event, "message"))
-        elif kind == "content_block_start":
-            self._blocks[_index(event)] = dict(part(event, "content_block"))
-        elif kind == "content_block_delta":
-            self._append(event)
-        elif kind == "message_delta":
-            self._close(event)
-        elif kind == "message_stop":
-            self._stopped = True
-
-    def _append(self, event: dict[str, Any]) -> None:
-        """More of the text of a block, or of the JSON that a tool is given."""
-        delta = part(event, "delta")
-        kept = GROWING.get(str(delta.get("type")))
-        if kept is None:
-            return
-        block = self._blocks.get(_index(event))
-        if block is None:
-            raise ValueError("a part of a block that was not started")
-        block[kept] = str(block.get(kept, "")) + str(delta.get(kept, ""))
-
-    def _close(self, event: dict[str, Any]) -> None:
-        if self._message is None:
-            raise ValueError("a delta of a message that was not started")
-        self._message["stop_reason"] = part(event, "delta").get("stop_reason")
-        usage = event.get("usage")
-        if isinstance(usage, dict):
-            begun = self._message.get("usage")
-            counted = {name: count for name, count in usage.items() if count is not None}
-            self._message["usage"] = (begun if isinstance(begun, dict) else {}) | counted
-
-
-def _whole(block: dict[str, Any]) -> dict[str, Any]:
-    """A streamed block as it comes whole."""
-    given = block.get(PARTIAL)
-    return block if not given else block | {"input": json.loads(given)}
-
-
-def _index(event: dict[str, Any]) -> int:
-    index = event.get("index")
-    if not isinstance(index, int):
-        raise ValueError("a block has no index")
-    return index
+        for index, text in self._inputs.items():
+            self._blocks[index]["input"] = json.loads(text or "{}")
+        return self._message | {"content": [self._blocks[index] for index in sorted(self._blocks)]}
 
 
 class AnthropicModel(WireModel):
-    """One model of the Messages API; long instructions are marked for the provider's cache."""
+    """One model of the Messages API; long instructions are marked for the provider's cache.
+
+    They are kept for five minutes from the last question on, and for an hour once questions have come further
+    apart than that: a live run asks with its heartbeat, a backtest at once.
+    """
 
     package = "anthropic"
-    calls_tools = True
+    bounds = ("max_tokens",)
+    fold = EventFold
+    read = staticmethod(read_message)
+    clock: ClassVar[Any] = staticmethod(time.monotonic)
+    _sent_s: float | None = None
+    _keep_hour = False
 
     def _connect(self, sdk: Any, **options: Any) -> Any:
         return sdk.AsyncAnthropic(**options)
 
-    def _send(self, client: Any, request: Request) -> AbstractAsyncContextManager[Any]:
+    async def _send(self, client: Any, request: Request, taken: TakenParameters, **options: Any) -> Any:
         further: dict[str, Any] = {} if self._stall_ms is None else {"stream": True}
-        if not self._thinking:
+        config: dict[str, Any] = {}
+        if taken.effort and self._effort == "none":
             further["thinking"] = {"type": "disabled"}
+        elif taken.effort and self._effort in self._row.efforts:
+            config["effort"] = self._row.efforts[self._effort]
         if request.tools:
             further["tools"] = [
                 {"name": form.name, "description": form.description, "input_schema": form.schema}
@@ -198,27 +127,25 @@ class AnthropicModel(WireModel):
                 for form in tool_forms(request.tools, nulls=False)
             ]
         elif self._format is not None:
-            further["output_config"] = {"format": {"type": "json_schema", "schema": self._format.schema}}
-        sent: AbstractAsyncContextManager[Any] = client.messages.with_streaming_response.create(
+            config["format"] = {"type": "json_schema", "schema": self._format.schema}
+        return await client.messages.with_raw_response.create(
             model=self._model,
-            max_tokens=request.max_tokens,
-            system=[{"type": "text", "text": request.system, **_mark(request.system)}],
+            system=[{"type": "text", "text": request.system, **self._mark(request.system)}],
             messages=[{"role": "user", "content": request.prompt}],
-            extra_headers={"accept-encoding": "identity"},  # a compressed reply has no bound
+            **({"output_config": config} if config else {}),
+            **self._bound(request, taken),
             **further,
+            **options,
         )
-        return sent
 
-    def _message(self, body: bytes) -> Message:
-        return WireMessage.model_validate_json(body).message
-
-    def _fold(self) -> Fold:
-        return EventFold()
-
-
-def _mark(system: str) -> dict[str, Any]:
-    """The mark for the cache, where the part is long enough for the cache of any published model."""
-    return {"cache_control": {"type": "ephemeral"}} if len(system.encode()) >= SHORTEST_CACHED else {}
+    def _mark(self, system: str) -> dict[str, Any]:
+        """The mark for the cache, where the part is long enough for the cache of any published model."""
+        now, before = self.clock(), self._sent_s
+        self._sent_s = now
+        self._keep_hour |= before is not None and FIVE_MINUTES_S < now - before <= HOUR_S
+        if len(system.encode()) < SHORTEST_CACHED:
+            return {}
+        return {"cache_control": {"type": "ephemeral"} | ({"ttl": "1h"} if self._keep_hour else {})}
 
 
 MODEL = AnthropicModel

@@ -10,9 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from schemas.errors import ModelError
-from schemas.tool import Tools
-from services.model_calls.asking import with_tools
-from services.model_calls.language_model import LanguageModel, ModelReply
 
 MINUTE_S = 60.0
 MS_PER_S = 1_000.0
@@ -77,32 +74,6 @@ class RequestRate:
             return None
         self._begun.append(begins)
         return begins - now
-
-
-class PacedModel:
-    """A model that asks for a turn before each request."""
-
-    def __init__(self, model: LanguageModel, rate: RequestRate) -> None:
-        self._model, self._rate = model, rate
-
-    async def complete(
-        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
-    ) -> ModelReply:
-        """The model's reply, when it is its turn.
-
-        Raises:
-            ModelError: of the model, or of the kind `paced`.
-        """
-        async with self._rate.turn(deadline_ms) as left_ms:
-            return await with_tools(self._model, tools).complete(
-                system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=left_ms
-            )
-
-    async def close(self) -> None:
-        """Close the model's connections, if it holds any."""
-        close = getattr(self._model, "close", None)
-        if close is not None:
-            await close()
 
 
 def _too_late(why: str) -> ModelError:

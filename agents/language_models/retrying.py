@@ -8,8 +8,10 @@ because waiting for the deadline would only cost time.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import replace
 
+from agents.language_models.paced import RequestRate
 from schemas.errors import ModelError
 from schemas.tool import Tools
 from services.model_calls.asking import with_tools
@@ -33,6 +35,7 @@ class RetryingModel:
         *,
         attempts: int,
         first_wait_ms: float,
+        rate: RequestRate | None = None,
         timer: Callable[[], int] = time.perf_counter_ns,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
@@ -42,12 +45,14 @@ class RetryingModel:
             model: sends one request for each call.
             attempts: requests in all.
             first_wait_ms: before the second request, doubled before each further one.
+            rate: gives each request its turn; None: at once.
             timer: monotonic ns.
             sleep: waits seconds.
         """
         self._model = model
         self._attempts = attempts
         self._first_wait_ms = first_wait_ms
+        self._rate = rate
         self._timer = timer
         self._sleep = sleep
 
@@ -65,9 +70,10 @@ class RetryingModel:
             left_ms = deadline_ms - self._since(start)
             attempts += 1
             try:
-                reply = await model.complete(
-                    system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=left_ms
-                )
+                async with self._rate.turn(left_ms) if self._rate else nullcontext(left_ms) as within_ms:
+                    reply = await model.complete(
+                        system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=within_ms
+                    )
                 requests = sent + reply.requests
                 return replace(reply, requests=requests, lost=lost, latency_ms=self._since(start))
             except ModelError as error:

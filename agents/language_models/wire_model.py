@@ -1,66 +1,55 @@
-"""A model behind HTTP: one request, one deadline, every failure a typed `ModelError`.
+"""A model behind an SDK: one question, one deadline, every failure a typed `ModelError`.
 
-Whose API it is, and in which form it is asked and answers, a subclass says: one module for each provider.
-
-The SDKs retry nothing here and their timeouts are not trusted: they count per read, so a dripping reply
-would never end. The total deadline is ours, and so is the reading of the reply: its size is bounded, a
-compressed one is refused unread, no redirect is followed with the key, and the stop reason is looked at
-before the text, so a refusal or a cut reply never passes for an answer. SDKs are imported at the first call,
-because importing one takes seconds; their exceptions hold the request with its credentials and never leave
-this module.
+The SDK carries the wire and retries nothing; how a question is put and which message is its reply, a module
+for each API says. The total deadline is ours, since an SDK counts its own per read and a dripping reply would
+never end. The stop reason is read before the text, so a refusal or a cut reply never passes for an answer.
+What a server refuses of the parameters is left out from then on. SDKs are imported at the first call, because
+importing one takes seconds; their exceptions hold the request with its credentials and never leave here.
 """
 
 import asyncio
 import importlib
+import inspect
 import json
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, cast
+
+from pydantic import Field
 
 from agents.language_models.key_mask import KeyMask
-from agents.language_models.knowledge_cutoffs import answers_for
-from agents.language_models.trusted_certificates import certificates
+from agents.language_models.wire_failures import (
+    Attempt,
+    FailedCalls,
+    UnusableReply,
+    note_unsent,
+    refused_parameters,
+)
+from schemas.contract import Contract
 from schemas.errors import ConfigError, ModelError
+from schemas.model_table import answers_for
+from schemas.settings.providers import PROVIDERS, Provider
 from schemas.tool import ToolDefinition, Tools, ToolUse
 from services.model_calls.language_model import ModelReply
-from services.model_calls.record import RAW_CHARACTERS, Usage
+from services.model_calls.record import Usage
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import quote_beginning
-from services.model_calls.retry_after import Pause, pause_of
 from trading_core.tick_guard import TickGuard
 
-KIND_OF_STATUS = {
-    408: "timeout",
-    409: "conflict",
-    429: "throttled",
-    503: "overloaded",
-    504: "timeout",
-    529: "overloaded",
-}
-KIND_OF_EVENT = {
-    "overloaded_error": "overloaded",
-    "rate_limit_error": "throttled",
-    "rate_limit_exceeded": "throttled",
-    "timeout_error": "timeout",
-    "api_error": "server",
-    "server_error": "server",
-}
-NO_FORMAT = (400, 404, 415, 422, 501)  # how a server says that it does not take a schema of the reply
-WITHOUT_FORMAT = "a server that takes no schema of the reply needs llm.structured_output = false"
-WITHOUT_TOOLS = "a server whose models call no tools needs planner.native_tools = false"
-LONGEST_REPLY = 1_000_000  # bytes; parsing more would take longer than a deadline may be passed by
-LONGEST_COMPLAINT = 20_000  # bytes read of the body of an error
-MOST_TOKENS = 100_000_000
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+TEACHING = (400, 422)  # how a server says that it does not take a parameter
+BYTES_OF_TOKEN = 4  # of an answer, at least, where its server does not count thoughts apart
+MOST_BYTES_OF_TOKEN = 6  # of a question: no tokenizer takes more of JSON and English at once
+SHORTEST_CONTEXT = 256  # tokens; a server that counted fewer did not count what it read
 NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is sent of a question."""
+    """What is sent of a question; `max_tokens` bound its answer, thoughts aside."""
 
     system: str
     prompt: str
@@ -68,11 +57,11 @@ class Request:
     tools: tuple[ToolDefinition, ...] = ()
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(Contract, strict=True):
     """A whole reply, whatever API it came over. `fault` is the kind of failure that its stop reason is.
 
-    `uses` are calls that the model asks for, of the tools that it was given.
+    `uses` are calls that the model asks for, of the tools that it was given; `thoughts` the tokens of its
+    output that are no answer, where they are counted.
     """
 
     model: str
@@ -81,60 +70,57 @@ class Message:
     fault: str | None
     usage: Usage
     uses: tuple[ToolUse, ...] = ()
+    thoughts: int | None = Field(default=None, ge=0)
+
+    @property
+    def answer_tokens(self) -> int:
+        """Tokens of the answer; from below where thoughts are not counted apart."""
+        written = self.usage.output_tokens
+        if self.thoughts is not None:
+            return written - self.thoughts
+        return min(written, len(self.text.encode()) // BYTES_OF_TOKEN)
 
 
-class Fold(Protocol):
-    """Folds the lines of one streamed reply."""
+@dataclass(frozen=True)
+class TakenParameters:
+    """What a server takes of the parameters, as far as its refusals have shown.
 
-    def feed(self, line: bytes) -> bool:
-        """Take one line; true when it brought the reply forward.
+    Attributes:
+        bounds: names of the bound of a reply, and whether it holds room for thoughts; the first is sent.
+        temperature, effort: whether they are sent.
+    """
 
-        Raises:
-            StreamFailure: an error event.
-            ValueError: the line is no event, or does not fit what came before.
-        """
-        ...
+    bounds: tuple[tuple[str, bool], ...]
+    temperature: bool = True
+    effort: bool = True
 
-    def message(self) -> Message:
-        """The whole reply.
-
-        Raises:
-            ValueError: the stream ended before it did, or it is no reply.
-        """
-        ...
-
-
-class StreamFailure(ValueError):
-    """The stream itself carries an error event; `type` is the API's name of it."""
-
-    def __init__(self, error_type: str) -> None:
-        super().__init__(error_type)
-        self.type = error_type
-
-
-class BadStatus(Exception):
-    """Any status but success, with no more of its body than is worth keeping."""
-
-    def __init__(self, status: int, headers: Any, body: bytes) -> None:
-        super().__init__(f"HTTP {status}")
-        self.status, self.headers, self.body = status, headers, body
+    def without(self, refused: AbstractSet[str]) -> "TakenParameters":
+        """The same without what was refused; another name of the bound, and in the end no room."""
+        tried = "bound" in refused and len(self.bounds) > 1
+        return TakenParameters(
+            self.bounds[tried:],
+            self.temperature and "temperature" not in refused,
+            self.effort and "effort" not in refused,
+        )
 
 
 class WireModel(ABC):
     """One model of one API. `kind` in a `ModelError`'s context names the class of failure.
 
     Kinds: timeout, network, throttled, overloaded, conflict, server, rejected (request or key are wrong),
-    refusal, cut (the reply is incomplete), malformed (the reply is no reply), wrong_model (another answered).
-    The context also holds what was said (`raw`), what was counted (`usage`), the `status`, and how long to
-    wait (`retry_after_ms`), where there is such a thing.
+    refusal, cut (question or reply are incomplete), malformed (the reply is no reply), wrong_model (another
+    answered). The context also holds what was said (`raw`), what was counted (`usage`), the `status`, and how
+    long to wait (`retry_after_ms`), where there is such a thing.
     """
 
     package: ClassVar[str]
-    """Import name of the SDK."""
-    takes_temperature: ClassVar[bool] = False
-    """Whether a server of one's own is sent a temperature; hosted APIs refuse it, or know none."""
-    calls_tools: ClassVar[bool] = False
-    """Whether the API takes tools that a model may call."""
+    """Import name of the SDK, and of the row that holds where none is given."""
+    bounds: ClassVar[tuple[str, ...]]
+    """What its servers call the bound of a reply."""
+    read: ClassVar[Any]
+    """The reply in a document; raises one of `UNREADABLE` where it is none."""
+    fold: ClassVar[type[Any]]
+    """Puts the document of a streamed reply together, event by event."""
 
     def __init__(
         self,
@@ -142,12 +128,15 @@ class WireModel(ABC):
         *,
         api_key: str,
         guard: TickGuard,
+        row: Provider | None = None,
         base_url: str | None = None,
         stall_ms: float | None = None,
-        thinking: bool = True,
+        effort: str = "low",
+        thought_tokens: int = 0,
         reply_format: ReplyFormat | None = None,
         accept: Sequence[str] = (),
         temperature: float | None = None,
+        learned: dict[tuple[str | None, str], TakenParameters] | None = None,
     ) -> None:
         """Hold the settings; nothing is imported or opened before the first call.
 
@@ -155,24 +144,29 @@ class WireModel(ABC):
             model: model id as the API names it.
             api_key: credential; never logged, never part of an error or of what is stored of a reply.
             guard: refuses calls from inside the tick path.
-            base_url: of the API; None leaves the SDK's default.
+            row: of the provider; None: that of the API's maker.
+            base_url: of the API; None: that of the row.
             stall_ms: the reply is streamed, and given up after a silence this long, pings not counted;
                 None: it comes whole.
-            thinking: False asks the model not to think first; its thoughts count towards the reply's bound.
+            effort: how much the model thinks first; `none`: not at all.
+            thought_tokens: room for its thoughts, on top of the bound of an answer.
             reply_format: form of the reply that the API is to hold the model to; None asks for none.
             accept: names of other models whose answer counts.
             temperature: of the reply, where the API takes one; None leaves it to the model.
+            learned: what servers take, by address and model; shared by the models of a run.
         """
-        self._model = model
-        self._api_key = api_key
-        self._mask = KeyMask(api_key)
+        self._model, self._api_key, self._mask = model, api_key, KeyMask(api_key)
+        self._failed = FailedCalls(model, self._mask)
         self._guard = guard
-        self._base_url = base_url
+        self._row = row or PROVIDERS[self.package]
+        self._base_url = base_url or self._row.address
         self._stall_ms = stall_ms
-        self._thinking = thinking
+        self._effort = effort
+        self._room = 0 if effort == "none" else thought_tokens
         self._format = reply_format
         self._accept = tuple(accept)
         self._temperature = temperature
+        self._learned = {} if learned is None else learned
         self._client: Any = None
 
     @abstractmethod
@@ -180,20 +174,8 @@ class WireModel(ABC):
         """The SDK's client, made with `options` and the key."""
 
     @abstractmethod
-    def _send(self, client: Any, request: Request) -> AbstractAsyncContextManager[Any]:
-        """The request on its way; entered, the response."""
-
-    @abstractmethod
-    def _message(self, body: bytes) -> Message:
-        """The reply that came whole.
-
-        Raises:
-            ValueError: it is none.
-        """
-
-    @abstractmethod
-    def _fold(self) -> Fold:
-        """What reads one streamed reply."""
+    async def _send(self, client: Any, request: Request, taken: TakenParameters, **options: Any) -> Any:
+        """The SDK's raw response."""
 
     async def complete(
         self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
@@ -203,7 +185,7 @@ class WireModel(ABC):
         Args:
             system: instructions, the same from call to call.
             prompt: the request.
-            max_tokens: bound of the reply; a reply cut there is a failure.
+            max_tokens: bound of the answer; a reply cut there is a failure.
             deadline_ms: for everything from here on, the connection included.
             tools: that the model may call; the reply then has no form.
 
@@ -214,15 +196,24 @@ class WireModel(ABC):
         self._guard.forbid("llm_calls")
         start = time.perf_counter_ns()
         client = self._client or self.open()
-        received = bytearray()
-        request = Request(system, prompt, max_tokens, tuple(tools))
-        message = await self._call(client, request, deadline_ms, received)
+        request, attempt = Request(system, prompt, max_tokens, tuple(tools)), Attempt()
+        message = await self._call(client, request, deadline_ms, attempt)
+        if isinstance(message, Message):
+            message = self._incomplete(message, request, attempt) or message
         if isinstance(message, ModelError):
             raise message
-        reply = self._reply(message, request, received, (time.perf_counter_ns() - start) / NS_PER_MS)
-        if isinstance(reply, ModelError):
-            raise reply
-        return reply
+        form = "" if self._format is None else json.dumps(self._format.schema)
+        asked = (system, prompt, form, *(tool.canonical_text() for tool in tools))
+        return ModelReply(
+            text=message.text,
+            model=message.model,
+            latency_ms=(time.perf_counter_ns() - start) / NS_PER_MS,
+            **message.usage.model_dump(),
+            requests=1 + attempt.refused,
+            uses=message.uses,
+            temperature_sent=attempt.temperature_sent,
+            mask=self._mask.of_reply(asked),
+        )
 
     async def close(self) -> None:
         """Close the connections, if any were opened."""
@@ -240,18 +231,31 @@ class WireModel(ABC):
             sdk = importlib.import_module(self.package)
         except ModuleNotFoundError as error:
             raise ConfigError(
-                f"llm.provider {self.package!r} needs the package {self.package!r}: install "
+                f"model {self._model!r} is asked with the package {self.package!r}: install "
                 f"thinktwice[{self.package}]"
             ) from error
-        hooks = {"response": [_check_status]}
-        http = sdk.DefaultAsyncHttpxClient(verify=certificates(), follow_redirects=False, event_hooks=hooks)
+        from agents.language_models.http_client import http_client
+
         self._client = self._connect(
-            sdk, api_key=self._api_key, base_url=self._base_url, max_retries=0, http_client=http
+            sdk, api_key=self._api_key, base_url=self._base_url, max_retries=0, http_client=http_client(sdk)
         )
         return self._client
 
+    @property
+    def _taken(self) -> TakenParameters:
+        """What the server takes, as far as it is known."""
+        names = dict.fromkeys((self._row.bound, *self.bounds))
+        rooms = (True, False) if self._room else (False,)
+        bounds = tuple((name, room) for room in rooms for name in names)
+        first = TakenParameters(bounds, "temperature" not in self._row.refuses)
+        return self._learned.get((self._base_url, self._model), first)
+
+    def _bound(self, request: Request, taken: TakenParameters) -> dict[str, int]:
+        (name, room), *_ = taken.bounds
+        return {name: request.max_tokens + (self._room if room else 0)}
+
     async def _call(
-        self, client: Any, request: Request, deadline_ms: float, received: bytearray
+        self, client: Any, request: Request, deadline_ms: float, attempt: Attempt
     ) -> Message | ModelError:
         """The message, or what went wrong as a value: raised here, it would drag the SDK's request along."""
         sdk = importlib.import_module(self.package)
@@ -259,192 +263,100 @@ class WireModel(ABC):
 
         try:
             async with asyncio.timeout(deadline_ms / 1_000):
-                return await self._receive(client, request, received)
+                while True:
+                    taken = self._taken
+                    attempt.temperature_sent = None if self._temperature is None else taken.temperature
+                    try:
+                        return await self._receive(client, request, taken, attempt, deadline_ms / 1_000)
+                    except sdk.APIStatusError as error:
+                        if not self._learn(error, taken):
+                            raise
+                        attempt.refused += 1
         except (TimeoutError, sdk.APITimeoutError) as error:
             reason = f"no whole reply within {deadline_ms:.0f} ms"
-            return self._failure("timeout", reason, received, retryable=True, **_note_unsent(error))
-        except BadStatus as error:
-            return self._from_status(error, request)
+            return self._failed.describe("timeout", reason, attempt, retryable=True, **note_unsent(error))
         except (sdk.APIConnectionError, HTTPError) as error:
-            if isinstance(error.__cause__, BadStatus):
-                return self._from_status(error.__cause__, request)
-            if isinstance(error.__cause__, Unusable):
-                return self._describe_malformed(error.__cause__, received)
             reason = f"no connection: {type(error.__cause__ or error).__name__}"
-            return self._failure("network", reason, received, retryable=True, **_note_unsent(error))
-        except StreamFailure as error:
-            kind = KIND_OF_EVENT.get(error.type, "rejected")
-            reason = f"error event {self._mask(error.type)[:80]!r}"
-            return self._failure(kind, reason, received, retryable=kind != "rejected")
-        except (ValueError, RecursionError) as error:
-            return self._describe_malformed(error, received)
+            return self._failed.describe("network", reason, attempt, retryable=True, **note_unsent(error))
+        except sdk.APIError as error:
+            sent = {"tools": bool(request.tools), "form": not request.tools and self._format is not None}
+            return self._failed.describe_error(error, sent, attempt)
+        except UNREADABLE as error:
+            told = str(error) if isinstance(error, UnusableReply) else type(error).__name__
+            return self._failed.describe_malformed(told, attempt)
 
-    async def _receive(self, client: Any, request: Request, received: bytearray) -> Message:
-        async with self._send(client, request) as response:
-            declared = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-                raise Unusable("it is compressed, and a compressed reply has no bound")
-            if declared != ("application/json" if self._stall_ms is None else "text/event-stream"):
-                async for chunk in response.iter_bytes():
-                    _gather(received, chunk, LONGEST_COMPLAINT)
-                raise Unusable(f"its type is {quote_beginning(declared)}")
-            if self._stall_ms is not None:
-                return await self._read_events(response, received, self._stall_ms / 1_000)
-            async for chunk in response.iter_bytes():
-                _gather(received, chunk)
-            return self._message(bytes(received))
+    async def _receive(
+        self, client: Any, request: Request, taken: TakenParameters, attempt: Attempt, timeout_s: float
+    ) -> Message:
+        from agents.language_models.http_client import RECEIVED
 
-    async def _read_events(self, response: Any, received: bytearray, stall_s: float) -> Message:
-        """The streamed message; a silence longer than `stall_s` is a timeout."""
-        fold, rest = self._fold(), b""
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(stall_s) as silence:
-            async for chunk in response.iter_bytes():
-                _gather(received, chunk)
-                *lines, rest = (rest + chunk).split(b"\n")
-                if any([fold.feed(line) for line in lines]):
-                    silence.reschedule(loop.time() + stall_s)
-        return fold.message()
+        attempt.received.clear()
+        RECEIVED.set(attempt.received)
+        headers = {"accept-encoding": "identity"}  # a compressed reply has no bound
+        raw = await self._send(client, request, taken, timeout=timeout_s, extra_headers=headers)
+        declared = raw.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if declared != ("application/json" if self._stall_ms is None else "text/event-stream"):
+            await raw.http_response.aread()
+            raise UnusableReply(f"its type is {quote_beginning(declared)}")
+        if self._stall_ms is None:
+            return cast("Message", self.read(json.loads(attempt.received.decode())))
+        return cast("Message", self.read(await self._read_events(raw.parse(), self._stall_ms / 1_000)))
 
-    def _reply(
-        self, message: Message, request: Request, received: bytearray, latency_ms: float
-    ) -> ModelReply | ModelError:
-        """The text of a complete message of the model that was asked."""
-        usage = message.usage
-        wrong = self._incomplete(message, request)
-        if wrong is not None:
-            kind, reason = wrong
-            if kind == "malformed":
-                reason = self._describe_received(reason, received)
-            return self._failure(kind, reason, received, retryable=kind == "malformed", usage=usage)
-        form = "" if self._format is None else json.dumps(self._format.schema)
-        asked = (request.system, request.prompt, form, *(tool.canonical_text() for tool in request.tools))
-        return ModelReply(
-            text=message.text,
-            model=message.model,
-            latency_ms=latency_ms,
-            **usage.model_dump(),
-            uses=message.uses,
-            mask=self._mask.of_reply(asked),
-        )
+    async def _read_events(self, parsed: Any, stall_s: float) -> Any:
+        """The document of a streamed message; a silence longer than `stall_s` is a timeout."""
+        stream = await parsed if inspect.isawaitable(parsed) else parsed
+        fold, loop = self.fold(), asyncio.get_running_loop()
+        async with stream, asyncio.timeout(stall_s) as silence:
+            async for event in stream:
+                fold.add(event.to_dict())
+                silence.reschedule(loop.time() + stall_s)
+        return fold.document()
 
-    def _incomplete(self, message: Message, request: Request) -> tuple[str, str] | None:
+    def _learn(self, error: Any, taken: TakenParameters) -> bool:
+        """Take in what was refused of these parameters; whether others may be sent now."""
+        if error.status_code not in TEACHING:
+            return False
+        if self._taken == taken:
+            refused = refused_parameters(error.body)
+            known = taken.without(refused)
+            if known == taken:
+                if "bound" in refused:  # no bound would do for this question: nothing is learned from it
+                    self._learned.pop((self._base_url, self._model), None)
+                return False
+            self._learned[self._base_url, self._model] = known
+        return True
+
+    def _incomplete(self, message: Message, request: Request, attempt: Attempt) -> ModelError | None:
+        """What keeps a message from being the answer of the model that was asked."""
+        kind, reason, usage = "cut", "", message.usage
+        read, size = usage.total - usage.output_tokens, len((request.system + request.prompt).encode())
         if not any(answers_for(message.model, name) for name in (self._model, *self._accept)):
             other = quote_beginning(self._mask(message.model), 80)
-            return (
-                "wrong_model",
-                f"model {other} answered; llm.accept_models names others whose answer counts",
-            )
-        if message.uses and not request.tools:
-            return "malformed", "it calls a tool where none was given"
-        if message.fault is not None:
-            return message.fault, f"stopped with {self._mask(message.stop)[:80]!r}: no complete answer"
-        return None if message.uses or message.text.strip() else ("malformed", "it has no text")
-
-    def _from_status(self, error: BadStatus, request: Request) -> ModelError:
-        status = error.status
-        kind = KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
-        context: dict[str, Any] = {"status": status}
-        reason = f"HTTP {status} {self._complaint(error.body)}".strip()
-        if 300 <= status < 400:
-            reason += "; a redirect is not followed with the key: set llm.base_url to where it leads"
-        if status in NO_FORMAT and (request.tools or self._format is not None):
-            reason += f"; {WITHOUT_TOOLS if request.tools else WITHOUT_FORMAT}"
-        pause = _pause(error.headers)
-        if pause is not None:
-            context["retry_after_ms"] = pause.wait_s * 1_000
-            reason += f"; {pause.told}" if pause.told else ""
-        return self._failure(kind, reason, bytearray(error.body), retryable=kind != "rejected", **context)
-
-    def _complaint(self, body: bytes) -> str:
-        """What an error says of itself: its type, and its message as far as it is shown."""
-        try:
-            document = json.loads(body)
-        except (ValueError, RecursionError):
-            return ""
-        error = document.get("error", document) if isinstance(document, dict) else None
-        if isinstance(error, str):
-            return quote_beginning(self._mask(error))
-        if not isinstance(error, dict):
-            return ""
-        name, said = error.get("type") or error.get("code"), error.get("message")
-        words = quote_beginning(self._mask(said)) if isinstance(said, str) and said else ""
-        return f"{self._mask(str(name))[:80] if name else ''} {words}".strip()
-
-    def _describe_malformed(self, error: BaseException, received: bytearray) -> ModelError:
-        reason = str(error) if isinstance(error, Unusable) else type(error).__name__
-        return self._failure("malformed", self._describe_received(reason, received), received, retryable=True)
-
-    def _describe_received(self, reason: str, received: bytearray) -> str:
-        """Why a reply is none, with its size and how it begins."""
-        begun = self._mask(bytes(received[:RAW_CHARACTERS]).decode("utf-8", "backslashreplace"))
-        return f"the reply is no message: {reason}; {len(received)} bytes, beginning {quote_beginning(begun)}"
-
-    def _failure(
-        self, kind: str, reason: str, received: bytearray, *, retryable: bool, **context: Any
-    ) -> ModelError:
-        # A gateway may echo the request; the key is masked before a reader sees what it said.
-        raw = self._mask(bytes(received).decode("utf-8", "backslashreplace"))
-        return ModelError(
-            f"model {self._model!r}: {self._mask(reason)}",
-            retryable=retryable,
-            kind=kind,
-            raw=raw[:RAW_CHARACTERS],
-            **context,
-        )
+            kind = "wrong_model"
+            reason = f"model {other} answered; llm.accept_models names others whose answer counts"
+        elif message.uses and not request.tools:
+            kind, reason = "malformed", "it calls a tool where none was given"
+        elif self._row.cuts and SHORTEST_CONTEXT <= read < size / MOST_BYTES_OF_TOKEN:
+            told = f"it read {read} tokens of {size} bytes"
+            reason = f"the server cut the question: raise its context ({told})"
+        elif message.fault is not None:
+            kind = message.fault
+            reason = f"stopped with {self._mask(message.stop)[:80]!r}: no complete answer"
+        elif message.answer_tokens > request.max_tokens:
+            reason = f"its answer has {message.answer_tokens} tokens, and {request.max_tokens} at most may be"
+        elif not message.uses and not message.text.strip():
+            kind, reason = "malformed", "it has no text"
+        if kind == "malformed":
+            return self._failed.describe_malformed(reason, attempt, usage=usage)
+        return self._failed.describe(kind, reason, attempt, usage=usage) if reason else None
 
 
-class Unusable(ValueError):
-    """A reply that is none, in words of ours."""
+def demand_kind(value: Any, wanted: str) -> None:
+    """Raise UnusableReply where a document is of another kind than it should be."""
+    if value != wanted:
+        raise UnusableReply(f"it is {quote_beginning(str(value), 80)} where {wanted!r} belongs")
 
 
-async def _check_status(response: Any) -> None:
-    """Refuse any status but success before an SDK reads its body, which may have no end, or follows it."""
-    if response.status_code == 200:
-        return
-    body = bytearray()
-    if response.headers.get("content-encoding", "identity").strip().lower() in ("", "identity"):
-        async for chunk in response.aiter_raw():
-            body += chunk[:LONGEST_COMPLAINT]
-            if len(body) >= LONGEST_COMPLAINT:
-                break
-    if 200 <= response.status_code < 300:
-        raise Unusable(f"its status is HTTP {response.status_code}")
-    raise BadStatus(response.status_code, response.headers, bytes(body[:LONGEST_COMPLAINT]))
-
-
-def part(event: dict[str, Any], name: str) -> dict[str, Any]:
-    """The object of this name in an event.
-
-    Raises:
-        ValueError: there is none.
-    """
-    found = event.get(name)
-    if not isinstance(found, dict):
-        raise ValueError(f"an event has no {name!r}")
-    return found
-
-
-def _note_unsent(error: BaseException) -> dict[str, int]:
-    """That no request was sent, where no connection was made: nothing of it can be billed then."""
-    from httpx2 import ConnectError, ConnectTimeout
-
-    unsent = isinstance(error.__cause__ or error, (ConnectError, ConnectTimeout))
-    return {"requests": 0} if unsent else {}
-
-
-def _gather(received: bytearray, chunk: bytes, most: int = LONGEST_REPLY) -> None:
-    if len(received) + len(chunk) > most:
-        received += chunk[: most - len(received)]
-        raise Unusable(f"it has more than {most} bytes")
-    received += chunk
-
-
-def _pause(headers: Any) -> Pause | None:
-    """How long the server asks to wait; without end where it names a date, which needs a clock to be read."""
-    for name, unit_s in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
-        text = headers.get(name)
-        if text is not None:
-            dated = Pause(math.inf if "GMT" in text else 0.0)  # below zero or no number: no wait
-            return pause_of(headers, name=name, unit_s=unit_s) or dated
-    return None
+def read_usage(**counts: Any) -> Usage:
+    """Tokens as a server counts them; raises ValueError where one is no number of tokens."""
+    return Usage.model_validate(counts, strict=True)

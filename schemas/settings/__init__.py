@@ -18,10 +18,11 @@ from schemas.settings.execution import AccountSettings, ExecutionSettings
 from schemas.settings.gate import GateSettings
 from schemas.settings.judge import JudgeSettings
 from schemas.settings.live import FeedSettings, OperationsSettings
-from schemas.settings.llm import NO_PROVIDER, LlmSettings
+from schemas.settings.llm import LlmSettings
 from schemas.settings.planner import PlannerSettings
 from schemas.settings.plans import PlansSettings
 from schemas.settings.policy_loop import HEARTBEAT_BARS, PolicyLoopSettings, RegimeSettings
+from schemas.settings.providers import EXAMPLE, NO_MODEL, without_address
 from schemas.settings.reflection import HighLevelSettings, MemorySettings, ReflectionSettings
 from schemas.timeframes import Timeframe
 
@@ -49,6 +50,7 @@ __all__ = [
 ]
 
 OF_ASKING = ("schema_ttl_s", "history", "servers")  # of the planner: they decide nothing in a run
+WORDS = ("model", "fast", "slow", "strategist", "judge")  # of `llm`, that name a model
 
 
 class DataSettings(Contract):
@@ -180,10 +182,13 @@ class Settings(Contract):
     runtime: RuntimeSettings = RuntimeSettings()
 
     @model_validator(mode="after")
-    def _models_need_a_provider(self) -> "Settings":
-        if self.llm.provider == NO_PROVIDER and (asking := self._asking()):
-            name, value, instead = asking[0]
-            raise ValueError(f"{name} {value!r} needs a model: set llm.provider, or use {instead!r}")
+    def _seats_need_a_model(self) -> "Settings":
+        for name, value, instead, words in self._asking():
+            if NO_MODEL in words:
+                raise ValueError(
+                    f"{name} {value!r} needs a model: set llm.model (--model), like {EXAMPLE}, or use "
+                    f"{instead!r}"
+                )
         return self
 
     @model_validator(mode="after")
@@ -214,19 +219,28 @@ class Settings(Contract):
         """Whether any part of a run asks a language model."""
         return bool(self._asking())
 
-    def _asking(self) -> list[tuple[str, str, str]]:
-        """Key and value of every setting that asks a model, and the value that asks none."""
+    def _asking(self) -> list[tuple[str, str, str, tuple[str, ...]]]:
+        """Key and value of every setting that asks a model, the value that asks none, and what it asks."""
         mode, strategist, judge = self.reflection.mode, self.policy_loop.strategist, self.judge.replan
+        llm = self.llm
+        both = llm.fast_model, llm.slow_model
         return [
-            *([("reflection.mode", mode, "deterministic")] if mode == "full" else []),
-            *([("policy_loop.strategist", strategist, "rules")] if strategist != "rules" else []),
-            *([("judge.replan", judge, "rules")] if judge != "rules" else []),
+            *([("reflection.mode", mode, "deterministic", both)] if mode == "full" else []),
+            *(
+                [("policy_loop.strategist", strategist, "rules", (llm.strategist_model,))]
+                if strategist != "rules"
+                else []
+            ),
+            *([("judge.replan", judge, "rules", (llm.judge_model,))] if judge != "rules" else []),
         ]
 
     def hashed_values(self) -> dict[str, Any]:
         """Everything that decides, as plain data: not `runtime`, nor where a model's API or a server is."""
         payload = self.payload()
         del payload["runtime"], payload["llm"]["base_url"]
+        for section, word in (*(("llm", word) for word in WORDS), ("deliberation", "critique_model")):
+            named = payload[section][word]
+            payload[section][word] = named and without_address(named)
         for name in OF_ASKING:
             del payload["planner"][name]
         return payload

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, StringConstraints
 
 from schemas.contract import Contract
+from schemas.settings.providers import ModelWord
 
 Words = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 MOST_TOKENS = 32_000
@@ -164,18 +165,17 @@ class DeliberationSettings(Contract):
         default=0.2,
         ge=0,
         le=2,
-        description="of critiques and reviews, also of those that bring the better text, sent to a server of "
-        "one's own that speaks the OpenAI format; elsewhere it is recorded as not sent",
+        description="of critiques and reviews, also of those that bring the better text, where the API takes "
+        "one; elsewhere it is recorded as not sent",
     )
     writing_temperature: float = Field(
         default=0.4, ge=0, le=2, description="of corrections, improvements, outlines and sections; likewise"
     )
-    critique_model: str = Field(
-        default="",
-        max_length=200,
-        description="model that criticises texts; empty: the one that wrote them",
+    critique_model: ModelWord | None = Field(
+        default=None,
+        description="model that criticises texts, named as `llm.model` is; None: the one that wrote them",
     )
 
     def rewrites_by(self, writer: str) -> bool:
         """Whether a model that writes texts also scores them, in the same reply."""
-        return self.one_reply and self.critique_model in ("", writer)
+        return self.one_reply and self.critique_model in (None, writer)

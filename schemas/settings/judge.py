@@ -13,8 +13,8 @@ class JudgeSettings(Contract):
 
     replan: Literal["rules", "model"] = Field(
         default="rules",
-        description="who judges reports: `rules`, or `model`: after the rules `llm.slow_model`, which may "
-        "drop actions and add none; its failures leave what the rules decided",
+        description="who judges reports: `rules`, or `model`: after the rules that of the judge "
+        "(`llm.model`), which may drop actions and add none; its failures leave what the rules decided",
     )
     minimum_eligible_playbooks: int = Field(
         default=2, le=MAX_COUNT, ge=2, description="playbooks that stay eligible whatever a report says"

@@ -1,17 +1,13 @@
-"""What a language model may cost and how patient a run is with it: the `llm` section of the configuration.
-
-Prices are in US dollars per million tokens, as the provider's model pages listed them in November 2026
-(platform.claude.com/docs, overview of each model); lists change, so they are settings. Prompts here stay far
-below the length from which some models charge more.
-"""
+"""Which language models are asked, what they may cost, how patient a run is: `llm` of the configuration."""
 
 from datetime import date
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from schemas.contract import Contract
-from schemas.errors import nearest
+from schemas.model_table import PUBLISHED, is_version_of, published_row
+from schemas.settings.providers import NO_MODEL, OWN_PROVIDER, Effort, ModelName, ModelWord, named_word
 
 
 def _iso_date(text: str) -> str:
@@ -28,6 +24,9 @@ class ModelPrice(Contract):
     output_usd: float = Field(ge=0)
     cache_write_usd: float | None = Field(default=None, ge=0, description="None: as other input")
     cache_read_usd: float | None = Field(default=None, ge=0, description="None: as other input")
+    cache_hour_usd: float | None = Field(
+        default=None, ge=0, description="written to be kept for an hour; None: twice other input"
+    )
 
 
 class ModelLimits(Contract):
@@ -51,35 +50,8 @@ class RunLimits(ModelLimits):
     usd: float | None = Field(default=10.0, ge=0, description="US dollars")
 
 
-class ProviderAddress(NamedTuple):
-    """Variables of the environment that hold a provider's key, and its address if it is not the usual one."""
-
-    key_variable: str
-    url_variable: str
-
-
-# A provider is a line here and the module of its name under `agents/language_models`.
-PROVIDERS = {
-    "anthropic": ProviderAddress("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
-    "openai": ProviderAddress("OPENAI_API_KEY", "OPENAI_BASE_URL"),
-}
-NO_PROVIDER = "none"
-OWN_PROVIDER = "own"  # an object that a script hands over; no file can name one
-
-
-def _known_provider(name: str) -> str:
-    if name not in (NO_PROVIDER, OWN_PROVIDER) and name not in PROVIDERS:
-        known = [NO_PROVIDER, *PROVIDERS]
-        raise ValueError(f"no such provider, there are {', '.join(known)}.{nearest(name, known)}")
-    return name
-
-
-PRICES = (
-    ModelPrice(model="claude-haiku-5-5", input_usd=0.10, output_usd=0.50, cache_write_usd=0.125),
-    ModelPrice(
-        model="claude-opus-5-5", input_usd=4.0, output_usd=20.0, cache_write_usd=5.0, cache_read_usd=0.20
-    ),
-)
+def _model_or_none(word: str) -> str:
+    return word if word == NO_MODEL else named_word(word)
 
 
 class LlmSettings(Contract):
@@ -88,15 +60,28 @@ class LlmSettings(Contract):
     A limit that a call might break is not tried: the deterministic tier decides and the journal says so.
     """
 
-    provider: Annotated[str, AfterValidator(_known_provider)] = Field(
-        default=NO_PROVIDER,
-        description="whose API the models are asked over: `none`, `anthropic`, or `openai`: any server of "
-        "chat completions, which needs the extra `openai`",
+    model: Annotated[str, AfterValidator(_model_or_none)] = Field(
+        default=NO_MODEL,
+        description="the model of every seat, as `provider/name` or `provider/name@http://HOST/v1`: "
+        "`anthropic/claude-haiku-5-5`, `gemini/...`, `ollama/qwen3:8b`; another provider than those in the "
+        "table is any server of chat completions. `none`: no model",
+    )
+    fast: ModelWord | None = Field(
+        default=None, description="the model of the fast reflection, named in the same way; None: `model`"
+    )
+    slow: ModelWord | None = Field(
+        default=None, description="the model of the slow reflection and its texts; None: `model`"
+    )
+    strategist: ModelWord | None = Field(
+        default=None, description="the model of the strategist; None: `model`"
+    )
+    judge: ModelWord | None = Field(
+        default=None, description="the model of the judge and its planner; None: that of the slow reflection"
     )
     base_url: str | None = Field(
         default=None,
-        description="where that API is, like http://127.0.0.1:11434/v1; None: `ANTHROPIC_BASE_URL` or "
-        "`OPENAI_BASE_URL` of the environment, else the provider's own",
+        description="where the provider of `model` is asked, like http://127.0.0.1:11434/v1; None: by "
+        "`OPENAI_BASE_URL` or the like of the environment, named after the provider, else its own address",
     )
     accept_models: tuple[str, ...] = Field(
         default=(),
@@ -112,23 +97,31 @@ class LlmSettings(Contract):
         description="name no symbol, no day and no price of the market in any question, so that what a "
         "model remembers of them does not help it; the run then has a headline",
     )
-    fast_model: str = Field(default="claude-haiku-5-5", description="model of the fast reflection")
-    slow_model: str = Field(default="claude-opus-5-5", description="model of the slow reflection")
-    strategist_model: str = Field(default="claude-haiku-5-5", description="model of the strategist")
+    effort: Effort = Field(
+        default="low",
+        description="how much a model thinks before it answers, sent as its API has it; `none`: not at all, "
+        "where it can do without",
+    )
+    thought_tokens: int = Field(
+        default=8_000,
+        ge=0,
+        le=200_000,
+        description="room for thoughts in the bound of a reply, on top of what its answer may take",
+    )
     strategist_deadline_ms: float = Field(
         default=20_000.0,
         gt=0,
         description="for one answer of the strategist, with its retries and its one correction",
     )
     prices: tuple[ModelPrice, ...] = Field(
-        default=PRICES,
-        description="tables of `model`, `input_usd`, `output_usd`, `cache_write_usd`, "
-        "`cache_read_usd`: US dollars per million tokens of every model in use, 0 for one of your own",
+        default=(),
+        description="tables of `model` (its name, or `provider/name`), `input_usd`, `output_usd`, "
+        "`cache_write_usd`, `cache_read_usd`, `cache_hour_usd`: US dollars per million tokens, before those "
+        "of the published table",
     )
-    thinking_off: tuple[str, ...] = Field(
-        default=("claude-haiku-5-5",),
-        description="models asked not to think first: their thoughts would take the time and the tokens of "
-        "the reply; a model that cannot do without is left out",
+    unknown_price: Literal["dearest", "zero"] = Field(
+        default="dearest",
+        description="what a model counts as whose price nobody names; a run reports it",
     )
     knowledge_cutoff: Annotated[str, AfterValidator(_iso_date)] | None = Field(
         default=None,
@@ -171,10 +164,44 @@ class LlmSettings(Contract):
         default=10_000.0, gt=0, description="longest silence within the streamed reply of the slow model"
     )
 
-    def may_think(self, model: str) -> bool:
-        """Whether a model may think before it answers."""
-        return model not in self.thinking_off
+    @property
+    def fast_model(self) -> str:
+        """The model of the fast reflection."""
+        return self.fast or self.model
 
-    def price(self, model: str) -> ModelPrice | None:
-        """The price of a model; None when the table does not have it."""
-        return next((price for price in self.prices if price.model == model), None)
+    @property
+    def slow_model(self) -> str:
+        """The model of the slow reflection."""
+        return self.slow or self.model
+
+    @property
+    def strategist_model(self) -> str:
+        """The model of the strategist."""
+        return self.strategist or self.model
+
+    @property
+    def judge_model(self) -> str:
+        """The model of the judge."""
+        return self.judge or self.slow_model
+
+    def known_price(self, provider: str, name: str) -> ModelPrice | None:
+        """The price of a model: as configured, nothing on a machine of one's own, as published, else None."""
+        found = (price for price in self.prices if price.model in (f"{provider}/{name}", name))
+        dated = (price for price in self.prices if is_version_of(name, price.model))
+        configured = next(found, None) or next(dated, None)
+        if configured is not None:
+            return configured
+        if provider == OWN_PROVIDER or ModelName(provider, name).row.free:
+            return ModelPrice(model=name, input_usd=0.0, output_usd=0.0)
+        row = published_row(name)
+        return None if row is None or not row.usd else ModelPrice(model=name, **row.usd)
+
+    def price(self, provider: str, name: str) -> ModelPrice:
+        """What a model counts as; where nobody names its price, the dearest published one or nothing."""
+        known = self.known_price(provider, name)
+        if known is not None:
+            return known
+        if self.unknown_price == "zero":
+            return ModelPrice(model=name, input_usd=0.0, output_usd=0.0)
+        dearest = max((row.usd for row in PUBLISHED if row.usd), key=lambda usd: usd["output_usd"])
+        return ModelPrice(model=name, **dearest)

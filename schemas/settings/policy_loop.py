@@ -90,8 +90,8 @@ class PolicyLoopSettings(Contract):
 
     strategist: Literal["rules", "model"] = Field(
         default="rules",
-        description="who proposes: `rules`, or `model`: `llm.strategist_model`, whose failures the rules "
-        "answer",
+        description="who proposes: `rules`, or `model`: that of the strategist (`llm.model`), whose failures "
+        "the rules answer",
     )
     events: tuple[PolicyEventKind, ...] = Field(
         default=(

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Protocol
 
 from schemas.canonical import ns_to_datetime
-from schemas.errors import ConfigError, ModelError
-from schemas.settings.llm import LlmSettings, ModelPrice
+from schemas.errors import ModelError
+from schemas.settings.llm import LlmSettings
 from schemas.state import PART, Stateful, demand_fields, read_as
 from schemas.tool import Tools
 from services.model_calls.budget import (
@@ -47,19 +47,6 @@ class Clock(Protocol):
         ...
 
 
-def price_for(settings: LlmSettings, model: str) -> ModelPrice:
-    """The price of a model in use.
-
-    Raises:
-        ConfigError: the table does not have it.
-    """
-    price = settings.price(model)
-    if price is None:
-        known = ", ".join(price.model for price in settings.prices) or "none"
-        raise ConfigError(f"llm.prices has no price for model {model!r} (it has {known}): add one")
-    return price
-
-
 @dataclass
 class _PendingCall:
     """A call that was admitted: what is kept back for it, and its record once it is answered."""
@@ -78,6 +65,7 @@ class ModelAccount(Stateful):
         answered: models that gave at least one reply.
         unusable: replies that no caller could read.
         refused: calls that a limit did not admit, by the purse that they would have been paid from.
+        unpriced: models that were asked and whose price nobody names.
         lost: what the server said last where it turned questions away for good; nothing is asked any more.
         last_reply: bar time of the last reply of use, ns.
         last_failure: what was said of the last call without one.
@@ -91,6 +79,7 @@ class ModelAccount(Stateful):
         "ledger": PART,
         "outcomes": Counter[str],
         "answered": set[str],
+        "unpriced": set[str],
         "unusable": int,
         "_failures": Counter[str],
         "cut_overs": Counter[str],
@@ -124,6 +113,7 @@ class ModelAccount(Stateful):
         self.keep: Callable[[RecordedCall], None] = lambda call: None
         self.outcomes: Counter[str] = Counter()
         self.answered: set[str] = set()
+        self.unpriced: set[str] = set()
         self.unusable = 0
         self._failures: Counter[str] = Counter()
         self.cut_overs: Counter[str] = Counter()
@@ -164,7 +154,7 @@ class ModelAccount(Stateful):
         question = Question(
             caller, system, prompt, max_tokens, self._asked[key] + 1, not self.requests, tuple(tools)
         )
-        price = price_for(self._settings, caller.model)
+        price = self._settings.price(caller.provider, caller.model)
         kept_back = [(asked.question.caller.purse, asked.kept_back) for asked in self._pending]
         refusal = self.ledger.refusal(question, price, self._clock.now, kept_back)
         if refusal is not None:
@@ -224,7 +214,7 @@ class ModelAccount(Stateful):
 
     def _settle(self, call: RecordedCall, question: Question) -> None:
         self.keep(call)
-        spent, guessed = measure_use(call, question, price_for(self._settings, call.model))
+        spent, guessed = measure_use(call, question, self._settings.price(call.provider, call.model))
         payload = {"call": call.payload(), "usd": spent.usd, "estimated": guessed}
         self._event("model_call", payload, call.telemetry())
         self.ledger.charge(spent, self._clock.now, question.caller.purse)
@@ -280,6 +270,7 @@ class ModelAccount(Stateful):
             "breaker_opened": self.opened,
             "tokens": {name: self.tokens[name] for name in ("input", "output", "cache_write", "cache_read")},
             "estimated_calls": self.estimated,
+            "unpriced": sorted(self.unpriced),
             "usd": run.usd,
             "cost": self.cost,
             "unused_early": {"calls": self.early.unused.calls, "usd": self.early.unused.usd},
@@ -338,6 +329,8 @@ class ModelAccount(Stateful):
             self.answered.add(call.model)
         else:
             self._failures[_reason(call)] += 1
+        if self._settings.known_price(call.provider, call.model) is None:
+            self.unpriced.add(call.model)
         self.requests += call.requests
         self.estimated += guessed
         self.latencies_ms.append(call.latency_ms)
@@ -346,7 +339,7 @@ class ModelAccount(Stateful):
             self.tokens.update(
                 input=usage.input_tokens,
                 output=usage.output_tokens,
-                cache_write=usage.cache_write_tokens,
+                cache_write=usage.cache_write_tokens + usage.cache_hour_tokens,
                 cache_read=usage.cache_read_tokens,
             )
 

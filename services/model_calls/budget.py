@@ -85,13 +85,16 @@ def price_of(usage: Usage, price: ModelPrice) -> float:
     """US dollars of some tokens."""
     write = price.input_usd if price.cache_write_usd is None else price.cache_write_usd
     read = price.input_usd if price.cache_read_usd is None else price.cache_read_usd
+    hour = 2.0 * price.input_usd if price.cache_hour_usd is None else price.cache_hour_usd
     dollars = usage.input_tokens * price.input_usd + usage.output_tokens * price.output_usd
+    dollars += usage.cache_hour_tokens * hour
     return (dollars + usage.cache_write_tokens * write + usage.cache_read_tokens * read) / MILLION
 
 
 def estimate(question: Question) -> Usage:
-    """Tokens that a call uses at most, by the size of its input and the bound of its reply."""
-    return Usage(input_tokens=-(-question.size // BYTES_PER_TOKEN), output_tokens=question.max_tokens)
+    """Tokens that a call uses at most, by the size of its input and the bound of its reply and thoughts."""
+    output = question.max_tokens + question.caller.thought_tokens
+    return Usage(input_tokens=-(-question.size // BYTES_PER_TOKEN), output_tokens=output)
 
 
 def estimate_use(question: Question, price: ModelPrice) -> Spent:

@@ -15,8 +15,10 @@ class ModelReply:
     """Raw text of a model with what it cost; validation is the caller's.
 
     `requests` were sent for it, of which `lost` failed in a way that may be billed although none was counted.
-    `uses` are the calls that it asks for, of the tools that came with the question. `mask` takes the key out
-    of what is stored of the texts.
+    Of the tokens written to a cache `cache_hour_tokens` are kept for an hour, `cache_write_tokens` for less.
+    `uses` are the calls that it asks for, of the tools that came with the question. `temperature_sent` tells
+    whether the server was sent the one asked for; None: none was. `mask` takes the key out of what is stored
+    of the texts.
     """
 
     text: str
@@ -26,9 +28,11 @@ class ModelReply:
     latency_ms: float
     cache_write_tokens: int = 0
     cache_read_tokens: int = 0
+    cache_hour_tokens: int = 0
     requests: int = 1
     lost: int = 0
     uses: tuple[ToolUse, ...] = ()
+    temperature_sent: bool | None = None
     mask: Callable[[str], str] = field(default=str, compare=False, repr=False)
 
 

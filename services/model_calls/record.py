@@ -24,6 +24,7 @@ LATE = "budget_spent"
 # The request may have been worked on although no count came back.
 UNTOLD = frozenset({"timeout", "network", "malformed"})
 RAW_CHARACTERS = 20_000
+MOST_TOKENS = 100_000_000  # of one call; a count beyond is none
 
 
 class Purse(IntEnum):
@@ -48,11 +49,11 @@ class Caller:
         model: id as the provider names it.
         prompt: name of the template under `prompts/`.
         prompt_hash: content hash of that template.
-        thinking: whether the model may think before it answers.
+        effort: how much the model thinks before it answers; None: as it likes.
+        thought_tokens: room for its thoughts, on top of the bound of an answer.
         form: of the reply, where the model is held to one.
         reads: whether a reply's text can be used; None: any can.
         temperature: asked for; None: the model's own.
-        temperature_sent: whether the API takes one, and is sent it.
         purse: from which its calls are paid.
     """
 
@@ -60,19 +61,24 @@ class Caller:
     model: str
     prompt: str
     prompt_hash: str
-    thinking: bool = True
+    effort: str | None = None
     form: ReplyFormat | None = None
     reads: Callable[[str], bool] | None = field(default=None, compare=False)
     temperature: float | None = None
-    temperature_sent: bool | None = field(default=None, compare=False)
     purse: Purse = field(default=Purse.DECISION, compare=False)
+    thought_tokens: int = 0
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What else it is asked with, apart from the bound of the reply; empty for the provider's own."""
-        told = {} if self.thinking else {"thinking": "disabled"}
-        told |= {} if self.form is None else {"reply_format": self.form.hash}
-        return told if self.temperature is None else told | {"temperature": self.temperature}
+        form = None if self.form is None else self.form.hash
+        told = {
+            "effort": self.effort,
+            "thought_tokens": self.thought_tokens or None,
+            "reply_format": form,
+            "temperature": self.temperature,
+        }
+        return {name: value for name, value in told.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -120,15 +126,17 @@ def question_key(caller: Caller, system: str, prompt: str, max_tokens: int, tool
 class Usage(Contract):
     """Tokens as the provider counted them."""
 
-    input_tokens: int = Field(ge=0)
-    output_tokens: int = Field(ge=0)
-    cache_write_tokens: int = Field(default=0, ge=0)
-    cache_read_tokens: int = Field(default=0, ge=0)
+    input_tokens: int = Field(ge=0, le=MOST_TOKENS)
+    output_tokens: int = Field(ge=0, le=MOST_TOKENS)
+    cache_write_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
+    cache_read_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
+    cache_hour_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
 
     @property
     def total(self) -> int:
         """All tokens."""
-        return self.input_tokens + self.output_tokens + self.cache_write_tokens + self.cache_read_tokens
+        cached = self.cache_write_tokens + self.cache_read_tokens + self.cache_hour_tokens
+        return self.input_tokens + self.output_tokens + cached
 
 
 class RecordedCall(Contract):
@@ -143,7 +151,8 @@ class RecordedCall(Contract):
     prompt: str
     prompt_hash: str
     max_tokens: int
-    thinking: bool = True
+    effort: str | None = None
+    thought_tokens: int = 0
     outcome: str
     text: str = ""
     uses: tuple[ToolUse, ...] = ()
@@ -182,14 +191,12 @@ class RecordedCall(Contract):
         return ModelReply(
             text=self.text,
             model=self.answered_by or self.model,
-            input_tokens=self.usage.input_tokens,
-            output_tokens=self.usage.output_tokens,
             latency_ms=self.latency_ms,
-            cache_write_tokens=self.usage.cache_write_tokens,
-            cache_read_tokens=self.usage.cache_read_tokens,
+            **self.usage.model_dump(),
             requests=self.requests,
             lost=self.lost,
             uses=self.uses,
+            temperature_sent=self.temperature_sent,
         )
 
 
@@ -203,9 +210,9 @@ def _record_of(question: Question, latency_ms: float, **outcome: Any) -> Recorde
         prompt=caller.prompt,
         prompt_hash=caller.prompt_hash,
         max_tokens=question.max_tokens,
-        thinking=caller.thinking,
+        effort=caller.effort,
+        thought_tokens=caller.thought_tokens,
         temperature=caller.temperature,
-        temperature_sent=caller.temperature_sent,
         latency_ms=latency_ms,
         **outcome,
     )
@@ -213,12 +220,7 @@ def _record_of(question: Question, latency_ms: float, **outcome: Any) -> Recorde
 
 def record_reply(question: Question, reply: ModelReply, latency_ms: float) -> RecordedCall:
     """The record of a reply, whole but for the key, if its texts repeat that."""
-    usage = Usage(
-        input_tokens=reply.input_tokens,
-        output_tokens=reply.output_tokens,
-        cache_write_tokens=reply.cache_write_tokens,
-        cache_read_tokens=reply.cache_read_tokens,
-    )
+    usage = Usage(**{name: getattr(reply, name) for name in Usage.model_fields})
     return _record_of(
         question,
         latency_ms,
@@ -228,6 +230,7 @@ def record_reply(question: Question, reply: ModelReply, latency_ms: float) -> Re
         answered_by=reply.model,
         requests=reply.requests,
         lost=reply.lost,
+        temperature_sent=reply.temperature_sent,
         usage=usage,
     )
 
@@ -245,6 +248,7 @@ def record_failure(question: Question, error: ModelError, latency_ms: float) -> 
         requests=context.get("requests", 1),
         lost=context.get("lost", 0),
         status=context.get("status"),
+        temperature_sent=context.get("temperature_sent"),
         usage=context.get("usage"),
     )
 

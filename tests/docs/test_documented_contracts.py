@@ -74,7 +74,9 @@ class PoorModel:
 @cache
 def modelled_run() -> Run:
     """A run whose model is bad enough to be left alone, and later too dear."""
-    llm = LlmSettings(provider="anthropic", breaker_failures=2, breaker_pause=2, per_run=RunLimits(calls=5))
+    llm = LlmSettings(
+        model="anthropic/claude-haiku-5-5", breaker_failures=2, breaker_pause=2, per_run=RunLimits(calls=5)
+    )
     settings = Settings(reflection=ReflectionSettings(mode="full"), llm=llm)
     return run_on(embedded_bars("2003-01-01", "2003-09-30"), settings, models=Models(fast=PoorModel()))
 
@@ -82,7 +84,7 @@ def modelled_run() -> Run:
 @cache
 def proposed_run() -> Run:
     """A run whose strategist is that model, so that the rules answer in its place."""
-    llm = LlmSettings(provider="anthropic", knowledge_cutoff="2003-05-31")
+    llm = LlmSettings(model="openai/gpt-6-sol", knowledge_cutoff="2003-05-31")
     settings = Settings(policy_loop=PolicyLoopSettings(strategist="model"), llm=llm)
     return run_on(embedded_bars("2003-01-01", "2003-07-31"), settings, models=Models(strategist=PoorModel()))
 

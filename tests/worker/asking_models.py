@@ -48,8 +48,8 @@ ONE_CALL = DeliberationSettings.model_validate({"pass": {"enabled": False}})  # 
 
 def asking(**llm: Any) -> Settings:
     """Settings of a run whose strategist is the model `claude-test`."""
-    models = dict.fromkeys(("fast_model", "slow_model", "strategist_model"), "claude-test")
-    settings = {"provider": "anthropic", "prices": PRICES, **models, **llm}
+    models = {"model": "anthropic/claude-test"}
+    settings = {"prices": PRICES, **models, **llm}
     return Settings(
         policy_loop=PolicyLoopSettings(strategist="model"),
         llm=LlmSettings.model_validate(settings),

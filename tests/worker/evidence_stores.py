@@ -18,16 +18,16 @@ START, EARLIER, END = "2000-03-01", "2005-06-30", "2006-12-29"
 CLOCK = "2004-06-30"
 
 
-def store_run(path: Path, end: str = END, provider: str = "none") -> Path:
+def store_run(path: Path, end: str = END, model: str = "none") -> Path:
     """A store with the run; it is traded once for all files of a process."""
     path.touch(0o600)
-    path.write_bytes(_stored(end, provider))
+    path.write_bytes(_stored(end, model))
     return path
 
 
 @cache
-def _stored(end: str, provider: str) -> bytes:
-    settings, bars = Settings(llm=LlmSettings(provider=provider)), fewer_bars(START, end)
+def _stored(end: str, model: str) -> bytes:
+    settings, bars = Settings(llm=LlmSettings(model=model)), fewer_bars(START, end)
     data: dict[str, Any] = {"source": "embedded", "path": None, "sha256": bars.sha256}
     data |= {"symbols": list(bars.symbols), "timeframe": bars.timeframe, "label": bars.label}
     new = NewRun("embedded", 0, "backtest", settings.config_hash, settings.payload(), data, {})

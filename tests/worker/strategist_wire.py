@@ -71,11 +71,11 @@ def first_plan(asked: Question) -> dict[str, Any]:
 
 def proposing(mode: str = "deterministic", **llm: Any) -> Settings:
     """Settings of a run whose strategist is the model `claude-test`."""
-    models: dict[str, Any] = dict.fromkeys(("fast_model", "slow_model", "strategist_model"), "claude-test")
+    models: dict[str, Any] = {"model": "anthropic/claude-test"}
     patience = {"budget_event_ms": 20_000.0, "budget_heartbeat_ms": 20_000.0}
     return Settings(
         policy_loop=PolicyLoopSettings(strategist="model"),
         reflection=ReflectionSettings.model_validate({"mode": mode, **patience}),
-        llm=LlmSettings(**({"provider": "anthropic", "prices": PRICES} | models | llm)),
+        llm=LlmSettings(**({"prices": PRICES} | models | llm)),
         deliberation=DeliberationSettings.model_validate({"pass": {"enabled": False}}),
     )

@@ -42,8 +42,8 @@ PRICES = (ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0),)
 
 
 def asking(**changes):
-    models = dict.fromkeys(("fast_model", "slow_model", "strategist_model"), "claude-test")
-    llm = {"provider": "anthropic", "prices": PRICES, "attempts": 1, **models, **changes.pop("llm", {})}
+    models = {"model": "anthropic/claude-test"}
+    llm = {"prices": PRICES, "attempts": 1, **models, **changes.pop("llm", {})}
     full = {"reflection": ReflectionSettings(mode="full")}
     return Settings(llm=LlmSettings.model_validate(llm), **(full | changes))
 
@@ -78,7 +78,7 @@ def test_text_is_read_into_typed_actions_with_the_text_as_their_reason(monkeypat
     assert {proposed.action.reason for proposed in reading.proposed} == {TEXT}
     assert reading.proposed[1].action.life_blocks == JudgeSettings().action_life_blocks
     assert (reading.reasoning, reading.model) == ("half of 0.005 is 0.0025", "claude-test")
-    assert asked(server)["max_tokens"] == 4_096
+    assert asked(server)["max_tokens"] == 4_096 + LlmSettings().thought_tokens
     assert '"playbook_id":"channel_breakout"' in asked(server)["messages"][0]["content"]
 
 
@@ -198,11 +198,11 @@ def test_orders_inside_the_text_are_quoted_and_what_a_model_makes_of_them_is_ref
 def test_tokens_are_those_of_the_setting(monkeypatch):
     settings = asking(plans=PlansSettings(analysis_tokens=333))
     _, server = over(monkeypatch, said(ACTIONS), lambda: read(settings=settings))
-    assert asked(server)["max_tokens"] == 333
+    assert asked(server)["max_tokens"] == 333 + LlmSettings().thought_tokens
 
 
 def test_model_that_is_asked_is_one_that_the_settings_use(monkeypatch):
-    llm = {"slow_model": "claude-without-a-price"}
+    llm = {"slow": "anthropic/claude-without-a-price"}
     settings = asking(
         llm=llm, reflection=ReflectionSettings(), policy_loop=PolicyLoopSettings(strategist="model")
     )

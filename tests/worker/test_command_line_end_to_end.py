@@ -137,7 +137,7 @@ def _rows(path: Path) -> int:
 def test_command_line_full_without_a_key_exits_2_and_makes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("THINKTWICE_LLM__PROVIDER", "anthropic")
+    monkeypatch.setenv("THINKTWICE_LLM__MODEL", "anthropic/claude-haiku-5-5")
     done = run("backtest", "--reflection", "full", cwd=tmp_path, code=2)
     assert len(done.stderr.splitlines()) == 1
     assert "ANTHROPIC_API_KEY" in done.stderr

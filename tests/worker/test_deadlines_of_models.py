@@ -213,7 +213,9 @@ def boundless_run(models: Models) -> tuple[Any, float]:
     settings = Settings(
         reflection=ReflectionSettings(mode="full", budget_event_ms=RUN_MS, budget_heartbeat_ms=RUN_MS),
         policy_loop=PolicyLoopSettings(strategist="rules" if models.strategist is None else "model"),
-        llm=LlmSettings(provider="anthropic", strategist_deadline_ms=RUN_MS, breaker_failures=1_000),
+        llm=LlmSettings(
+            model="anthropic/claude-haiku-5-5", strategist_deadline_ms=RUN_MS, breaker_failures=1_000
+        ),
     )
     begun = time.perf_counter()
     bars = embedded_bars("2003-01-01", "2003-09-30")

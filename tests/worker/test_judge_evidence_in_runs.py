@@ -163,7 +163,7 @@ def test_planner_of_a_model_needs_a_judge_that_is_one():
     settings = Settings(
         planner=PlannerSettings(judge="model"),
         judge=JudgeSettings(replan="model"),
-        llm=LlmSettings(provider="anthropic"),
+        llm=LlmSettings(model="anthropic/claude-haiku-5-5"),
     )
     assert settings.planner.judge == "model"
 

@@ -35,11 +35,7 @@ def settings(judge: str = "model") -> Settings:
         update={
             "judge": base.judge.model_copy(update={"replan": judge}),
             "llm": LlmSettings(
-                provider="anthropic",
-                slow_model="claude-test",
-                prices=PRICES,
-                attempts=1,
-                breaker_failures=1_000,
+                model="anthropic/claude-test", prices=PRICES, attempts=1, breaker_failures=1_000
             ),
         }
     )

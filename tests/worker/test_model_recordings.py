@@ -15,9 +15,9 @@ from typer.testing import Result
 import prompts
 from schemas.settings import ReflectionSettings
 from tests.agents.language_models.misbehaviour import WHOLE
-from tests.agents.language_models.wire_server import Handler, events, in_turn, stream
+from tests.agents.language_models.wire_server import Handler, answer, events, in_turn, message, stream
 from tests.worker.cli.checking import run
-from tests.worker.wire import GOOD, wire
+from tests.worker.wire import AGREES, GOOD, wire
 from worker.cli import backtest
 from worker.runs.interrupts import RunInterrupted
 
@@ -30,9 +30,7 @@ budget_heartbeat_ms = {budget}
 model_deadline_ms = {budget}
 
 [llm]
-provider = "anthropic"
-fast_model = "claude-test"
-slow_model = "claude-test"
+model = "anthropic/claude-test"
 attempts = 1
 prices = [{{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }}]
 """
@@ -190,14 +188,15 @@ def test_budget_spent_before_the_model_is_asked_is_recorded_and_replayed(desk, m
     assert check["ok"], check
 
 
-def test_model_without_a_price_error_before_anything_is_made(desk, monkeypatch):
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
-    monkeypatch.setenv("THINKTWICE_LLM__FAST_MODEL", "claude-next")
-    (desk.folder / "bare.toml").write_text('[llm]\nprovider = "anthropic"\n', "utf-8")
-    result = desk.run("backtest", "bare.toml", "--reflection", "full")
-    assert result.exit_code == 2
-    assert "llm.prices has no price for model 'claude-next'" in result.stderr
-    assert not (desk.folder / "thinktwice.db").exists()
+def test_model_without_a_price_is_reported_and_its_run_goes_on(desk, monkeypatch):
+    monkeypatch.setenv("THINKTWICE_LLM__FAST", "anthropic/claude-next")
+    with wire(monkeypatch, answer(message(json.dumps(AGREES), model="claude-next"))):
+        document = json.loads(desk.backtest().stdout)
+        done = desk.run("backtest", "full.toml", *SPAN)
+    assert done.exit_code == 0, done.output
+    assert "claude-next: as llm.unknown_price has it; set llm.prices" in " ".join(done.stdout.split())
+    assert document["model"]["unpriced"] == ["claude-next"]
+    assert document["model"]["usd"] > 0.0
 
 
 def test_recording_over_a_cassette_error_before_anything_is_made(desk, monkeypatch):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agents.model_seats import models_in_use
-from agents.strategies.model_strategist import shown_snapshot
+from agents.strategies.model_strategist import MAX_TOKENS, shown_snapshot
 from agents.strategies.strategist_reply import FORM
 from schemas.errors import ConfigError, ModelError
 from schemas.settings import ExecutionSettings, PolicyLoopSettings, Settings
@@ -118,24 +118,27 @@ def test_address_or_key_that_cannot_be_is_refused_before_anything_runs(variable,
         configured_models(proposing(), TickGuard(), environment)
 
 
-@pytest.mark.parametrize("off", [(), ("claude-test",)])
-def test_run_asks_a_model_not_to_think_only_where_the_settings_say_so_and_keys_it_apart(monkeypatch, off):
+@pytest.mark.parametrize(("effort", "room"), [("low", 8_000), ("high", 8_000), ("none", 0)])
+def test_run_asks_a_model_to_think_as_the_settings_say_and_keys_it_apart(monkeypatch, effort, room):
     with desk(monkeypatch, first_plan) as strategist:
-        made = run(proposing(thinking_off=off))
-    assert {json.dumps(body.get("thinking")) for body in strategist.asked} == {
-        '{"type": "disabled"}' if off else "null"
-    }
+        made = run(proposing(effort=effort))
+    off = effort == "none"
+    for body in strategist.asked:
+        assert body.get("thinking") == ({"type": "disabled"} if off else None)
+        assert body["output_config"].get("effort") == (None if off else effort)
+        assert body["max_tokens"] == MAX_TOKENS + room
     calls = [row["call"] for row in made.of("model_call")]
-    assert {call["thinking"] for call in calls} == {not off}
+    assert {call["effort"] for call in calls} == {effort}
     first = calls[0]
     form = FORM.naming({"name": names_for_replies(load_playbooks(None), (), "1d")["reason"]})
-    other = Caller(
-        first["provider"], first["model"], first["prompt"], first["prompt_hash"], not first["thinking"], form
+    provider, model, prompt, text_hash = (
+        first[name] for name in ("provider", "model", "prompt", "prompt_hash")
     )
+    caller = Caller(provider, model, prompt, text_hash, effort, form, thought_tokens=room)
     body = strategist.asked[0]
-    asked = (body["system"][0]["text"], body["messages"][0]["content"], body["max_tokens"])
-    assert question_key(replace(other, thinking=first["thinking"]), *asked) == first["key"]
-    assert question_key(other, *asked) != first["key"]
+    asked = (body["system"][0]["text"], body["messages"][0]["content"], MAX_TOKENS)
+    assert question_key(caller, *asked) == first["key"]
+    assert question_key(replace(caller, effort="medium"), *asked) != first["key"]
 
 
 def test_run_with_a_model_strategist_asks_only_what_was_known_at_the_bar(monkeypatch):
@@ -386,10 +389,12 @@ def test_session_with_a_strategist_and_no_model_for_it_is_refused():
 
 
 def test_models_in_use_are_those_that_the_settings_ask():
-    llm = proposing(strategist_model="claude-strategist").llm
+    llm = proposing(strategist="anthropic/claude-strategist").llm
     assert models_in_use(Settings()) == ()
-    assert models_in_use(proposing("off", strategist_model="claude-strategist")) == ("claude-strategist",)
-    full = proposing("full", strategist_model="claude-strategist")
-    assert models_in_use(full) == ("claude-test", "claude-strategist")
+    assert models_in_use(proposing("off", strategist="anthropic/claude-strategist")) == (
+        "anthropic/claude-strategist",
+    )
+    full = proposing("full", strategist="anthropic/claude-strategist")
+    assert models_in_use(full) == ("anthropic/claude-test", "anthropic/claude-strategist")
     alone = full.model_copy(update={"policy_loop": PolicyLoopSettings(), "llm": llm})
-    assert models_in_use(alone) == ("claude-test",)
+    assert models_in_use(alone) == ("anthropic/claude-test",)

@@ -14,7 +14,9 @@ from tests.services.high_level.narrators import Narrator
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from worker.models import Models
 
-FULL = Settings(reflection=ReflectionSettings(mode="full"), llm=LlmSettings(provider="anthropic"))
+FULL = Settings(
+    reflection=ReflectionSettings(mode="full"), llm=LlmSettings(model="anthropic/claude-haiku-5-5")
+)
 
 
 SPOKEN = "channel_breakout won all 60 trades"

@@ -21,7 +21,6 @@ from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 from worker.models import assemble_models, check_models
 
-ASKED = {PROMPT: "claude-test"}
 QUESTION = EvidenceQuestion("Why did squeeze_breakout lose?", {"playbooks": ["squeeze_breakout"]})
 NAMED = [
     {"client": "thinktwice", "method": name.removeprefix("thinktwice__"), "params": given}
@@ -36,7 +35,7 @@ def settings(provider, llm, cassette, **planner):
     return Settings.model_validate(
         {
             "llm": {
-                "provider": provider, "attempts": 1, "fast_model": model, "slow_model": model,
+                "model": f"{provider}/{model}", "attempts": 1,
                 "prices": [{"model": model, "input_usd": 1.0, "output_usd": 5.0}],
             },
             "judge": {"replan": "model"},
@@ -51,7 +50,9 @@ def planned(told):
 
     async def scenario():
         journal, clock = JournalWriter(MemorySink()), SimulatedClock()
-        models = assemble_models(told, journal, clock, TickGuard(), os.environ, texts=ASKED)
+        models = assemble_models(
+            told, journal, clock, TickGuard(), os.environ, texts={PROMPT: told.llm.model}
+        )
         try:
             planner = ModelPlanner(models.accounted.texts[PROMPT], told.planner, max_tokens=500)
             return await planner.plan(QUESTION, TOLD), models.account.ledger.run.usd

@@ -79,7 +79,7 @@ def test_session_with_a_reflection_refuses_a_plan_that_was_changed_behind_it() -
     assert payloads(rows, "policy_frozen") == []
 
 
-PATIENT = LlmSettings(provider="anthropic", breaker_failures=1_000)
+PATIENT = LlmSettings(model="anthropic/claude-haiku-5-5", breaker_failures=1_000)
 MODES = {
     "off": OFF,
     "deterministic": Settings(),

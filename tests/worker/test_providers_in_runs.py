@@ -19,15 +19,11 @@ from tests.worker.wire import AGREES, wire
 from worker.runs.run_text import model_silence
 
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
-MODELS = ("fast_model", "slow_model", "strategist_model")
 PRICES = (ModelPrice(model="claude-test", input_usd=0.0, output_usd=0.0),)
 SLICE = ("2003-01-01", "2003-09-30")
 CONFIG = """
 [llm]
-provider = "{provider}"
-fast_model = "claude-test"
-slow_model = "claude-test"
-strategist_model = "claude-test"
+model = "{provider}/claude-test"
 attempts = 1
 prices = [{{ model = "claude-test", input_usd = 0.0, output_usd = 0.0 }}]
 [reflection]
@@ -58,9 +54,7 @@ def full(provider: str, **llm: Any) -> Settings:
     budgets = {"budget_event_ms": 20_000.0, "budget_heartbeat_ms": 20_000.0}
     return Settings(
         reflection=ReflectionSettings.model_validate({"mode": "full", **budgets}),
-        llm=LlmSettings.model_validate(
-            {"provider": provider, "prices": PRICES} | dict.fromkeys(MODELS, "claude-test") | llm
-        ),
+        llm=LlmSettings.model_validate({"model": f"{provider}/claude-test", "prices": PRICES} | llm),
     )
 
 

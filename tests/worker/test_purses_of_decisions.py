@@ -77,14 +77,14 @@ def chatty(planner: str = "rules", **llm: Any) -> Settings:
             "narrative_tokens": texts.chunked.auto_threshold,
         }
     )
-    models = dict.fromkeys(("fast_model", "slow_model"), "claude-test")
+    models = {"model": "anthropic/claude-test"}
     return base.model_copy(
         update={
             "reflection": base.reflection.model_copy(update={"mode": "full"}),
             "judge": base.judge.model_copy(update={"replan": "model"}),
             "planner": base.planner.model_copy(update={"judge": planner}),
             "deliberation": texts,
-            "llm": LlmSettings.model_validate({"provider": "anthropic", "prices": FREE, **models, **llm}),
+            "llm": LlmSettings.model_validate({"prices": FREE, **models, **llm}),
         }
     )
 

@@ -30,9 +30,8 @@ def full(budget_ms: float = 20_000.0, **llm: Any) -> Settings:
         mode="full", budget_event_ms=budget_ms, budget_heartbeat_ms=budget_ms, model_deadline_ms=budget_ms
     )
     models: dict[str, Any] = {
-        "provider": "anthropic",
-        "fast_model": "claude-test",
-        "slow_model": "claude-slow",
+        "model": "anthropic/claude-test",
+        "slow": "anthropic/claude-slow",
     }
     return Settings(reflection=reflection, llm=LlmSettings(**models, prices=PRICES, **llm))
 

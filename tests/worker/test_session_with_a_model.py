@@ -30,7 +30,7 @@ from worker.session import Session, Timing
 
 FULL = Settings(
     reflection=ReflectionSettings(mode="full", budget_event_ms=60_000.0, budget_heartbeat_ms=60_000.0),
-    llm=LlmSettings(provider="anthropic", breaker_failures=1_000),
+    llm=LlmSettings(model="anthropic/claude-haiku-5-5", breaker_failures=1_000),
 )
 
 

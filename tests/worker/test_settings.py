@@ -98,7 +98,7 @@ def test_settings_runtime_is_not_hashed_and_everything_else_is(tmp_path):
         ("[gate]\nreference_r = nan", "the number is not finite"),
         ("seed = ", "is not TOML"),
         ("seed = 1\nseed = 2", "is not TOML"),
-        ("[reflection]\nmode = 'full'", "needs a model: set llm.provider"),
+        ("[reflection]\nmode = 'full'", "needs a model: set llm.model"),
     ],
 )
 def test_settings_that_do_not_fit_name_key_value_and_next_step(tmp_path, text, part):
@@ -171,15 +171,18 @@ def test_settings_any_environment_gives_settings_or_one_line(environment):
     assert isinstance(found, Settings) or "\n" not in found
 
 
-def test_model_without_a_provider_and_unknown_provider_are_refused_with_the_next_step(tmp_path):
+def test_seat_without_a_model_and_word_that_names_none_are_refused_with_the_next_step(tmp_path):
     file = tmp_path / "s.toml"
+    next_step = "needs a model: set llm.model (--model), like anthropic/claude-haiku-5-5"
     for text, said in (
+        ("[policy_loop]\nstrategist = 'model'", f"policy_loop.strategist 'model' {next_step}"),
+        ("[judge]\nreplan = 'model'", f"judge.replan 'model' {next_step}"),
+        ("[reflection]\nmode = 'full'\n[llm]\nslow = 'openai/x'", f"reflection.mode 'full' {next_step}"),
         (
-            "[policy_loop]\nstrategist = 'model'",
-            "policy_loop.strategist 'model' needs a model: set llm.provider",
+            "[llm]\nmodel = 'gpt-6'",
+            "'gpt-6' names no provider and model: write provider/name, like anthropic/",
         ),
-        ("[judge]\nreplan = 'model'", "judge.replan 'model' needs a model: set llm.provider, or use 'rules'"),
-        ("[llm]\nprovider = 'openia'", "there are none, anthropic, openai. Did you mean 'openai'?"),
+        ("[llm]\nfast = 'openai/'", "'openai/' names no provider and model"),
     ):
         file.write_text(text, "utf-8")
         with pytest.raises(ConfigError) as caught:
@@ -199,6 +202,38 @@ def test_hash_covers_every_setting_but_where_things_lie_and_how_they_are_asked()
     left_out = {key for key in FIELDS if key.startswith("runtime.")} | {"llm.base_url"}
     left_out |= {"planner.schema_ttl_s", "planner.history", "planner.servers"}
     assert keys_of(Settings().hashed_values()) == set(FIELDS) - left_out
-    moved = LlmSettings(base_url="http://127.0.0.1:1/v1")
-    assert Settings(llm=moved).config_hash == Settings().config_hash
-    assert Settings(llm=LlmSettings(structured_output=False)).config_hash != Settings().config_hash
+
+
+@pytest.mark.parametrize("word", ["openai/gpt-6-sol", "openrouter/vendor/x:free@http://127.0.0.1:1/v1"])
+def test_model_of_every_seat_is_one_word_of_a_file_the_environment_or_an_option(tmp_path, word):
+    file = tmp_path / "s.toml"
+    file.write_text(f"llm.model = '{word}'", "utf-8")
+    ways = (
+        load_settings(file, environment={}),
+        load_settings(environment={"THINKTWICE_LLM__MODEL": word}),
+        load_settings(environment={}, flags={"llm.model": ("--model", word)}),
+    )
+    for resolved in ways:
+        llm = resolved.settings.llm
+        assert {llm.fast_model, llm.slow_model, llm.strategist_model, llm.judge_model} == {word}
+    seats = {"THINKTWICE_LLM__MODEL": word, "THINKTWICE_LLM__SLOW": "ollama/x"}
+    llm = load_settings(environment=seats).settings.llm
+    assert (llm.fast_model, llm.slow_model, llm.judge_model) == (word, "ollama/x", "ollama/x")
+
+
+def test_hash_reads_what_is_asked_and_not_where():
+    def of(**llm: Any) -> str:
+        return Settings(llm=LlmSettings.model_validate(llm)).config_hash
+
+    assert of(base_url="http://127.0.0.1:1/v1") == of(), "where a model is asked decides nothing"
+    assert of(model="vllm/x@http://127.0.0.1:1/v1", judge="vllm/y") == of(
+        model="vllm/x@http://127.0.0.1:2/v1", judge="vllm/y@http://127.0.0.1:2/v1"
+    )
+    changes: tuple[dict[str, Any], ...] = (
+        {},
+        {"structured_output": False},
+        {"accept_models": ("x",)},
+        {"model": "vllm/x"},
+        {"effort": "high"},
+    )
+    assert len({of(**change) for change in changes}) == len(changes)

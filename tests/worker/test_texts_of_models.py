@@ -40,7 +40,7 @@ from worker.studies.deliberated import models_asked
 
 FULL = Settings(
     reflection=ReflectionSettings(mode="full"),
-    llm=LlmSettings(provider="anthropic"),
+    llm=LlmSettings(model="anthropic/claude-haiku-5-5", slow="anthropic/claude-opus-5-5"),
     deliberation=DeliberationSettings(quality=QualitySettings(threshold=50)),
 )
 APART = FULL.model_copy(update={"deliberation": FULL.deliberation.model_copy(update={"one_reply": False})})
@@ -274,10 +274,9 @@ def test_another_critic_or_a_reply_of_its_own_is_never_asked_to_write():
             assert writers == ({FULL.llm.slow_model} if rewrites else {None})
 
 
-def test_temperature_of_a_question_is_recorded_as_not_sent_where_the_format_has_none():
+def test_temperature_of_a_question_is_recorded_where_one_is_asked_for():
     calls = {row["call"]["prompt"]: row["call"] for row in narrated()[0].of("model_call")}
-    assert (calls[QUALITY]["temperature"], calls[QUALITY]["temperature_sent"]) == (0.2, False)
-    assert (calls[IMPROVEMENT]["temperature"], calls[IMPROVEMENT]["temperature_sent"]) == (0.4, False)
+    assert (calls[QUALITY]["temperature"], calls[IMPROVEMENT]["temperature"]) == (0.2, 0.4)
     assert "temperature" not in calls["high_level_reflection"]
 
 

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from schemas.settings.llm import PROVIDERS
+from schemas.settings.providers import PROVIDERS
 from tests.agents.language_models.wire_server import Handler, WireServer, answer, message, serve
 
-KEY_VARIABLE, URL_VARIABLE = PROVIDERS["anthropic"]
+KEY_VARIABLE, URL_VARIABLE = PROVIDERS["anthropic"].key, "ANTHROPIC_BASE_URL"
 NOBODY = "http://127.0.0.1:9"
 AGREES = {"verdict": "pass", "comment": "Fine.", "findings": [], "deferred_needs": []}
 GOOD = answer(message(json.dumps(AGREES)))
@@ -26,7 +26,7 @@ def wire(
     key: str = "test-key-of-the-wire",
 ) -> Iterator[WireServer]:
     """Serve while the block lasts; after it there is neither a key nor anybody at the address."""
-    key_variable, url_variable = PROVIDERS[provider]
+    key_variable, url_variable = PROVIDERS[provider].key, f"{provider.upper()}_BASE_URL"
     loop, ready, over = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
     started: list[WireServer] = []
 

@@ -52,7 +52,7 @@ OutOption = Annotated[
 
 
 @takes("data", "symbols", "timeframe", "start", "end", *FILE, after="config")
-@takes("llm", "cassette", "db", after="keep_all")
+@takes("model", "llm", "cassette", "db", after="keep_all")
 def ablate(
     context: typer.Context,
     config: ConfigArgument = None,

@@ -33,7 +33,7 @@ STYLES = {"pass": "bold green", "revise": "bold yellow", "block": "bold red", "e
 WISHES = {"at_most": "at most", "at_least": "at least", "equals": "exactly"}
 
 
-@takes("llm", "cassette", after="reflection")
+@takes("model", "llm", "cassette", after="reflection")
 def check(
     context: typer.Context,
     file: Annotated[

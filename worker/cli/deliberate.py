@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SHOWN_FINDINGS = 20
 
 
-@takes("llm", "cassette", after="also")
+@takes("model", "llm", "cassette", after="also")
 def deliberate(
     context: typer.Context,
     file: Annotated[str, argument(metavar="FILE", help="Text in UTF-8, at most 51,200 bytes; - for stdin.")],

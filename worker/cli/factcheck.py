@@ -25,7 +25,7 @@ FileArgument = Annotated[
 ]
 
 
-@takes("llm", "cassette", after="at")
+@takes("model", "llm", "cassette", after="at")
 def factcheck(
     context: typer.Context,
     file: FileArgument,

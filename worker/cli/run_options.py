@@ -50,6 +50,9 @@ OPTIONS: dict[str, Any] = {
     "label": Annotated[str | None, option(help="What a label means: open or close of its bar. [open]")],
     "strategist": Annotated[str | None, option(help="Who proposes: rules or model. [rules]")],
     "reflection": Annotated[str | None, option(help="off, deterministic or full. [deterministic]")],
+    "model": Annotated[
+        str | None, option(metavar="PROVIDER/NAME", help="Model of every seat, such as ollama/qwen3:8b.")
+    ],
     "llm": Annotated[str | None, option(help="Replies of the model: live, record or replay. [live]")],
     "cassette": Annotated[
         str | None, option(metavar="FILE", help="Replies to record into, or to replay without a key.")
@@ -58,7 +61,19 @@ OPTIONS: dict[str, Any] = {
     "db": DbOption,
 }
 FILE = ("tz", "date_format", "decimal")
-RUN = ("symbols", "timeframe", "start", "end", *FILE, "label", "strategist", "reflection", "llm", "cassette")
+RUN = (
+    "symbols",
+    "timeframe",
+    "start",
+    "end",
+    *FILE,
+    "label",
+    "strategist",
+    "reflection",
+    "model",
+    "llm",
+    "cassette",
+)
 
 # The setting that each option sets, and the option as it is typed, by its name in a command.
 SET_BY = {
@@ -81,6 +96,7 @@ SET_BY = {
     "end": ("runtime.end", "--to"),
     "db": ("runtime.db", "--db"),
     "out": ("runtime.out", "--out"),
+    "model": ("llm.model", "--model"),
     "llm": ("runtime.llm", "--llm"),
     "cassette": ("runtime.cassette", "--cassette"),
     "log_format": ("runtime.operations.log_format", "--log-format"),

@@ -17,7 +17,7 @@ from services.high_level.narrator import DEADLINE_MS as NARRATIVE_MS
 from services.model_calls.language_model import LanguageModel
 from trading_core.tick_guard import TickGuard
 from worker.doctor.checks import DoctorContext, Finding
-from worker.models import Models, check_models, configured_models, model_address
+from worker.models import Models, check_models, configured_models
 from worker.operations.endpoint_access import guard_of, is_loopback
 from worker.operations.webhook import check_webhook
 from worker.secrets.redaction import masked_webhook
@@ -55,7 +55,6 @@ async def model(patient: DoctorContext) -> Finding:
     if not patient.settings.uses_models:
         return Finding("model", "ok", "rules decide, no model is asked")
     check_models(patient.settings, patient.environment)
-    model_address(patient.settings, patient.environment)
     names = ", ".join(models_in_use(patient.settings))
     if patient.settings.runtime.llm == "replay":
         return Finding("model", "ok", f"{names}, played from the cassette")
@@ -67,7 +66,9 @@ async def model(patient: DoctorContext) -> Finding:
 async def _ask_models(patient: DoctorContext) -> Finding:
     """Every model in use asked for one token, and the deadlines that the one measurement would hold."""
     said, late, failed = [], [], []
-    models = configured_models(patient.settings, TickGuard(), patient.environment)
+    llm = patient.settings.llm.model_copy(update={"thought_tokens": 0})
+    asking = patient.settings.model_copy(update={"llm": llm})
+    models = configured_models(asking, TickGuard(), patient.environment)
     try:
         for name, model, deadlines in _roles(patient.settings, models):
             started = time.perf_counter()
@@ -105,7 +106,7 @@ def _roles(settings: Settings, models: Models) -> list[tuple[str, LanguageModel,
         (llm.fast_model, models.fast, fast),
         (llm.strategist_model, models.strategist, {"llm.strategist_deadline_ms": llm.strategist_deadline_ms}),
         (llm.slow_model, models.slow, {"a report's": NARRATIVE_MS}),
-        (llm.slow_model, models.judge, {"the judge's": JUDGE_MS}),
+        (llm.judge_model, models.judge, {"the judge's": JUDGE_MS}),
     )
     return [(name, model, deadlines) for name, model, deadlines in roles if model is not None]
 

@@ -20,7 +20,6 @@ from structlog.typing import EventDict, Processor
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from schemas.settings.llm import PROVIDERS
 from services.model_calls.quoting import visible
 from worker.secrets.redaction import Redactor, redactor_of
 
@@ -30,6 +29,7 @@ ROOT = "thinktwice"
 LIBRARIES = {
     "aiohttp": logging.INFO,
     "aiosqlite": logging.WARNING,
+    "anthropic": logging.INFO,
     "apscheduler": logging.WARNING,
     "asyncio": logging.INFO,
     "asyncpg": logging.INFO,
@@ -38,8 +38,8 @@ LIBRARIES = {
     "httpx2": logging.WARNING,
     "mcp": logging.WARNING,
     "numba": logging.WARNING,
+    "openai": logging.INFO,
     "sqlalchemy": logging.WARNING,
-    **dict.fromkeys(PROVIDERS, logging.INFO),
 }
 SHOWN = "shown_on_stdout"
 TRACES = ("exception", "stack")

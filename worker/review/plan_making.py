@@ -164,7 +164,7 @@ async def read_change(
     if not settings.uses_models:
         raise UnreadableText(
             "words are read by a model, and the settings ask none: give --config FILE with one "
-            f'(`llm.provider`, `reflection.mode = "full"`), or {name_typed(text)}'
+            f'(`llm.model`, `reflection.mode = "full"`), or {name_typed(text)}'
         )
     wording = Wordings.of_run(symbols, anonymise=settings.llm.anonymise).at(now)
     live = settings.runtime.model_copy(update={"llm": "live", "cassette": None})

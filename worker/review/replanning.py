@@ -20,6 +20,7 @@ from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookVersion
 from schemas.settings import Settings
+from schemas.settings.providers import EXAMPLE, NO_MODEL
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
@@ -31,6 +32,7 @@ from worker.models import Models, assemble_models, check_models
 from worker.operations.logs import EventSink
 from worker.runs.replay import Rebuilt
 from worker.session import Session
+from worker.settings import load_settings
 from worker.slow_worker.ports import Clock
 from worker.slow_worker.wiring import JudgeModels
 from worker.studies.asked_models import asked_models
@@ -142,12 +144,26 @@ def _retire(session: Session, action: JudgeAction, moved: tuple[PlaybookVersion,
 
 
 def judging_settings(settings: Settings, judge: JudgeName) -> Settings:
-    """The run's settings with this judge and no other model, asked live; rules plan for the rules."""
+    """The run's settings with this judge and no other model, asked live; rules plan for the rules.
+
+    The environment names the model of a run that names none.
+
+    Raises:
+        ConfigError: neither names one.
+    """
+    llm = settings.llm
+    if judge == "model" and llm.judge_model == NO_MODEL:
+        llm = load_settings().settings.llm
+        if llm.judge_model == NO_MODEL:
+            raise ConfigError(
+                f"the run names no model for its judge: set THINKTWICE_LLM__MODEL, like {EXAMPLE}"
+            )
     planner = {"judge": "rules"} if (judge, settings.planner.judge) == ("rules", "model") else {}
     return settings.model_copy(
         update={
             "planner": settings.planner.model_copy(update=planner),
             "judge": settings.judge.model_copy(update={"replan": judge}),
+            "llm": llm,
             "reflection": settings.reflection.model_copy(update={"mode": "deterministic"}),
             "policy_loop": settings.policy_loop.model_copy(update={"strategist": "rules"}),
             "runtime": settings.runtime.model_copy(update={"llm": "live", "cassette": None}),

@@ -12,11 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from agents.language_models.knowledge_cutoffs import Cutoff, cutoffs
 from agents.model_seats import models_in_use
 from schemas.canonical import datetime_to_ns
 from schemas.episode import Episode
+from schemas.model_table import Cutoff, cutoffs
 from schemas.settings import Settings
+from schemas.settings.providers import model_name
 from trading_core.accounting import max_drawdown, sharpe
 from trading_core.bars import BarSeries
 from worker.runs.course import Course
@@ -29,7 +30,7 @@ def contamination(
     settings: Settings, course: Course, answered: Collection[str] | None = None
 ) -> dict[str, Any]:
     """The `contamination` part of a run's document; a model that never `answered` put nothing into it."""
-    asked = models_in_use(settings)
+    asked = tuple(dict.fromkeys(model_name(word).name for word in models_in_use(settings)))
     spoke = asked if answered is None else tuple(model for model in asked if model in answered)
     models = cutoffs(spoke, settings.llm.knowledge_cutoff)
     known = [asked.date for asked in models if asked.date is not None]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from schemas.trials import TrialLedger
-from services.model_calls.quoting import count_noun
+from services.model_calls.quoting import count_noun, visible
 from worker.pages.figures import DASH, counts, milliseconds, number, percent, r_multiple
 from worker.pages.tables import made_table, table_of
 from worker.runs.signal_lines import account_lines
@@ -148,8 +148,10 @@ def thoughts(document: Document) -> Rows:
 
 
 def refused_rows(document: Document) -> Rows:
-    """Calls that a limit did not admit, by the purse that they are paid from, and texts that failed."""
+    """Models without a known price, calls that a limit did not admit, by their purse, and failed texts."""
     refused, texts = document["model"]["refused"], document["deliberation"]
+    if names := document["model"]["unpriced"]:
+        yield "no price known", f"{visible(', '.join(names))}: as llm.unknown_price has it; set llm.prices"
     if total := sum(refused.values()):
         yield "refused by a limit", f"{count_noun(total, 'call')}: {counts(refused)}"
     if failed := texts["statuses"]["failed"]:

@@ -11,9 +11,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from schemas.errors import ConfigError
-from schemas.settings.llm import PROVIDERS
+from schemas.settings.providers import PROVIDERS
 
-MODEL_KEYS = tuple(provider.key_variable for provider in PROVIDERS.values())
+MODEL_KEYS = tuple(provider.key for provider in PROVIDERS.values())
 OPERATIONS_TOKEN = "THINKTWICE_OPERATIONS_TOKEN"
 MCP_TOKEN = "THINKTWICE_MCP_TOKEN"
 WEBHOOK_URL = "THINKTWICE_WEBHOOK_URL"

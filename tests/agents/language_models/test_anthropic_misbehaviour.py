@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 from agents.language_models.anthropic import AnthropicModel
-from agents.language_models.wire_model import LONGEST_REPLY
+from agents.language_models.http_client import LONGEST_REPLY
 from schemas.errors import ModelError
 from services.model_calls.language_model import ModelReply
 from tests.agents.language_models.misbehaviour import MALFORMED, STREAMED, WHOLE, Case

@@ -53,7 +53,7 @@ def test_anthropic_good_reply_is_text_with_its_usage():
 
 
 def test_anthropic_model_is_asked_not_to_think_only_where_that_is_set():
-    for options, sent in (({}, None), ({"thinking": False}, {"type": "disabled"})):
+    for options, sent in (({}, None), ({"effort": "none"}, {"type": "disabled"})):
         _, server = complete(answer(message("4")), **options)
         assert server.requests[0][1].get("thinking") == sent
 

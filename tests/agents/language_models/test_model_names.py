@@ -1,6 +1,6 @@
 import pytest
 
-from agents.language_models.knowledge_cutoffs import answers_for
+from schemas.model_table import answers_for
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,19 @@ from agents.language_models.knowledge_cutoffs import answers_for
         ("claude-x-20250929", "claude-x-latest", True),
         ("claude-x-latest", "claude-x-latest", True),
         ("vendor/x-20250929", "vendor/x", True),
+        ("models/gemini-x", "gemini-x", True),
+        ("models/gemini-x-05-06", "gemini-x", True),
+        ("gemini-x", "models/gemini-x", True),
+        ("qwen3:latest", "qwen3", True),
+        ("vendor/x", "vendor/x:free", True),
+        ("vendor/x-2025-09-29", "vendor/x:free", True),
+        ("x-2025-09-29", "vendor/x", True),
+        ("anthropic/claude-4.5-sonnet-20250929", "anthropic/claude-sonnet-4.5", True),
+        ("anthropic/claude-4-sonnet-20250929", "anthropic/claude-sonnet-4.5", False),
+        ("other/x", "vendor/x", False),
+        ("vendor/x-pro", "vendor/x", False),
+        ("qwen3:32b", "qwen3:8b", False),
+        ("models/gemini-x-pro", "gemini-x", False),
         ("claude-x-pro", "claude-x", False),
         ("claude-x-20250929-pro", "claude-x", False),
         ("claude-xl", "claude-x", False),

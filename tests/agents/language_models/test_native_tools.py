@@ -11,12 +11,10 @@ from agents.language_models.accounted import AccountedModel, LiveSource, Recorde
 from agents.language_models.cassette import CassetteWriter, read_cassette
 from agents.language_models.retrying import RetryingModel
 from agents.language_models.tool_forms import MOST_LEFT_OUT, is_closed, tool_forms
-from agents.language_models.wire_model import WITHOUT_TOOLS
 from agents.planning.plan_reply import FORM
 from agents.planning.tool_listing import tools_to_call
 from agents.reply_forms import FORMS_ON_DEMAND
-from schemas.errors import CassetteMiss, ConfigError, ModelError
-from schemas.settings import Settings
+from schemas.errors import CassetteMiss, ModelError
 from schemas.settings.llm import LlmSettings, ModelPrice
 from schemas.settings.planner import PlannerSettings
 from schemas.tool import ToolDefinition
@@ -31,7 +29,6 @@ from tests.agents.language_models.wire_server import answer, message, serve, str
 from tests.agents.planning.planned import TOLD
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
-from worker.models import check_models
 
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
 SENT = [sent for _, _, sent in tools_to_call(TOLD).values()]
@@ -178,17 +175,6 @@ def test_server_that_refuses_tools_is_told_with_the_setting(provider, status):
         asyncio.run(complete(provider, handler))
 
 
-def test_provider_without_tools_is_told_before_a_run(monkeypatch):
-    judge, planner = {"replan": "model"}, {"native_tools": True}
-    settings = Settings.model_validate({"llm": {"provider": "anthropic"}, "judge": judge, "planner": planner})
-    environment = {"ANTHROPIC_API_KEY": "key"}
-    check_models(settings, environment)
-    monkeypatch.setattr(FORMATS["anthropic"].model, "calls_tools", False)
-    with pytest.raises(ConfigError) as caught:
-        check_models(settings, environment)
-    assert str(caught.value) == f"llm.provider 'anthropic' takes no tools: {WITHOUT_TOOLS}"
-
-
 def test_strict_tools_are_closed_as_each_api_wants_it():
     for form in tool_forms(SENT, nulls=True):
         assert form.strict
@@ -233,11 +219,11 @@ def test_schema_that_cannot_be_closed_is_sent_as_it_is(schema):
 
 
 async def _planned(source, path, *, native=True):
-    settings = LlmSettings(provider="anthropic", prices=(PRICE,))
+    settings = LlmSettings(model="anthropic/claude-haiku-5-5", prices=(PRICE,))
     account = ModelAccount(settings, JournalWriter(MemorySink()), SimulatedClock())
     if path is not None:
         account.keep = CassetteWriter(path).keep
-    caller = Caller("anthropic", "claude-test", FORM.name, "ab" * 32, True, FORM, FORM.reads)
+    caller = Caller("anthropic", "claude-test", FORM.name, "ab" * 32, None, FORM, FORM.reads)
     model = AccountedModel(caller, source, account, TickGuard())
     planner = ModelPlanner(model, PlannerSettings(native_tools=native), max_tokens=64)
     return await planner.plan(QUESTION, TOLD), account

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agents.language_models.paced import PACED, PacedModel, RequestRate
+from agents.language_models.paced import PACED, RequestRate
 from agents.language_models.retrying import RetryingModel
 from schemas.errors import ModelError
 from services.model_calls.budget import FAILURES
@@ -34,7 +34,7 @@ def asked(model, number, *, at_once=10, per_minute=None, deadline_ms=600_000.0, 
     """The ends of questions that are all asked at once; `cancelled` ones are given up after 1.5 s."""
 
     async def ask():
-        paced = PacedModel(model, RequestRate(at_once, per_minute))
+        paced = RetryingModel(model, attempts=1, first_wait_ms=1.0, rate=RequestRate(at_once, per_minute))
 
         async def one(index):
             work = paced.complete(system="s", prompt="p", max_tokens=8, deadline_ms=deadline_ms)
@@ -87,7 +87,7 @@ def test_being_paced_is_no_failure_of_the_machine_and_is_not_tried_again():
     model = Timed(takes_s=20.0)
 
     async def ask():
-        retrying = RetryingModel(PacedModel(model, RequestRate(1, None)), attempts=3, first_wait_ms=1.0)
+        retrying = RetryingModel(model, attempts=3, first_wait_ms=1.0, rate=RequestRate(1, None))
         asking = [
             retrying.complete(system="s", prompt="p", max_tokens=8, deadline_ms=5_000.0) for _ in range(2)
         ]

@@ -13,7 +13,8 @@ from agents.language_models.accounted import AccountedModel, LiveSource
 from agents.language_models.cassette import CassetteWriter, read_cassette
 from agents.language_models.retrying import RetryingModel
 from schemas.errors import ModelError, ModelRefused
-from schemas.settings.llm import PROVIDERS, LlmSettings, ModelPrice
+from schemas.settings.llm import LlmSettings, ModelPrice
+from schemas.settings.providers import PROVIDERS, model_name
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
@@ -34,7 +35,7 @@ from tests.agents.language_models.wire_server import (
 )
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
-from worker.models import provider_model
+from worker.models import wire_model
 
 KEY = "test-key-that-must-not-leak"
 AGREES = json.dumps({"verdict": "pass", "comment": "Fine.", "findings": [], "deferred_needs": []})
@@ -61,7 +62,7 @@ class Ended:
 async def _call(
     provider: str, handler: Handler, path: Any, deadline_ms: float, prompt: str = "p", **given: Any
 ) -> Ended:
-    settings = LlmSettings(provider=provider, prices=(PRICE,), breaker_failures=100)
+    settings = LlmSettings(prices=(PRICE,), breaker_failures=100)
     account = ModelAccount(settings, JournalWriter(MemorySink()), SimulatedClock())
     records: list[RecordedCall] = []
     writer = CassetteWriter(path)
@@ -72,7 +73,7 @@ async def _call(
 
     account.keep = keep
     account.requests = 1  # not the first of its run, where a wrong key would stop the start
-    caller = Caller(provider, "claude-test", FORM.name, "ab" * 32, True, FORM, FORM.reads)
+    caller = Caller(provider, "claude-test", FORM.name, "ab" * 32, None, FORM, FORM.reads)
     async with serve(handler) as server:
         model = FORMATS[provider].model(
             "claude-test",
@@ -215,7 +216,7 @@ def test_providers_question_carries_system_prompt_key_and_the_closed_form(provid
     wire = FORMATS[provider]
     headers, body = called(provider, saying(wire, AGREES)).server.requests[0]
     assert KEY in str(headers)
-    assert (wire.system_of(body), wire.prompt_of(body), body["max_tokens"]) == ("s", "p", 64)
+    assert (wire.system_of(body), wire.prompt_of(body), body[PROVIDERS[provider].bound]) == ("s", "p", 64)
     form = wire.form_of(body)
     assert form == FORM.schema
     assert form["additionalProperties"] is False
@@ -242,8 +243,9 @@ def test_providers_streamed_reply_ends_as_the_whole_one(provider, stop, outcome,
 
 @pytest.mark.parametrize(("provider", "sent"), [("openai", 0.2), ("anthropic", None)])
 def test_providers_temperature_is_sent_where_the_format_has_one(provider, sent, called):
-    _, body = called(provider, saying(FORMATS[provider], AGREES), temperature=0.2).server.requests[0]
-    assert body.get("temperature") == sent
+    ended = called(provider, saying(FORMATS[provider], AGREES), temperature=0.2)
+    assert ended.server.requests[0][1].get("temperature") == sent
+    assert ended.call.temperature_sent is (sent is not None), "the record says so"
 
 
 @EVERY
@@ -285,7 +287,7 @@ def test_message_of_a_server_has_no_holes_where_the_key_is_a_short_word(provider
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 def test_providers_first_question_turned_away_stops_the_start_without_the_key(provider, status, tmp_path):
     async def first() -> None:
-        settings = LlmSettings(provider=provider, prices=(PRICE,))
+        settings = LlmSettings(prices=(PRICE,))
         account = ModelAccount(settings, JournalWriter(MemorySink()), SimulatedClock())
         caller = Caller(provider, "claude-test", FORM.name, "ab" * 32)
         async with serve(failing(status, "some_error")(FORMATS[provider])) as server:
@@ -306,8 +308,12 @@ def test_providers_first_question_turned_away_stops_the_start_without_the_key(pr
     asyncio.run(first())
 
 
-def test_providers_are_one_module_and_one_line_of_the_registry_each():
-    assert set(FORMATS) == set(PROVIDERS)
+def test_providers_are_one_row_each_of_an_api_that_has_a_module():
+    assert {row.wire for row in PROVIDERS.values()} == set(FORMATS)
     for name, wire in FORMATS.items():
-        assert provider_model(name) is wire.model
+        assert wire_model(name) is wire.model
         assert wire.model.package == name
+    for name, row in PROVIDERS.items():
+        assert row.bound in wire_model(row.wire).bounds
+        assert model_name(f"{name}/x").row is row
+        assert row.key == f"{name.upper()}_API_KEY"

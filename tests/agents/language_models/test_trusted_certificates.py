@@ -6,8 +6,8 @@ import certifi
 import pytest
 
 from agents.language_models.anthropic import AnthropicModel
+from agents.language_models.http_client import certificates
 from agents.language_models.openai import OpenAIModel
-from agents.language_models.trusted_certificates import certificates
 from trading_core.tick_guard import TickGuard
 
 

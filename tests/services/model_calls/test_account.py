@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from schemas.errors import ConfigError, ModelError
+from schemas.errors import ModelError
 from schemas.settings.llm import LlmSettings, ModelPrice
 from services.journal.writer import JournalWriter
-from services.model_calls.account import ModelAccount, price_for
+from services.model_calls.account import ModelAccount
 from services.model_calls.budget import DAY_NS
 from services.model_calls.language_model import ModelReply
 from services.model_calls.record import Caller, RecordedCall, record_failure, record_reply
@@ -84,15 +84,14 @@ def test_account_without_a_call_is_zero():
     json.dumps(document)
 
 
-def test_account_model_without_a_price_error_names_it():
-    with pytest.raises(ConfigError, match=r"'claude-next'.*claude-haiku-5-5"):
-        price_for(LlmSettings(), "claude-next")
-
-
-def test_account_default_models_have_prices():
-    settings = LlmSettings()
-    for model in (settings.fast_model, settings.slow_model):
-        assert price_for(settings, model).output_usd > 0
+def test_account_model_without_a_price_is_reported_and_counts_as_the_dearest():
+    account = ModelAccount(LlmSettings(), JournalWriter(Rows()), SimulatedClock())
+    for model in ("claude-haiku-5-5", "claude-next"):
+        caller = Caller("anthropic", model, "policy_level_reflection", "ab" * 32)
+        question = account.admit(caller, "s", "p", 16)
+        account.settle(record_reply(question, ModelReply("{}", model, 1_000_000, 0, 1.0), 1.0), question)
+    assert account.document()["unpriced"] == ["claude-next"]
+    assert account.ledger.run.usd == pytest.approx(0.10 + 4.0)
 
 
 def fails(made: ModelAccount, prompt: str, text: str | None) -> str | None:

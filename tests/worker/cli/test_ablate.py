@@ -15,9 +15,7 @@ from worker.studies.ablation.runner import KIND
 PERIOD = ("--symbols", "AAPL,MSFT", "--from", "2003-01-01", "--to", "2004-06-30")
 MODEL = """
 [llm]
-provider = "anthropic"
-fast_model = "claude-test"
-slow_model = "claude-test"
+model = "anthropic/claude-test"
 prices = [{ model = "claude-test", input_usd = 0.1, output_usd = 0.5 }]
 [reflection]
 budget_event_ms = 20000
@@ -180,7 +178,7 @@ def test_ablate_with_a_model_and_no_key_makes_nothing(tmp_path, monkeypatch):
 
 def test_ablate_of_a_model_strategist_refuses_a_cassette(tmp_path):
     config = tmp_path / "model.toml"
-    config.write_text('[policy_loop]\nstrategist = "model"\n[llm]\nprovider = "anthropic"\n')
+    config.write_text('llm.model = "ollama/x"\npolicy_loop.strategist = "model"\n')
     tape = tmp_path / "tape.jsonl"
     tape.write_text("")
     done = command(

@@ -17,8 +17,7 @@ PROMPT = (prompts.FOLDER / "evidence_planner.txt").read_text("utf-8")
 BOLD = PROMPT.replace("You plan", "You boldly plan", 1)
 CONFIG = """
 [llm]
-provider = "anthropic"
-slow_model = "{model}"
+model = "anthropic/{model}"
 attempts = 1
 breaker_failures = 1000
 prices = [
@@ -76,7 +75,7 @@ class Late:
 
 @pytest.fixture
 def desk(shell):
-    store_run(shell.folder / "thinktwice.db", provider="anthropic")
+    store_run(shell.folder / "thinktwice.db", model="anthropic/claude-haiku-5-5")
     assert BOLD != PROMPT
     (shell.folder / "bold.txt").write_text(BOLD, "utf-8")
     for name in ("test", "other"):

@@ -20,10 +20,7 @@ CONFIG = """
 [reflection]
 mode = "full"
 [llm]
-provider = "anthropic"
-fast_model = "claude-test"
-slow_model = "claude-test"
-strategist_model = "claude-test"
+model = "anthropic/claude-test"
 attempts = 1
 prices = [{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }]
 [deliberation.quality]

@@ -15,10 +15,8 @@ from tests.worker.wire import GOOD, wire
 from tools.docs_pages import DOCS
 
 PLANS = [(playbook.id, side) for playbook in load_playbooks(None) for side in sorted(playbook.rules)]
-FULL = '[reflection]\nmode = "full"\nbudget_heartbeat_ms = 20_000\n[llm]\nprovider = "anthropic"\n'
-PRICED = (
-    'fast_model = "claude-test"\n[[llm.prices]]\nmodel = "claude-test"\ninput_usd = 0.1\noutput_usd = 0.5\n'
-)
+FULL = '[reflection]\nmode = "full"\nbudget_heartbeat_ms = 20_000\n[llm]\nmodel = "anthropic/claude-test"\n'
+PRICED = '[[llm.prices]]\nmodel = "claude-test"\ninput_usd = 0.1\noutput_usd = 0.5\n'
 PRICED += '[[llm.prices]]\nmodel = "claude-opus-5-5"\ninput_usd = 4.0\noutput_usd = 20.0\n'
 
 

@@ -158,13 +158,15 @@ def test_replan_asks_a_model_judge_that_drops_and_keeps_its_raw_reply(planted, m
         "--judge",
         "model",
     )
+    assert "names no model for its judge: set THINKTWICE_LLM__MODEL" in planted.complaint(*words)
+    monkeypatch.setenv("THINKTWICE_LLM__MODEL", "anthropic/claude-test")
     assert "needs a key: set ANTHROPIC_API_KEY" in planted.complaint(*words)
     said = json.dumps({"reasons": [], "comment": None, "keep": ["a1"]})
-    reply = stream(events(said, model=losing_settings().llm.slow_model))
+    reply = stream(events(said))
     with wire(monkeypatch, reply, reply) as server:
         told = answered(planted, *words)
     assert len(server.requests) == 1
-    assert told["verdict"]["model"] == losing_settings().llm.slow_model
+    assert told["verdict"]["model"] == "claude-test"
     assert len(told["actions"]) == 1
     assert "dropped_by_model" in {finding["code"] for finding in told["refused"]}
     (kept,) = in_store(lambda store: store.on_demand.of_run("r0001"))

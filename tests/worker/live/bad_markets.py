@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.settings import LlmSettings, MemorySettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.settings import MemorySettings, PolicyLoopSettings, ReflectionSettings, Settings
 from services.feeds.port import CONFLICTING, BarRow, FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind
 from services.journal.chain import JournalRow
@@ -31,7 +31,6 @@ SETTINGS = Settings(
     reflection=ReflectionSettings(
         mode="deterministic", budget_event_ms=90_000.0, budget_heartbeat_ms=90_000.0
     ),
-    llm=LlmSettings(provider="none"),
 )
 
 

@@ -59,7 +59,7 @@ def settings_of(seed: int) -> Settings:
             budget_event_ms=BUDGET_MS,
             budget_heartbeat_ms=BUDGET_MS,
         ),
-        llm=LlmSettings(provider="anthropic" if asked else "none"),
+        llm=LlmSettings(model="anthropic/claude-haiku-5-5" if asked else "none"),
     )
 
 

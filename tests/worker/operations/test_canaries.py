@@ -86,10 +86,10 @@ def left_behind(folder):
 def test_commands_that_work_and_fail_show_no_secret(planted, monkeypatch):
     with wire(monkeypatch, telling(KEY)) as server:
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-        monkeypatch.setenv("THINKTWICE_LLM__PROVIDER", "anthropic")
+        monkeypatch.setenv("THINKTWICE_LLM__MODEL", "anthropic/claude-haiku-5-5")
         printed = [said("backtest", *SHORT, "--reflection", "full", "--out", "out", "--json")]
         printed += [said("backtest", *SHORT, "--strategist", "model")]
-        monkeypatch.delenv("THINKTWICE_LLM__PROVIDER")
+        monkeypatch.delenv("THINKTWICE_LLM__MODEL")
         printed += [said("paper", *SHORT, "--new", "--json")]
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     (planted / "secret.toml").write_text(f'[llm]\napi_key = "{KEY}"\n')
@@ -109,7 +109,6 @@ def test_commands_that_work_and_fail_show_no_secret(planted, monkeypatch):
         said("backtest", "--db", f"postgres://me:{PASSWORD}@nowhere:1/x"),
     ]
     monkeypatch.setenv("ANTHROPIC_BASE_URL", f"ftp://me:{HOOK}@nowhere")
-    monkeypatch.setenv("THINKTWICE_LLM__PROVIDER", "anthropic")
     printed += [said("backtest", *SHORT, "--strategist", "model")]
     monkeypatch.setenv("THINKTWICE_RUNTIME__DB", address)
     printed += [said("runs"), said("config", "show")]

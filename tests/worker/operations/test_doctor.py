@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from schemas.settings import Settings
+from schemas.settings.providers import PROVIDERS
 from services.store import open_store
 from tests.agents.language_models.wire_formats import FORMATS, saying
 from tests.agents.language_models.wire_server import answer
@@ -179,7 +180,7 @@ def test_password_on_the_command_line_is_a_warning(doctor):
             "cannot be written",
         ),
         (
-            {"THINKTWICE_REFLECTION__MODE": "full", "THINKTWICE_LLM__PROVIDER": "anthropic"},
+            {"THINKTWICE_REFLECTION__MODE": "full", "THINKTWICE_LLM__MODEL": "anthropic/claude-haiku-5-5"},
             "model",
             "failed",
             "needs a key",
@@ -187,7 +188,7 @@ def test_password_on_the_command_line_is_a_warning(doctor):
         (
             {
                 "THINKTWICE_REFLECTION__MODE": "full",
-                "THINKTWICE_LLM__PROVIDER": "anthropic",
+                "THINKTWICE_LLM__MODEL": "anthropic/claude-haiku-5-5",
                 "ANTHROPIC_API_KEY": CANARY,
             },
             "model",
@@ -287,9 +288,7 @@ def test_check_that_breaks_is_a_finding_and_the_next_one_runs():
 
 def asked_over_the_wire(monkeypatch, provider, handler, doctor, code, **settings):
     monkeypatch.setenv("THINKTWICE_REFLECTION__MODE", "full")
-    monkeypatch.setenv("THINKTWICE_LLM__PROVIDER", provider)
-    for name in ("FAST", "SLOW"):
-        monkeypatch.setenv(f"THINKTWICE_LLM__{name}_MODEL", "claude-test")
+    monkeypatch.setenv("THINKTWICE_LLM__MODEL", f"{provider}/claude-test")
     price = '[{"model": "claude-test", "input_usd": 0, "output_usd": 0}]'
     monkeypatch.setenv("THINKTWICE_LLM__PRICES", price)
     for name, value in settings.items():
@@ -307,7 +306,7 @@ def test_doctor_asks_the_model_one_token_and_says_which_deadline_it_holds(doctor
 
     long = {"BUDGET_EVENT_MS": "60000", "BUDGET_HEARTBEAT_MS": "60000"}
     found, server = asked_over_the_wire(monkeypatch, provider, cut, doctor, 0, **long)
-    assert [body["max_tokens"] for _, body in server.requests] == [1, 1]
+    assert [body[PROVIDERS[provider].bound] for _, body in server.requests] == [1, 1]
     assert found["state"] == "ok"
     assert (
         "ms and holds reflection.budget_event_ms 60000, reflection.budget_heartbeat_ms 60000"

@@ -6,13 +6,16 @@ import pytest
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
+from schemas.settings.providers import model_name
 from services.store.urls import parse_url
 from worker.models import model_key
 from worker.operations.logs import configure_logging
 from worker.settings import load_settings
 
 PASSWORD = "c4nary-passw0rd"
-FULL = Settings.model_validate({"reflection": {"mode": "full"}, "llm": {"provider": "anthropic"}})
+FULL = Settings.model_validate(
+    {"reflection": {"mode": "full"}, "llm": {"model": "anthropic/claude-haiku-5-5"}}
+)
 
 
 @pytest.mark.parametrize(
@@ -103,10 +106,13 @@ def test_names_of_secrets_are_no_settings_and_a_misspelt_one_is_refused():
 
 def test_model_key_comes_from_the_variable_or_from_a_file(tmp_path):
     (tmp_path / "key").write_text(f"{PASSWORD}\n")
-    assert model_key(FULL, {"ANTHROPIC_API_KEY": PASSWORD}) == PASSWORD
-    assert model_key(FULL, {"ANTHROPIC_API_KEY_FILE": str(tmp_path / "key")}) == PASSWORD
+    claude, local, own = map(model_name, ("anthropic/claude-x", "ollama/qwen3:8b", "some-where/x"))
+    assert model_key(FULL, {"ANTHROPIC_API_KEY": PASSWORD}, claude) == PASSWORD
+    assert model_key(FULL, {"ANTHROPIC_API_KEY_FILE": str(tmp_path / "key")}, claude) == PASSWORD
     with pytest.raises(ConfigError, match="needs a key: set ANTHROPIC_API_KEY"):
-        model_key(FULL, {})
+        model_key(FULL, {}, claude)
+    assert model_key(FULL, {"ANTHROPIC_API_KEY": PASSWORD}, local) == "none", "it wants no key"
+    assert model_key(FULL, {"SOME_WHERE_API_KEY": PASSWORD}, own) == PASSWORD
 
 
 def test_complaint_shows_no_secret_that_a_library_put_into_its_message(shell, monkeypatch):

@@ -26,9 +26,7 @@ CUT = "2003-12-31"
 DAY_NS = 86_400_000_000_000
 CONFIG = """
 [llm]
-provider = "anthropic"
-fast_model = "claude-test"
-slow_model = "claude-test"
+model = "anthropic/claude-test"
 prices = [{{ model = "claude-test", input_usd = 0.1, output_usd = 0.5 }}]
 {more}
 [reflection]
@@ -56,7 +54,7 @@ def modelled(
     cutoff: str | None = None, model: str = "claude-haiku-5-5", by: type[Aimless | Silent] = Aimless
 ) -> Run:
     price = ModelPrice(model=model, input_usd=1.0, output_usd=1.0)
-    llm = LlmSettings(provider="anthropic", knowledge_cutoff=cutoff, strategist_model=model, prices=(price,))
+    llm = LlmSettings(knowledge_cutoff=cutoff, model=f"anthropic/{model}", prices=(price,))
     settings = Settings(policy_loop=PolicyLoopSettings(strategist="model"), llm=llm)
     return run_on(embedded_bars(*SLICE), settings, models=Models(strategist=by()))
 
@@ -131,7 +129,7 @@ def test_trade_entered_before_the_cutoff_belongs_to_the_part_before():
 
 
 def test_latest_cutoff_of_all_models_in_use_counts():
-    llm = LlmSettings(provider="anthropic", fast_model="claude-haiku-4-5", slow_model="claude-opus-5-5")
+    llm = LlmSettings(model="anthropic/claude-haiku-4-5", slow="anthropic/claude-opus-5-5")
     settings = Settings(reflection=ReflectionSettings(mode="full"), llm=llm)
     run, bars = slice_run(), embedded_bars("2003-01-01", "2006-06-30")
     times, equity = run.result.equity

@@ -70,7 +70,7 @@ SILENT = {
     "reflection.minimum_cases": 100_000,
 }
 REGIME = "policy_loop.regime."
-ASKING = {"reflection.mode": "full", "llm.provider": "anthropic"}
+ASKING = {"reflection.mode": "full", "llm.model": "anthropic/claude-haiku-5-5"}
 REVIEWED = ASKING | {"deliberation.review.enabled": True}
 SECTIONS = {"deliberation.chunked.enabled": True}
 CHUNKED = ASKING | SECTIONS | {"deliberation.narrative_tokens": 4_000}
@@ -193,7 +193,7 @@ DECISIONS: dict[str, Entry] = {
     "deliberation.quality.improvement_tokens": Entry(100, told, ASKING),
     "deliberation.quality.deadline_ms": Entry(20_000.0, patience, ASKING),
     "deliberation.narrative_tokens": Entry(4_000, told, ASKING | SECTIONS),
-    "deliberation.critique_model": Entry("another-model", asked_models, ASKING),
+    "deliberation.critique_model": Entry("ollama/another", asked_models, ASKING),
     "deliberation.pass.enabled": Entry(False, reread),
     "deliberation.pass.critique_tokens": Entry(100, reread),
     "deliberation.pass.correction_tokens": Entry(100, reread),

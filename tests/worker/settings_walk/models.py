@@ -10,45 +10,46 @@ from tests.worker.settings_walk.models_seen import (
     judged,
     kept,
     paced,
-    priced,
     temperatures,
     texts_admitted,
     turned_away,
 )
 from tests.worker.settings_walk.walking import Entry
 
-PRICE = {"model": "claude-haiku-5-5", "input_usd": 0.1, "output_usd": 0.5, "cache_write_usd": 0.125}
-SLOW = {"model": "claude-opus-5-5", "input_usd": 4.0, "output_usd": 20.0}
-TWO = {**FULL, "llm.prices": [PRICE, SLOW]}
-OTHER = [PRICE, SLOW, PRICE | {"model": "other"}]
+PRICE = {"model": "claude-haiku-5-5", "input_usd": 0.2, "output_usd": 0.5}
+PRICED = {**FULL, "llm.prices": [PRICE]}
+OTHER = "anthropic/other"
 OWN_SERVER = {
     "reflection.mode": "full",
-    "llm.provider": "openai",
+    "llm.model": "openai/gpt-6",
     "llm.base_url": "http://127.0.0.1:9",
     "deliberation.review.enabled": True,
 }
 RECORDED = {**FULL, "runtime.llm": "record", "runtime.cassette": "calls.jsonl"}
 
 MODELS: dict[str, Entry] = {
-    "policy_loop.strategist": Entry("model", asked, {"llm.provider": "anthropic"}),
+    "policy_loop.strategist": Entry("model", asked, {"llm.model": "anthropic/claude-haiku-5-5"}),
     "deliberation.critique_temperature": Entry(0.1, temperatures, OWN_SERVER),
     "deliberation.writing_temperature": Entry(0.1, temperatures, OWN_SERVER),
-    "judge.replan": Entry("model", judged, {"llm.provider": "anthropic"}),
-    "llm.provider": Entry("anthropic", asked, {"reflection.mode": "full", **BUDGETS}),
+    "judge.replan": Entry("model", judged, {"llm.model": "anthropic/claude-haiku-5-5"}),
+    "llm.model": Entry("anthropic/claude-haiku-5-5", asked, {"reflection.mode": "full", **BUDGETS}),
     "llm.base_url": Entry("http://127.0.0.1:9/v1", asked, FULL),
     "llm.accept_models": Entry(["other"], asked, FULL),
     "llm.structured_output": Entry(False, asked, FULL),
     "llm.anonymise": Entry(True, asked, PROPOSING),
-    "llm.fast_model": Entry("other", asked, {**FULL, "llm.prices": OTHER}),
-    "llm.slow_model": Entry("other", judged, {**JUDGING, "llm.prices": OTHER}),
-    "llm.strategist_model": Entry("other", asked, {**PROPOSING, "llm.prices": OTHER}),
+    "llm.fast": Entry(OTHER, asked, FULL),
+    "llm.slow": Entry(OTHER, judged, JUDGING),
+    "llm.strategist": Entry(OTHER, asked, PROPOSING),
+    "llm.judge": Entry(OTHER, judged, JUDGING),
     "llm.strategist_deadline_ms": Entry(60_000.0, asked, PROPOSING),
     "reflection.model_deadline_ms": Entry(60_000.0, asked, FULL),
-    "llm.prices": Entry([PRICE | {"input_usd": 3.0}, SLOW], asked, FULL),
-    "llm.prices[].model": Entry([PRICE | {"model": "other"}, SLOW], priced, TWO),
-    "llm.prices[].input_usd": Entry([PRICE | {"input_usd": 3.0}, SLOW], asked, TWO),
-    "llm.prices[].output_usd": Entry([PRICE | {"output_usd": 3.0}, SLOW], asked, TWO),
-    "llm.thinking_off": Entry([], asked, FULL),
+    "llm.prices": Entry([PRICE], asked, FULL),
+    "llm.prices[].model": Entry([PRICE | {"model": "other"}], asked, PRICED),
+    "llm.prices[].input_usd": Entry([PRICE | {"input_usd": 3.0}], asked, PRICED),
+    "llm.prices[].output_usd": Entry([PRICE | {"output_usd": 3.0}], asked, PRICED),
+    "llm.unknown_price": Entry("zero", asked, {**FULL, "llm.model": "openai/gpt-6-sol"}),
+    "llm.effort": Entry("high", asked, FULL),
+    "llm.thought_tokens": Entry(4_000, asked, FULL),
     "llm.knowledge_cutoff": Entry("2000-01-01", asked, FULL),
     "llm.quote_per_usd": Entry(2.0, asked, FULL),
     **{f"llm.{scope}.calls": Entry(0, asked, FULL) for scope in ("per_event", "per_day", "per_run")},

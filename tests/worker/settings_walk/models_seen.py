@@ -16,7 +16,7 @@ from agents.model_seats import seats_of, text_models_of
 from agents.reply_forms import SEAT_FORMS, due_of
 from schemas.errors import ConfigError, ModelError
 from schemas.settings import Settings
-from schemas.settings.llm import PROVIDERS
+from schemas.settings.providers import PROVIDERS
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
@@ -26,20 +26,19 @@ from tests.agents.test_judge_model import REPORT, RULES
 from tests.worker.live.virtual_time import run_virtually
 from tests.worker.settings_walk.runs_seen import rows_of
 from tests.worker.shared_runs import embedded_bars
-from tests.worker.wire import KEY_VARIABLE
 from trading_core.bars import BarSeries
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 from worker.bootstrap import assemble
-from worker.models import caller_of, check_models, configured_models
+from worker.models import caller_of, configured_models
 from worker.runs.backtest import run_backtest
 
 AGREES = json.dumps({"verdict": "pass", "comment": "Fine.", "findings": [], "deferred_needs": []})
 COARSE_MS = 5_000.0  # real milliseconds of thinking come off a deadline
 BUDGETS = {"reflection.budget_event_ms": 20_000.0, "reflection.budget_heartbeat_ms": 20_000.0}
-FULL = {"reflection.mode": "full", "llm.provider": "anthropic", **BUDGETS}
-PROPOSING = {"policy_loop.strategist": "model", "llm.provider": "anthropic"}
-JUDGING = {"judge.replan": "model", "llm.provider": "anthropic"}
+FULL = {"reflection.mode": "full", "llm.model": "anthropic/claude-haiku-5-5", **BUDGETS}
+PROPOSING = {"policy_loop.strategist": "model", "llm.model": "anthropic/claude-haiku-5-5"}
+JUDGING = {"judge.replan": "model", "llm.model": "anthropic/claude-haiku-5-5"}
 
 
 @cache
@@ -53,7 +52,6 @@ class Wire:
 
     asked: list[Any] = []
     temperatures: list[Any] = []
-    takes_temperature = True
     failing = turned_away = False
     reply = AGREES
     takes_s = 0.0
@@ -63,7 +61,8 @@ class Wire:
         name: str,
         *,
         stall_ms: float | None,
-        thinking: bool,
+        effort: str,
+        thought_tokens: int,
         base_url: str | None,
         reply_format: ReplyFormat | None,
         accept: tuple[str, ...],
@@ -72,7 +71,7 @@ class Wire:
     ) -> None:
         form = None if reply_format is None else reply_format.name
         self.temperatures.append([form, temperature])
-        self.name, self.made = name, [name, stall_ms, thinking, base_url, form, accept]
+        self.name, self.made = name, [name, stall_ms, effort, thought_tokens, base_url, form, accept]
 
     def open(self) -> None:
         """Nothing to open."""
@@ -92,7 +91,7 @@ class Wire:
         return ModelReply(self.reply, self.name, 1_000, 100, 0.1)
 
 
-def provided(provider: str) -> type[Wire]:
+def provided(wire: str) -> type[Wire]:
     """The wire, whoever is asked."""
     return Wire
 
@@ -100,9 +99,9 @@ def provided(provider: str) -> type[Wire]:
 @contextmanager
 def on_the_wire(failing: bool = False) -> Iterator[type[Wire]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("worker.models.provider_model", provided)
+        patch.setattr("worker.models.wire_model", provided)
         for provider in PROVIDERS.values():
-            patch.setenv(provider.key_variable, "test-key")
+            patch.setenv(provider.key, "test-key")
         patch.setattr(Wire, "asked", [])
         patch.setattr(Wire, "temperatures", [])
         patch.setattr(Wire, "failing", failing)
@@ -147,7 +146,7 @@ def judged(settings: Settings) -> Any:
 
     with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
         patch.setattr("agents.judge_agent_client.replan", lambda *_: RULES)
-        return [run_virtually(judging()), [item[:6] for item in wire.asked]]
+        return [run_virtually(judging()), [item[:7] for item in wire.asked]]
 
 
 def paced(settings: Settings) -> Any:
@@ -192,12 +191,3 @@ def kept(settings: Settings) -> Any:
     except ConfigError as error:
         return str(error)
     return sorted(path.name for path in Path().glob("*.jsonl"))
-
-
-def priced(settings: Settings) -> Any:
-    """What a run says before it asks a model."""
-    try:
-        check_models(settings, {KEY_VARIABLE: "test-key"})
-    except ConfigError as error:
-        return str(error)
-    return None

@@ -31,7 +31,7 @@ LESS = JudgeAction(
 TEXTS = ("Rewrite the rules and deploy them.", "Raise the risk cap on all symbols.", "Go live.", "Hello.")
 ASKED = {"plans.approval": "ask"}
 ALL_ASKED = ASKED | {"plans.lowering": "ask"}
-ASKING = {"reflection.mode": "full", "llm.provider": "anthropic"}
+ASKING = {"reflection.mode": "full", "llm.model": "anthropic/claude-haiku-5-5"}
 
 
 def detected(settings: Settings) -> Any:

@@ -9,6 +9,7 @@ TABLES = {"decisions": DECISIONS, "models": MODELS, "operation": OPERATION}
 
 SILENT = {
     "llm.prices[].cache_write_usd": "of tokens that only a provider counts: test_budget.py",
+    "llm.prices[].cache_hour_usd": "of tokens that only a provider counts: test_budget.py",
     "llm.prices[].cache_read_usd": "of tokens that only a provider counts: test_budget.py",
 }
 

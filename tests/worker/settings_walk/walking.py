@@ -17,7 +17,7 @@ from schemas.settings import Settings
 from worker.settings import FIELDS, load_settings
 
 Look = Callable[[Settings], Any]
-REFUSED_BEFORE = "llm.provider"  # mode `full` without a model
+REFUSED_BEFORE = "llm.model"  # mode `full` without a model
 NO_CONTENT = ("id", "ids", "hash", "hashes")
 
 

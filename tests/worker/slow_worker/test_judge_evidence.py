@@ -68,8 +68,7 @@ def by_models(llm=None, **planner):
             "judge": {"replan": "model"},
             "planner": {"judge": "model", **planner},
             "llm": {
-                "provider": "anthropic",
-                "slow_model": "claude-test",
+                "model": "anthropic/claude-test",
                 "attempts": 1,
                 "prices": [{"model": "claude-test", "input_usd": 1.0, "output_usd": 5.0}],
                 **(llm or {}),

@@ -64,7 +64,7 @@ def settings_of(arm: Arm, base: Settings) -> Settings:
 
 def has_model(base: Settings) -> bool:
     """Whether the arm with a model can be run."""
-    return base.llm.provider != "none"
+    return "none" not in (base.llm.fast_model, base.llm.slow_model)
 
 
 @dataclass(frozen=True)

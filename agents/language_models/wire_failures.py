@@ -1,0 +1,140 @@
+"""How a question to a model's API went wrong: one table of kinds for every SDK, and words without the key."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.language_models.key_mask import KeyMask
+from schemas.errors import ModelError
+from services.model_calls.quoting import visible
+from services.model_calls.record import RAW_CHARACTERS
+from services.model_calls.reply_text import quote_beginning
+from services.model_calls.retry_after import Pause, pause_of
+
+KIND_OF_STATUS = {
+    408: "timeout", 409: "conflict", 429: "throttled", 503: "overloaded", 504: "timeout", 529: "overloaded",
+}  # fmt: skip
+KIND_OF_EVENT = {
+    "overloaded_error": "overloaded", "rate_limit_error": "throttled", "rate_limit_exceeded": "throttled",
+    "timeout_error": "timeout", "api_error": "server", "server_error": "server",
+}  # fmt: skip
+# By what a complaint names a parameter; one about the effort may name the field that also holds the form.
+NAMED_BY = {
+    "bound": ("max_tokens", "max_completion_tokens"),
+    "temperature": ("temperature",),
+    "effort": ("reasoning", "effort", "think"),
+    "form": ("response_format", "output_config", "json_schema", "schema"),
+    "tools": ("tool",),
+}
+HINTS = {
+    "form": "a server that takes no schema of the reply needs llm.structured_output = false",
+    "tools": "a server whose models call no tools needs planner.native_tools = false",
+}
+SUCCESS = 200
+
+
+class UnusableReply(ValueError):
+    """A reply that is none, in words of ours."""
+
+
+@dataclass
+class Attempt:
+    """A question on its way: what came in last, and how many requests a refused parameter cost."""
+
+    received: bytearray = field(default_factory=bytearray)
+    refused: int = 0
+    temperature_sent: bool | None = None
+
+
+@dataclass(frozen=True)
+class FailedCalls:
+    """Words the failures of one model, whose key its mask takes out: a gateway may echo the request."""
+
+    model: str
+    mask: KeyMask
+
+    def describe(
+        self, kind: str, reason: str, attempt: Attempt, *, retryable: bool = False, **context: Any
+    ) -> ModelError:
+        """The failure of a kind, with what was received."""
+        raw = self.mask(bytes(attempt.received).decode("utf-8", "backslashreplace"))
+        if attempt.refused:
+            context["requests"] = context.get("requests", 1) + attempt.refused
+        return ModelError(
+            f"model {self.model!r}: {self.mask(reason)}",
+            retryable=retryable,
+            kind=kind,
+            raw=raw[:RAW_CHARACTERS],
+            temperature_sent=attempt.temperature_sent,
+            **context,
+        )
+
+    def describe_malformed(self, reason: str, attempt: Attempt, **context: Any) -> ModelError:
+        """That a reply is none, with its size and how it begins."""
+        begun = self.mask(bytes(attempt.received[:RAW_CHARACTERS]).decode("utf-8", "backslashreplace"))
+        size = f"{len(attempt.received)} bytes, beginning {quote_beginning(begun)}"
+        reason = f"the reply is no message: {reason}; {size}"
+        return self.describe("malformed", reason, attempt, retryable=True, **context)
+
+    def describe_error(self, error: Any, sent: Mapping[str, bool], attempt: Attempt) -> ModelError:
+        """What an SDK raised of an answer: a status, or an error event within a stream.
+
+        `sent` tells which of the parameters that have a hint were sent.
+        """
+        status = getattr(error, "status_code", SUCCESS)
+        name, words = read_complaint(error.body)
+        if status == SUCCESS:
+            kind = KIND_OF_EVENT.get(name or words, "rejected")
+            reason = f"error event {self.mask(name or words)[:80]!r}"
+            return self.describe(kind, reason, attempt, retryable=kind != "rejected")
+        kind = KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
+        quoted = quote_beginning(self.mask(words)) if words else ""
+        reason = " ".join(part for part in (f"HTTP {status}", visible(self.mask(name))[:80], quoted) if part)
+        if 300 <= status < 400:
+            reason += "; a redirect is not followed with the key: set llm.base_url to where it leads"
+        about = refused_parameters(error.body) if kind == "rejected" else set()
+        reason += "".join(f"; {hint}" for part, hint in HINTS.items() if sent[part] and part in about)
+        context: dict[str, Any] = {"status": status}
+        pause = _pause(error.response.headers)
+        if pause is not None:
+            context["retry_after_ms"] = pause.wait_s * 1_000
+            reason += f"; {pause.told}" if pause.told else ""
+        return self.describe(kind, reason, attempt, retryable=kind != "rejected", **context)
+
+
+def read_complaint(body: Any) -> tuple[str, str]:
+    """What an error says of itself: its type, and its message."""
+    error = body.get("error", body) if isinstance(body, dict) else body
+    if not isinstance(error, dict):
+        return "", error if isinstance(error, str) else ""
+    name, words = error.get("type") or error.get("code"), error.get("message")
+    return str(name or ""), words if isinstance(words, str) else ""
+
+
+def refused_parameters(body: Any) -> set[str]:
+    """The parameters that a complaint is about: the one that it names apart, or those within its words."""
+    error = body.get("error", body) if isinstance(body, dict) else body
+    param = error.get("param") if isinstance(error, dict) else None
+    words = param if isinstance(param, str) and param else read_complaint(body)[1] or json.dumps(body)
+    found = {part for part, names in NAMED_BY.items() if any(name in words for name in names)}
+    return found - {"form"} if "effort" in found else found
+
+
+def note_unsent(error: BaseException) -> dict[str, int]:
+    """That no request was sent, where no connection was made: nothing of it can be billed then."""
+    from httpx2 import ConnectError, ConnectTimeout
+
+    unsent = isinstance(error.__cause__ or error, (ConnectError, ConnectTimeout))
+    return {"requests": 0} if unsent else {}
+
+
+def _pause(headers: Mapping[str, str]) -> Pause | None:
+    """How long the server asks to wait; without end where it names a date, which needs a clock to be read."""
+    for name, unit_s in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        text = headers.get(name)
+        if text is not None:
+            dated = Pause(math.inf if "GMT" in text else 0.0)  # below zero or no number: no wait
+            return pause_of(headers, name=name, unit_s=unit_s) or dated
+    return None

@@ -1,0 +1,72 @@
+"""The table of published models: every row has its source, and nothing is guessed from a family's name."""
+
+from datetime import date
+
+import pytest
+
+from schemas.model_table import PUBLISHED, cutoff_of, cutoffs
+from schemas.settings import LlmSettings
+from schemas.settings.llm import ModelPrice
+
+
+def test_cutoff_table_rows_have_a_date_a_kind_and_a_dated_source():
+    assert len({row.model for row in PUBLISHED}) == len(PUBLISHED) >= 5
+    for row in PUBLISHED:
+        assert row.kind in ("training data", "reliable knowledge")
+        assert "platform.claude.com/docs" in row.source
+        assert row.cutoff < row.read
+        assert not row.usd or {"input_usd", "output_usd"} <= row.usd.keys() <= ModelPrice.model_fields.keys()
+
+
+def test_prices_of_the_table_are_those_of_the_models_that_are_named_in_one_word():
+    llm = LlmSettings(model="anthropic/claude-haiku-5-5", slow="anthropic/claude-opus-5-5-20261101")
+    assert llm.price("anthropic", "claude-haiku-5-5").input_usd == 0.10
+    dated = llm.price("anthropic", "claude-opus-5-5-20261101")
+    assert (dated.output_usd, dated.cache_read_usd) == (20.0, 0.20)
+    assert cutoff_of("anthropic/claude-haiku-5-5").date is not None, "a gateway names the vendor"
+
+
+def test_price_that_is_configured_comes_before_the_published_one_and_before_nothing():
+    own = ModelPrice(model="claude-haiku-5-5", input_usd=1.0, output_usd=2.0)
+    exact = ModelPrice(model="ollama/qwen3:8b", input_usd=3.0, output_usd=4.0)
+    llm = LlmSettings(prices=(own, exact))
+    assert llm.price("anthropic", "claude-haiku-5-5") is own
+    assert llm.price("ollama", "qwen3:8b") is exact
+    assert llm.price("vllm", "qwen3:8b").input_usd == 0.0, "a machine of one's own"
+
+
+def test_price_that_nobody_names_is_unknown_and_counts_as_nothing_only_where_that_is_allowed():
+    for name in ("gpt-6-sol", "claude-sonnet-5-5"):
+        assert LlmSettings().known_price("openai", name) is None
+        assert LlmSettings().price("openai", name).output_usd == 20.0, "as the dearest of the table"
+        assert LlmSettings(unknown_price="zero").price("openai", name).output_usd == 0.0
+
+
+@pytest.mark.parametrize("date_of_snapshot", ["", "-20251001", "@20251001"])
+def test_cutoff_holds_for_a_model_with_the_date_of_its_snapshot(date_of_snapshot):
+    name = f"claude-haiku-4-5{date_of_snapshot}"
+    found = cutoff_of(name)
+    assert (found.model, found.date) == (name, date(2025, 7, 31))
+
+
+@pytest.mark.parametrize(
+    "name", ["claude-opus-5-9", "claude-opus", "claude-opus-5-5-fast", "x-claude-opus-5"]
+)
+def test_cutoff_of_a_model_that_is_not_listed_is_unknown(name):
+    assert cutoff_of(name).date is None
+
+
+def test_cutoff_of_a_longer_name_is_not_that_of_the_shorter_one():
+    published = {row.model: row.cutoff for row in PUBLISHED}
+    assert cutoff_of("claude-opus-5-5").date == published["claude-opus-5-5"] != published["claude-opus-5"]
+
+
+def test_configured_cutoff_holds_for_every_model():
+    found = cutoffs(("claude-opus-5-5", "own-model"), "2020-02-29")
+    assert [(cutoff.date, cutoff.kind) for cutoff in found] == [(date(2020, 2, 29), "configured")] * 2
+
+
+@pytest.mark.parametrize("text", ["2026-06", "20260630", "30.06.2026", "2026-02-30", "soon"])
+def test_configured_cutoff_that_is_no_date_is_refused(text):
+    with pytest.raises(ValueError, match=r"date|isoformat|month|day"):
+        LlmSettings(knowledge_cutoff=text)
