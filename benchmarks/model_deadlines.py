@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from agents.language_models.anthropic import AnthropicModel
 from agents.language_models.retrying import RetryingModel
 from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
-from schemas.settings.llm import PROVIDERS, RunLimits
+from schemas.settings.llm import RunLimits
 from schemas.timeframes import Timeframe
 from schemas.vocabulary import PolicyEventKind
 from services.journal.sinks import MemorySink
@@ -153,7 +153,7 @@ async def measure_bars(symbols: int, *, together: bool) -> float:
         settings = settings.model_copy(
             update={"llm": settings.llm.model_copy(update={"base_url": server.url, "per_run": RunLimits()})}
         )
-        os.environ[PROVIDERS["anthropic"].key_variable] = "any"
+        os.environ["ANTHROPIC_API_KEY"] = "any"
         bars = make_world("reverting", seed=3, bars=1_500, symbols=symbols, timeframe="1d")
         session = assemble(settings, bars, JournalWriter(MemorySink()))
         early = session.models.account.early

@@ -107,7 +107,7 @@ def study() -> tuple[list[Any], dict[str, Any]]:
     settings = Settings(
         policy_loop=PolicyLoopSettings(strategist="model"),
         reflection=ReflectionSettings(mode="full"),
-        llm=LlmSettings(provider="anthropic", per_run=RunLimits(usd=None)),
+        llm=LlmSettings(model="anthropic/claude-haiku-5-5", per_run=RunLimits(usd=None)),
     )
     name, sink = settings.llm.fast_model, MemorySink()
     models = Models(fast=Speaking(name, reader=True), strategist=Speaking(name))

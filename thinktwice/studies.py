@@ -258,7 +258,7 @@ def faults(
         "policy_loop__strategist": "model" if strategist else None,
     }
     given, models = asked_models(
-        settings_of(settings, mode | settings_of_model(answering), changes), answering
+        settings_of(settings, mode | settings_of_model(model, answering), changes), answering
     )
     found = load(run, db=db) if isinstance(run, str) else run
     if found is None:

@@ -22,8 +22,8 @@ BUILD = ROOT / "requirements.build.txt"
 BUILD_HEADER = "# Hash-pinned build back end; written by tools/lock.py, refreshed by `make lock`.\n"
 BEGIN = "# begin pins: written by tools/lock.py, refreshed by `make lock`\n"
 END = "# end pins\n"
-# What inspect-ai brings for logs in a bucket allows no present version of these; pandas and dask use them. For the
-# same reason pip cannot install that extra beside the others, so no export holds it.
+# What inspect-ai brings for logs in a bucket allows no present version of these; pandas and dask use them.
+# For the same reason pip cannot install that extra beside the others, so no export holds it.
 OVERRIDES = ["fsspec", "python-dateutil"]
 HEADER = "# Hash-pinned core and extras; written by tools/lock.py, refreshed by `make lock`.\n"
 

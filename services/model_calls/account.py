@@ -174,7 +174,8 @@ class ModelAccount(Stateful):
         failing = self.last_reply is None or self._breaker(caller.model, caller.prompt).failures
         if failing or self.lost is not None:
             return None
-        turn, now, price = present_turn(), self._clock.now, price_for(self._settings, caller.model)
+        turn, now = present_turn(), self._clock.now
+        price = self._settings.price(caller.provider, caller.model)
         key = question_key(caller, system, prompt, max_tokens, tools)
         repeat = self._asked[key] + turn.asked[key] + 1
         question = Question(caller, system, prompt, max_tokens, repeat, tools=tuple(tools))
@@ -191,7 +192,7 @@ class ModelAccount(Stateful):
 
     def keep_early(self, question: Question, call: RecordedCall) -> None:
         """Keep an outcome for the turn of its question."""
-        spent, _ = measure_use(call, question, price_for(self._settings, call.model))
+        spent, _ = measure_use(call, question, self._settings.price(call.provider, call.model))
         self.early.keep(question, call, spent)
 
     def settle(self, call: RecordedCall, question: Question) -> None:

@@ -69,7 +69,7 @@ async def count_questions(
     if not settings.uses_models:
         raise ConfigError(
             "no model is asked by these settings, so there is nothing to count: set --strategist model or "
-            "--reflection full, and llm.provider"
+            "--reflection full, and llm.model"
         )
     counted: Counter[str] = Counter()
 

@@ -37,10 +37,7 @@ budget_heartbeat_ms = 20000
 [high_level]
 enabled = false
 [llm]
-provider = "anthropic"
-fast_model = "claude-test"
-slow_model = "claude-test"
-strategist_model = "claude-test"
+model = "anthropic/claude-test"
 attempts = 1
 breaker_failures = 1000
 prices = [{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }]
@@ -156,7 +153,7 @@ def other_model(desk: Desk) -> str:
     prices = "".join(
         f'{{ model = "claude-{name}", input_usd = 2.0, output_usd = 1.0 }},' for name in ("next", "test")
     )
-    config = f'[llm]\nfast_model = "claude-next"\nprices = [{prices}]\n'
+    config = f'[llm]\nfast = "anthropic/claude-next"\nprices = [{prices}]\n'
     (desk.folder / "other.toml").write_text(config, "utf-8")
     return "other.toml"
 

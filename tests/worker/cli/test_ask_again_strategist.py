@@ -291,8 +291,7 @@ def test_ask_again_of_the_strategist_asks_byte_for_byte_what_a_run_with_a_model_
 
 OTHER = """
 [llm]
-provider = "anthropic"
-strategist_model = "claude-other"
+model = "anthropic/claude-other"
 strategist_deadline_ms = 20000
 attempts = 1
 breaker_failures = 1000

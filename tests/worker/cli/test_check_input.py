@@ -163,7 +163,7 @@ def test_check_request_without_a_part_names_it():
         (["-", "nowhere.toml"], "config file 'nowhere.toml' does not exist"),
         (["-", "--reflection", "off"], "reflection mode 'off' checks nothing"),
         (["-", "--reflection", "ful"], "Did you mean 'full'?"),
-        (["-", "--reflection", "full"], "set llm.provider"),
+        (["-", "--reflection", "full"], "set llm.model"),
         (["-", "--playbook", "trend_pullback"], "--playbook chooses what --example prints"),
         (["-", "--example"], "leave FILE out"),
         (["--example", "--reflection", "full"], "leave --reflection out"),

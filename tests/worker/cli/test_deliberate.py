@@ -95,7 +95,7 @@ def test_preset_that_needs_a_model_names_the_setting(planted, words):
         (("--preset", "quality", "--question", "x" * 8_001), "8,001 characters; at most 8,000"),
         (("--preset", "quality", "--db", "sqlite:///x.db"), "there is no store at sqlite:///x.db"),
         (("--preset", "quality", "--run", "r9999"), "r9999"),
-        (("--preset", "quality", "--reflection", "full"), "llm.provider"),
+        (("--preset", "quality", "--reflection", "full"), "llm.model"),
     ],
 )
 def test_bad_invocation_is_one_line_with_what_would_work(planted, words, word):

@@ -78,7 +78,7 @@ def test_dry_run_counts_the_questions_that_a_reader_who_agrees_is_asked():
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     for name in [name for name in os.environ if name.startswith(("THINKTWICE_", "ANTHROPIC_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("THINKTWICE_LLM__PROVIDER", "anthropic")
+    monkeypatch.setenv("THINKTWICE_LLM__MODEL", "anthropic/claude-haiku-5-5")
     monkeypatch.chdir(tmp_path)
     return Desk(tmp_path)
 

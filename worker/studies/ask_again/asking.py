@@ -107,7 +107,7 @@ class StudyArm:
     def stem(self) -> str:
         """Name of the file with the replies."""
         llm = self.settings.llm
-        asked = [self.template.hash, llm.provider, llm.base_url, self.model, llm.anonymise]
+        asked = [self.template.hash, llm.base_url, self.model, llm.anonymise]
         return content_hash(asked)[:STEM_DIGITS]
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from prompts import PromptTemplate, load_prompt
 from schemas.errors import ConfigError
-from schemas.settings import Settings, asking_name
+from schemas.settings import Settings
 from services.journal.index import JournalIndex
 from services.store import RunRecord, Store
 from worker.runs.progress import told_rows
@@ -69,9 +69,8 @@ def _settings(record: RunRecord, prompt: str, config: Path | None) -> Settings:
     for key in given.origins:
         if key.startswith("llm."):
             _copy(given.settings.payload(), values, key.split("."))
-    model = asking_name(values["llm"]["provider"])
-    values["policy_loop"]["strategist"] = model if prompt == STRATEGIST else "rules"
-    values["judge"]["replan"] = model if prompt == PLANNER else "rules"
+    values["policy_loop"]["strategist"] = "model" if prompt == STRATEGIST else "rules"
+    values["judge"]["replan"] = "model" if prompt == PLANNER else "rules"
     values["planner"]["judge"] = "model" if prompt == PLANNER else "rules"
     mode = values["reflection"]["mode"]
     values["reflection"]["mode"] = "full" if prompt == READER else mode if mode != "full" else "deterministic"

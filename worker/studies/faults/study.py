@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from schemas.reflection import PolicyLevelReflectionRequest
-from schemas.settings import Settings, asking_name
+from schemas.settings import Settings
 from schemas.vocabulary import CheckName, ReflectionStatus
 from services.policy_checks.bases import REFUSING
 from worker.studies.faults.bank import BankFault, Place
@@ -65,11 +65,10 @@ async def study_faults(
         ConfigError: there is no model to ask.
     """
     count = min(asking.most, len(plans))
-    who = asking_name(settings.llm.provider) if asking.strategist else "rules"
     asked = rules_alone(
         settings,
         reflection={"mode": "full" if asking.reader else "deterministic"},
-        policy_loop={"strategist": who},
+        policy_loop={"strategist": "model" if asking.strategist else "rules"},
     )
     right, uses_models = list[Outcome](), asking.reader or asking.strategist
     tried: dict[str, Tried] = {fault.name: [] for fault in bank}

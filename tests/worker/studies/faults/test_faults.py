@@ -216,7 +216,7 @@ class Objecting:
 def test_second_reader_is_asked_where_rules_let_pass_and_what_it_stops_is_its_own():
     reader = Objecting()
     answering = own_model(reader)
-    full = {"reflection__mode": "full"} | settings_of_model(answering)
+    full = {"reflection__mode": "full"} | settings_of_model(reader, answering)
     settings, models = asked_models(settings_of(None, full, {}), answering)
     weak = [{"kind": "rule", "name": "setup"}, {"kind": "case_rate", "name": "all"}]
     bank = [
