@@ -120,7 +120,8 @@ class Wiring:
             and isinstance(field.annotation, ast.Name | ast.BinOp)
         }
         self.edges: set[tuple[str, str, bool]] = set()
-        self._functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        self._functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        self._outer = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         self.held = self._result(start, names or {})
 
     def _result(self, name: str, names: dict[str, Held]) -> Held:
@@ -148,8 +149,10 @@ class Wiring:
         if isinstance(value, ast.Name):
             return names.get(value.id, [])
         if isinstance(value, ast.Attribute):
-            taken = [((name, value.attr), reads) for name, reads in self._hold(value.value, names)]
-            return [(self.fields[field], reads) for field, reads in taken if field in self.fields]
+            taken = [
+                (self.fields.get((name, value.attr)), reads) for name, reads in self._hold(value.value, names)
+            ]
+            return [(name, reads) for name, reads in taken if name in self.rooms]  # a text is no part
         if isinstance(value, ast.IfExp):
             return [*self._hold(value.body, names), *self._hold(value.orelse, names)]
         if not isinstance(value, ast.Call):
@@ -167,7 +170,8 @@ class Wiring:
         given = [self._hold(value, names) for value in call.args]
         named = {keyword.arg or "": self._hold(keyword.value, names) for keyword in call.keywords}
         if name in self._functions:
-            return self._result(name, bound(self._functions[name], given) | named)
+            around = {} if name in self._outer else names  # a function within one sees its names
+            return self._result(name, around | bound(self._functions[name], given) | named)
         if name[:1].islower() and self.rooms.get(name) in ROOMS:
             return self._follow(name, given, named)
         if not name[:1].isupper() or name in PASSIVE or self.rooms.get(name) not in ROOMS:
