@@ -19,9 +19,12 @@ down_revision = None
 def upgrade(operations: Operations) -> None:
     """Make the tables of runs, of the worker, of the operator and of the trading process."""
     _make_runs(operations)
+    _make_requests(operations)
     _make_slots(operations)
+    _make_verdicts(operations)
     _make_trading(operations)
-    _make_seals_and_plans(operations)
+    _make_seals(operations)
+    _make_plans(operations)
 
 
 def _make_runs(operations: Operations) -> None:
@@ -54,6 +57,9 @@ def _make_runs(operations: Operations) -> None:
         Column("prev_hash", Text, nullable=False),
         Column("hash", Text, nullable=False),
     )
+
+
+def _make_requests(operations: Operations) -> None:
     operations.create_table(
         "operator_requests",
         Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
@@ -116,6 +122,9 @@ def _make_slots(operations: Operations) -> None:
         UniqueConstraint("run_id", "request_hash"),
         _of_slot("slot_claims"),
     )
+
+
+def _make_verdicts(operations: Operations) -> None:
     operations.create_table(
         "report_inbox",
         *_slot_key(),
@@ -181,7 +190,7 @@ def _make_trading(operations: Operations) -> None:
     )
 
 
-def _make_seals_and_plans(operations: Operations) -> None:
+def _make_seals(operations: Operations) -> None:
     operations.create_table(
         "seals",
         Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
@@ -205,6 +214,9 @@ def _make_seals_and_plans(operations: Operations) -> None:
         Column("promotions", BigInteger, nullable=False),
         Column("ledger", Text, nullable=False),
     )
+
+
+def _make_plans(operations: Operations) -> None:
     operations.create_table(
         "change_plans",
         Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
