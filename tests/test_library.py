@@ -66,7 +66,7 @@ def test_block_of_the_readme_runs(capsys):
     (block,) = blocks_of(ROOT / "README.md")
     exec(compile(block, "README.md", "exec"), {})
     told = capsys.readouterr().out
-    assert told.startswith("31 trades, -0.5 %")
+    assert told.startswith("30 trades, 0.6 %")
     assert "exit_filled" in told
 
 
@@ -81,7 +81,7 @@ def test_blocks_of_the_how_to_run(capsys, tmp_path, monkeypatch):
     told = capsys.readouterr().out.splitlines()
     assert len(blocks) == 15
     assert re.fullmatch(r"[1-9]\d* trades of \{'own_breakout'\} True", told.pop(12))
-    assert told[0].split()[0] == "31"
+    assert told[0].split()[0] == "30"
     assert re.fullmatch(r"[3-9] charts; run\.html is the page", told[5])
     assert told[6] == "r0001 is the same: True"
     assert re.fullmatch(r"The number of losing trades of IBM was [1-9]\d*\.", told[7])

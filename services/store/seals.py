@@ -69,7 +69,7 @@ SEALED = {
 }
 CHANGED = "was changed after it was written"
 DESCRIBED_ANEW = "its description (name, data, configuration, environment) was changed"
-GONE = "it is damaged: the seals of its document, bars and orders are gone"
+GONE = "the seals of its document, bars and orders are gone"
 
 SEAL = select(seals.c.hash).where(
     seals.c.run_id == bindparam("run"), seals.c.part == bindparam("of"), seals.c.number == bindparam("at")

@@ -28,7 +28,6 @@ def test_load_prompt_embedded_template_is_hashed_over_its_text(name):
 
 def test_load_prompt_embedded_templates_name_what_their_callers_give():
     assert load_prompt("policy_level_reflection").placeholders == {
-        "verdict",
         "findings",
         "proposal",
         "reasons",

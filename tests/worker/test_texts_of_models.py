@@ -277,7 +277,7 @@ def test_another_critic_or_a_reply_of_its_own_is_never_asked_to_write():
 def test_temperature_of_a_question_is_recorded_where_one_is_asked_for():
     calls = {row["call"]["prompt"]: row["call"] for row in narrated()[0].of("model_call")}
     assert (calls[QUALITY]["temperature"], calls[IMPROVEMENT]["temperature"]) == (0.2, 0.4)
-    assert "temperature" not in calls["high_level_reflection"]
+    assert calls["high_level_reflection"]["temperature"] is None
 
 
 class Hanging(Replies):

@@ -84,7 +84,7 @@ async def ask_again(
             found = await _planner_questions(store, record.run_id, questions)
         else:
             found = await read_questions(store, record, name)
-        arms = arms_of(record, name, template, config)
+        arms = arms_of(record, name, template, config, asks=export is None)
         asked = found.asked[:limit]
         if export is not None:
             address, _ = without_password(store_address(db))

@@ -68,6 +68,6 @@ def test_strategist_schema_that_is_sent_offers_no_rule_and_a_reply_with_one_is_s
 
 def test_strategist_schema_has_the_reasons_before_the_decision_and_takes_the_names_of_a_run_alone():
     sent = FORM.naming({"name": ("close", "setup", "stop_atr")}).schema
-    assert list(sent["properties"])[:2] == ["because", "answer"]
+    assert list(sent["properties"])[:3] == ["because", "argues_for", "answer"]
     named = sent["$defs"]["PlanReason"]["properties"]["name"]
     assert named["enum"] == ["close", "setup", "stop_atr"]

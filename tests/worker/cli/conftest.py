@@ -70,7 +70,7 @@ def planted(shell: Shell, run_of_planted: Path, monkeypatch: pytest.MonkeyPatch)
 def with_planted(shell: Shell, store: Path, patch: pytest.MonkeyPatch) -> Shell:
     """The shell with a copy of a store with the planted run."""
     shutil.copy(store, shell.folder / "thinktwice.db")
-    patch.setattr(rebuilt, "load_bars", lambda settings: world())
+    patch.setattr(rebuilt, "load_bars", lambda settings, note: world())
     patch.setattr(wiring, "playbooks", lambda settings: definitions())
     patch.setattr(wiring, "backtest_runner", lambda: run_backtest)
     return shell

@@ -299,7 +299,9 @@ def test_ask_again_of_a_prompt_and_a_model_asks_each_prompt_of_each_model(desk):
     asked = [(body["model"], body["system"][0]["text"].startswith("Be kind.")) for body in requests]
     assert asked == [(f"claude-{name}", kind) for name in ("test", "next") for kind in (False, True)]
     document = json.loads(result.stdout)
-    assert [arm["model"] for arm in document["arms"]] == ["claude-test"] * 2 + ["claude-next"] * 2
+    assert [arm["model"] for arm in document["arms"]] == ["anthropic/claude-test"] * 2 + [
+        "anthropic/claude-next"
+    ] * 2
     assert [each["second"] for each in document["comparisons"]] == [1, 2, 3]
 
 

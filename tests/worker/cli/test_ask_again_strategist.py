@@ -325,7 +325,7 @@ def a_run_with_a_model(found: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     with wire(monkeypatch, strategist := StrategistOnTheWire(first_plan)) as server:
         strategist.server = server
         span = ("--from", "2003-01-01", "--to", "2003-08-15")
-        assert found.run("backtest", "s.toml", "--strategist", "anthropic", *span).exit_code == 0
+        assert found.run("backtest", "s.toml", "--strategist", "model", *span).exit_code == 0
 
 
 def test_ask_again_asks_two_strategists_at_each_snapshot_worded_as_the_settings_of_each_say(
@@ -340,7 +340,7 @@ def test_ask_again_asks_two_strategists_at_each_snapshot_worded_as_the_settings_
     result, asked = by_name(templates, monkeypatch, shy, *words)
     assert result.exit_code == 1, result.output
     document = json.loads(result.stdout)
-    assert [arm["model"] for arm in document["arms"]] == ["claude-test", "claude-other"]
+    assert [arm["model"] for arm in document["arms"]] == ["anthropic/claude-test", "anthropic/claude-other"]
     named = {name: [entry for who, entry in asked if who == name] for name in ("claude-test", "claude-other")}
     assert [len(entries) for entries in named.values()] == [document["questions"]] * 2
     assert {e.snapshot["symbol"][:6] for e in named["claude-other"]} == {"asset_"}

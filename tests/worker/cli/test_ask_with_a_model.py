@@ -101,7 +101,7 @@ def test_model_plans_and_picks_claims_that_code_writes(desk, monkeypatch):
     )
     assert told["usage"]["calls"] >= 2
     assert "The losing trades are missing." in told["reasoning"]
-    assert told["answer"] == "The number of losing trades of channel_breakout was 22."
+    assert told["answer"] == "The number of losing trades of channel_breakout was 21."
     assert told["answer"] in by_rules["answer"]
     (section,) = told["sections"]
     assert (section["topic"], section["comment"]) == ("other", "Watch it."), (
@@ -115,7 +115,7 @@ def test_claim_of_a_model_that_does_not_hold_is_left_out_and_counted(desk, monke
     lies = written(TRUE, FALSE, comment="IBM made 4711 R.")
     with saying(monkeypatch, plan=PLANNED, write=lies, score=GOOD):
         told = asked(desk, QUESTION, "--config", "m.toml")
-    assert told["answer"] == "The number of losing trades of channel_breakout was 22."
+    assert told["answer"] == "The number of losing trades of channel_breakout was 21."
     assert [refused["claim"]["kind"] for refused in told["refused"]] == ["sign"]
     assert "-13.1R" in told["refused"][0]["so"]
     assert told["dropped_comments"] == 1

@@ -19,7 +19,7 @@ from worker.studies.faults.right_plans import plans_of_run
 SURE = '[[fault]]\nname = "sure"\nseverity = "major"\nexpected = ["rule"]\n'
 PLANTED = 'set = { "proposal.conviction" = 0.93 }\n'
 HOSTILE = 'set = { "proposal.rationale" = "\\u001b[31mred\\u001b[0m [bold]" }\n'
-MODEL = '[llm]\nfast = "anthropic/claude-test"\n[[llm.prices]]\nmodel = "claude-test"\n'
+MODEL = '[llm]\nmodel = "anthropic/claude-test"\n[[llm.prices]]\nmodel = "claude-test"\n'
 MODEL += "input_usd = 0.1\noutput_usd = 0.5\n"
 MODEL += '[[llm.prices]]\nmodel = "claude-opus-5-5"\ninput_usd = 4.0\noutput_usd = 20.0\n'
 
@@ -123,8 +123,7 @@ def test_faults_with_a_strategist_are_planted_into_plans_that_the_model_proposes
         return ABSTAIN if number == 1 else propose(first["id"], *sure, because=because)
 
     _, run_id, url = stored
-    seat = 'fast = "anthropic/claude-test"\n'
-    (tmp_path / "model.toml").write_text(MODEL.replace(seat, f'{seat}strategist = "anthropic/claude-test"\n'))
+    (tmp_path / "model.toml").write_text(MODEL)
     with wire(monkeypatch, strategist := StrategistOnTheWire(decide)) as server:
         strategist.server = server
         words = ("--strategist", "--config", str(tmp_path / "model.toml"), "--db", url, "--plans", "4")
@@ -132,7 +131,7 @@ def test_faults_with_a_strategist_are_planted_into_plans_that_the_model_proposes
     assert done.exit_code == 0, done.output
     document, right = json.loads(done.stdout), json.loads(done.stdout)["right"]
     assert (document["strategist"], document["asked"], len(strategist.asked)) == (True, 4, 4)
-    assert (right["plans"], right["refused"], right["codes"]) == (3, 2, {"over_confident": 2})
+    assert (right["plans"], right["refused"], right["codes"]["over_confident"]) == (3, 2, 2)
     assert document["model"]["outcomes"] == {"reply": 4}
     assert document["kinds"][0]["planted"] == document["kinds"][0]["stopped"] == 1
 

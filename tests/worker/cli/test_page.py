@@ -162,7 +162,7 @@ def test_page_of_a_run_shows_the_report_that_a_slow_worker_wrote_about_it(real):
 def test_page_of_a_run_whose_bars_changed_names_the_difference(planted, monkeypatch):
     bars = world()
     fewer = bars.select(end_ns=int(bars.times[-2]))
-    monkeypatch.setattr(rebuilt, "load_bars", lambda settings: fewer)
+    monkeypatch.setattr(rebuilt, "load_bars", lambda settings, note: fewer)
     said = planted.complaint("page", "--html", "page.html")
     assert "name those of the run with --data" in said
     assert not (planted.folder / "page.html").exists()

@@ -64,7 +64,7 @@ def test_paper_bar_that_was_changed_in_the_store_does_not_verify(paper, tmp_path
     with closing(sqlite3.connect(tmp_path / "paper.db")) as store:
         store.execute("delete from seals")
         store.commit()
-    with pytest.raises(StoreDamaged, match="seals of its document, bars and orders, and they are gone"):
+    with pytest.raises(StoreDamaged, match="the seals of its document, bars and orders are gone"):
         replayed(tmp_path, Settings())
 
 

@@ -65,10 +65,6 @@ def no_section(state: dict[str, Any]) -> None:
     state["session"]["policy_loop"]["_judge"]["_settings"] = None
 
 
-def other_directions(state: dict[str, Any]) -> None:
-    state["session"]["policy_loop"]["provider"]["_strategist"] = {"_directions": ["long", "short"]}
-
-
 def other_buckets(state: dict[str, Any]) -> None:
     cells = np.frombuffer(base64.b64decode(state["engine"]["state"]), dtype=SYMBOL).copy()
     cells["buckets"] = 1
@@ -96,7 +92,6 @@ def edited(folder: Path, edit: Edit) -> None:
         own_settings,
         other_section,
         no_section,
-        other_directions,
         other_buckets,
     ],
 )

@@ -530,13 +530,16 @@ def test_signals_warn_where_orders_were_refused_for_good_and_not_where_they_were
 
 def test_snapshots_count_plans_by_entry_rule_and_how_many_of_them_met_their_setup():
     plans: dict[str, tuple[str, str]] = {}
+    frozen: dict[str, tuple[str, str]] = {}  # on this row, at which every snapshot was taken before
     armed: set[str] = set()
-    seen = 0
+    seen = at = 0
     for row in slice_run().rows:
         payload = json.loads(row.payload)
+        if row.ts_event > at:
+            plans, frozen, at = plans | frozen, {}, row.ts_event
         if row.kind == "policy_frozen":
             policy = payload["policy"]
-            plans[payload["policy_id"]] = policy["playbook_id"], policy["proposal"]["direction"]
+            frozen[payload["policy_id"]] = policy["playbook_id"], policy["proposal"]["direction"]
         elif row.kind == "thesis_armed":
             armed.add(payload["policy_id"])
         elif row.kind == "policy_snapshot":

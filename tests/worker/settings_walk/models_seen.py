@@ -116,7 +116,9 @@ def looked(settings: Settings, failing: bool) -> Any:
         calls = wire.asked
     document = made.document("r", "memory")
     spent = {
-        name: value for name, value in document["model"].items() if name not in ("latency_ms", "latencies_ms")
+        name: value
+        for name, value in document["model"].items()
+        if name not in ("latency_ms", "latencies_ms", "forecast")
     }
     told = rows_of(sink.rows, ("model_budget", "model_breaker", "policy_proposal"))
     label, early = document["contamination"]["label"], document["ended_early"]

@@ -111,7 +111,7 @@ def decision_scorer(db: str, run: str, prompt: str) -> "Scorer":
     async def load() -> None:
         async with await open_store(db, create=False, read_only=True) as store:
             record = await store.runs.find(run)
-            (arm,) = arms_of(record, prompt, None, None)
+            (arm,) = arms_of(record, prompt, None, None, asks=False)
             found = await read_questions(store, record, prompt)
             known.update({each.about["seq"]: (each, arm.settings, arm) for each in found.asked})
 

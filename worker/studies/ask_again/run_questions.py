@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from prompts import PromptTemplate, load_prompt
 from schemas.errors import ConfigError
 from schemas.settings import Settings
+from schemas.settings.providers import NO_MODEL, OWN_PROVIDER
 from services.journal.index import JournalIndex
 from services.store import RunRecord, Store
 from worker.runs.progress import told_rows
@@ -42,12 +43,24 @@ def prompt_of(seat: str | None, template: PromptTemplate | None, record: RunReco
 
 
 def arms_of(
-    record: RunRecord, prompt: str, template: PromptTemplate | None, config: Path | None
+    record: RunRecord,
+    prompt: str,
+    template: PromptTemplate | None,
+    config: Path | None,
+    *,
+    asks: bool = True,
 ) -> list[StudyArm]:
-    """The present words first, of the run's model first; a run without a model leaves that of `config`."""
+    """The present words first, of the run's model first; a run without a model leaves that of `config`.
+
+    Who does not ask needs no model: then one that is named later stands for it.
+    """
     models = [None, config] if config is not None and stored_settings(record).uses_models else [config]
     templates = [load_prompt(prompt), *([] if template is None else [template])]
-    return [StudyArm(words, _settings(record, prompt, model)) for model in models for words in templates]
+    return [
+        StudyArm(words, _settings(record, prompt, model, asks=asks))
+        for model in models
+        for words in templates
+    ]
 
 
 async def read_questions(store: Store, record: RunRecord, prompt: str) -> RunQuestions:
@@ -63,12 +76,14 @@ async def read_questions(store: Store, record: RunRecord, prompt: str) -> RunQue
     return read_reader_questions(record.run_id, index)
 
 
-def _settings(record: RunRecord, prompt: str, config: Path | None) -> Settings:
+def _settings(record: RunRecord, prompt: str, config: Path | None, *, asks: bool) -> Settings:
     """The run's, with what is given now of `[llm]`; of its other models none is asked or needs a key."""
     values, given = stored_settings(record).payload(), load_settings(config)
     for key in given.origins:
         if key.startswith("llm."):
             _copy(given.settings.payload(), values, key.split("."))
+    if not asks and values["llm"]["model"] == NO_MODEL:
+        values["llm"]["model"] = f"{OWN_PROVIDER}/later"
     values["policy_loop"]["strategist"] = "model" if prompt == STRATEGIST else "rules"
     values["judge"]["replan"] = "model" if prompt == PLANNER else "rules"
     values["planner"]["judge"] = "model" if prompt == PLANNER else "rules"
