@@ -210,14 +210,18 @@ def test_own_model_that_raises_answers_nothing_or_hangs_is_contained_and_told():
             released.wait()
 
     ours = tt.backtest(**WEEKS)
-    for model, said in (
-        (Raises(), "'Raises' raised ValueError: not today"),
-        (Silent(), "'Silent' gave 'NoneType': it returns text, or a ModelReply"),
-        (Hangs(), "given up before it answered"),
+    for model, said, deadline_ms in (
+        (Raises(), "'Raises' raised ValueError: not today", 20_000.0),
+        (Silent(), "'Silent' gave 'NoneType': it returns text, or a ModelReply", 20_000.0),
+        (Hangs(), "given up before it answered", 100.0),
     ):
         with pytest.warns(UserWarning, match=f"calls of a model failed, first .*{said}"):
             result = tt.backtest(
-                **WEEKS, strategist="model", model=model, llm__strategist_deadline_ms=20.0, llm__attempts=1
+                **WEEKS,
+                strategist="model",
+                model=model,
+                llm__strategist_deadline_ms=deadline_ms,
+                llm__attempts=1,
             )
         assert result.summary["trades"] == ours.summary["trades"]
         assert result.verify()

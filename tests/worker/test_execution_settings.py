@@ -137,7 +137,7 @@ def test_run_with_a_higher_cost_earns_less_on_the_first_trade_that_pays_it(run_w
 def test_run_with_carry_breaks_even_where_its_fees_alone_take_what_is_left(tmp_path):
     """Funding and borrow are paid at any fee: only the fees of the fills could be others."""
     settings = settings_of(tmp_path, "[execution]\nfunding_bps = 0.5\nborrow_bps = 2.0")
-    run = run_on(fewer_bars(FROM, "2005-03-31"), settings)
+    run = run_on(fewer_bars(FROM, "2006-06-30"), settings)
     ended = {fill["entry_order_id"] for fill in run.of("exit_filled")}
     paid = sum(fill["fee"] for fill in fills(run) if {fill["order_id"], fill.get("entry_order_id")} & ended)
     trades, found = run.result.trades, run.document["performance"]

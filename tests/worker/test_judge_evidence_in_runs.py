@@ -57,12 +57,12 @@ def test_verdict_of_a_run_names_what_its_calls_read():
 
 
 def acting_verdicts(run):
-    """Verdicts with actions in a run; the evidence of each is compared."""
+    """Verdicts that weighed actions in a run; the evidence of each is compared."""
     plans = {entry["evidence_id"]: entry for entry in run.of("evidence_plan")}
     read: dict[str, list[str]] = {}
     for call in run.of("evidence_call"):
         read.setdefault(plans[call["evidence_id"]]["report_id"], []).extend(call["ids"])
-    acting = [verdict for verdict in verdicts(run) if verdict["actions"]]
+    acting = [verdict for verdict in verdicts(run) if verdict["actions"] or verdict["refused"]]
     for verdict in acting:
         ids = read[verdict["report_id"]]
         assert len(ids) > 5
