@@ -16,6 +16,21 @@ from worker.feeds.files.files import load_bar_file
 JANUARY = [datetime(2024, 1, day, tzinfo=UTC) for day in range(2, 31)]
 DAYS = [day for day in JANUARY if day.weekday() < 5]
 OPENING_S = 52_200  # 14:30 UTC, as Yahoo labels sessions in New York
+LOW_HIGHS = json.dumps(
+    {
+        "chart": {
+            "result": [
+                {
+                    "meta": {"gmtoffset": -18_000},
+                    "timestamp": [int(DAYS[0].timestamp()) + OPENING_S],
+                    "indicators": {
+                        "quote": [{"open": [5], "high": [4], "low": [6], "close": [5], "volume": [1]}]
+                    },
+                }
+            ]
+        }
+    }
+)
 YAHOO = ("data", "fetch", "yahoo", "AAPL", "--from", "2024-01-01", "--to", "2024-01-30", "--out", "bars.csv")
 
 
@@ -50,7 +65,7 @@ class Site(BaseHTTPRequestHandler):
             )
         )
         stamps = [int(day.timestamp()) + OPENING_S for day in days]
-        quotes = {name: [*values, None] for name, values in columns.items()}
+        quotes = {name: [*map(int, values), None] for name, values in columns.items()}  # as it writes them
         result = {
             "meta": {"symbol": "AAPL", "gmtoffset": -18_000},
             "timestamp": [*stamps, stamps[-1] + 86_400] if stamps else [],
@@ -101,6 +116,8 @@ def test_daily_bars_of_a_source_are_fetched_into_a_file_and_weekends_are_no_gaps
     [
         ("yahoo", {"status": 404, "body": '{"chart": {"error": {"description": "delisted"}}}'},
          "yahoo has no 'AAPL': {'description': 'delisted'}"),
+        ("yahoo", {"body": LOW_HIGHS},
+         "yahoo: no bar of AAPL can be used: at 2024-01-02T00:00:00Z high is below low; choose"),
         ("yahoo", {"body": "<html>"}, "yahoo: bars of AAPL: malformed"),
         ("yahoo", {"status": 429, "body": "slowly"}, "yahoo: bars of AAPL: the answer is 429"),
         ("yahoo", {"status": 503, "body": "later"}, "yahoo: bars of AAPL: the answer is 503"),

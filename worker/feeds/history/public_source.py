@@ -54,7 +54,9 @@ def _read_yahoo(symbol: str, text: str) -> Rows:
     [result] = chart["result"]
     quotes, offset = result["indicators"]["quote"][0], result["meta"]["gmtoffset"]
     days = [(second + offset) // DAY_S * DAY_S for second in result.get("timestamp", [])]
-    columns = [quotes.get(name, []) for name in Bar._fields]
+    columns = [
+        [None if value is None else float(value) for value in quotes.get(name, [])] for name in Bar._fields
+    ]
     return [(day, list(values)) for day, *values in zip(days, *columns, strict=True)]
 
 
