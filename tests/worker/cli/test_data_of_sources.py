@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from worker.feeds.files.files import load_bar_file
+from worker.feeds.history.public_source import FORMATS
 
 JANUARY = [datetime(2024, 1, day, tzinfo=UTC) for day in range(2, 31)]
 DAYS = [day for day in JANUARY if day.weekday() < 5]
@@ -134,6 +135,21 @@ def test_answer_without_bars_is_told_in_one_line(shell, monkeypatch, source, wro
     assert done.exit_code in (1, 2)
     assert said in done.stderr.splitlines()[-1]
     assert not Path("bars.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("meta", "day"), [({"exchangeTimezoneName": "Europe/London"}, 9), ({}, 8)], ids=["zone", "offset alone"]
+)
+def test_session_that_begins_at_midnight_of_its_zone_is_labelled_by_that_day_in_summer_too(meta, day) -> None:
+    opening = int(datetime(2024, 7, 8, 23, tzinfo=UTC).timestamp())
+    quote = {name: [1] for name in ("open", "high", "low", "close", "volume")}
+    result = {
+        "meta": {"gmtoffset": 0, **meta},
+        "timestamp": [opening],
+        "indicators": {"quote": [quote]},
+    }
+    rows = FORMATS["yahoo"].read("EURUSD=X", json.dumps({"chart": {"result": [result]}}))
+    assert rows == [(int(datetime(2024, 7, day, tzinfo=UTC).timestamp()), [1.0] * 5)]
 
 
 def test_other_timeframe_than_a_day_is_refused_before_anything_is_asked(shell) -> None:
