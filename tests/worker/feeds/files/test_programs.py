@@ -409,6 +409,23 @@ def test_file_that_can_be_read_in_two_ways_is_refused_with_the_option_that_decid
         assert load(tmp_path, text, **remedy)[0].close[0, 0] == price
 
 
+@pytest.mark.parametrize("price", ["99'16", "99 16", "99'16.5", "1 2345"])
+@pytest.mark.parametrize("decimal", [None, ",", "."])
+def test_price_with_a_mark_before_no_group_of_three_digits_is_refused_with_its_row(tmp_path, price, decimal):
+    rows = [f"2024-01-0{day};{price};{price};{price};{price};1 250" for day in (1, 2)]
+    with pytest.raises(DataError, match="line 2: 'open' is .*, not a number"):
+        load(tmp_path, "\n".join(["date;open;high;low;close;volume", *rows]), decimal=decimal)
+
+
+@pytest.mark.parametrize(
+    "price", ["1'234'567.50", "1 234 567.50", "1\u202f234\u202f567.50", "$ 1’234’567.50", "1 234 567.50 €"]
+)
+def test_blank_or_apostrophe_before_groups_of_three_digits_is_a_mark_of_thousands(tmp_path, price):
+    rows = [f"2024-01-0{day};{price};{price};{price};{price};1 250 K" for day in (1, 2)]
+    found, _ = load(tmp_path, "\n".join(["date;open;high;low;close;volume", *rows]))
+    assert (found.close[0, 0], found.volume[0, 0]) == (1_234_567.5, 1_250_000.0)
+
+
 def test_date_format_that_times_do_not_have_names_the_row(tmp_path):
     text = lines(DAYS, "Date,Open,High,Low,Close,Volume", "%d.%m.%Y")
     with pytest.raises(
