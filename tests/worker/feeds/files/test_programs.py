@@ -309,6 +309,18 @@ def test_download_of_several_symbols_has_a_header_of_two_rows(tmp_path, by_ticke
     assert (found.symbols, found.sha256, notes) == (tuple(symbols), wanted.sha256, [DAY_NOTE])
 
 
+@pytest.mark.parametrize("levels", [(None, None), ("Attributes", "Symbols"), ("Field", "Asset")])
+@pytest.mark.parametrize("by_ticker", [False, True])
+@pytest.mark.parametrize("symbols", [["AAPL"], ["AAPL", "MSFT"]])
+def test_header_of_two_rows_is_read_whatever_its_levels_are_called(tmp_path, levels, by_ticker, symbols):
+    frames = {symbol: made(DAILY, seed) for seed, symbol in enumerate(symbols)}
+    table = two_rows(frames, by_ticker)
+    table.columns.names = levels[::-1] if by_ticker else levels
+    found, _ = load(tmp_path, table.to_csv(date_format="%Y-%m-%d"))
+    wanted = BarSeries.from_frame({symbol: frame.tz_localize("UTC") for symbol, frame in frames.items()})
+    assert (found.symbols, found.sha256) == (tuple(symbols), wanted.sha256)
+
+
 def test_download_of_hours_keeps_the_zone_that_its_times_carry(tmp_path):
     table = two_rows({"BTC-USD": HOURS.tz_localize("UTC")}, index="Datetime")
     found, notes = load(tmp_path, table.to_csv())
