@@ -121,7 +121,7 @@ def simulate(
 def _by_name(entries: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any]:
     if isinstance(entries, Mapping):
         return entries
-    names = [rule if isinstance(rule, str) else str(rule.name) for rule in entries]
+    names = [rule if isinstance(rule, str) else str(getattr(rule, "name", None)) for rule in entries]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ConfigError(f"entry: {twice!r} is there twice: give a dict of rules by name")
