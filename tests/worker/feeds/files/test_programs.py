@@ -1,8 +1,11 @@
 """Exports of programs by their layouts, with bars made here: read to the same bars, or refused truly."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -325,6 +328,45 @@ def test_download_of_hours_keeps_the_zone_that_its_times_carry(tmp_path):
     table = two_rows({"BTC-USD": HOURS.tz_localize("UTC")}, index="Datetime")
     found, notes = load(tmp_path, table.to_csv())
     assert (found.symbols, found.sha256, notes) == (("BTC-USD",), expected(HOURS, "BTC-USD").sha256, [])
+
+
+@pytest.mark.parametrize("rows", [JSON_ROWS, rows_of(HOURS)], ids=["objects", "lists"])
+def test_json_of_one_row_a_line_is_read_as_a_document_of_rows_is(tmp_path, rows):
+    text = "\n".join(map(json.dumps, rows)) + "\n"
+    assert load(tmp_path, text, "x.jsonl")[0].sha256 == expected(HOURS).sha256
+    with pytest.raises(DataError, match="x.jsonl is no JSON document"):
+        load(tmp_path, text[:-9], "x.jsonl")
+
+
+def archived(name: str) -> bytes:
+    """Bars in a form that is not read."""
+    text, data = READ["yf_single.csv"][0], io.BytesIO()
+    assert isinstance(text, str)
+    if name.endswith(".bz2"):
+        return bz2.compress(text.encode())
+    if name.endswith(".xz"):
+        return lzma.compress(text.encode())
+    if name.endswith(".npz"):
+        np.savez(data, *(DAYS[column].to_numpy() for column in ORDER))
+    elif name.endswith(".npy"):
+        np.save(data, DAYS.to_numpy())
+    elif name.endswith(".tar.gz"):
+        with tarfile.open(fileobj=data, mode="w:gz") as archive:
+            member = tarfile.TarInfo("x.csv")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    else:
+        return b"SQLite format 3\0" + bytes(2_000)
+    return data.getvalue()
+
+
+@pytest.mark.parametrize("name", ["x.csv.bz2", "x.csv.xz", "x.db", "x.npz", "x.npy", "x.tar.gz"])
+def test_file_of_another_kind_is_refused_in_one_short_line(tmp_path, name):
+    with pytest.raises(
+        DataError, match=rf"^{name} is not one of the kinds read .*: export it as CSV$"
+    ) as said:
+        load(tmp_path, archived(name), name)
+    assert len(str(said.value)) < 150
 
 
 def test_feather_file_is_read_and_bounded(tmp_path):
