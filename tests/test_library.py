@@ -504,6 +504,21 @@ def test_series_that_does_not_fit_the_bars_is_refused_with_the_way(frame, change
         tt.simulate(frame, change(frame["close"] > 1.0), symbols="AAPL")
 
 
+@pytest.mark.parametrize("name", ["exit", "stop", "target", "trail", "invalidation"])
+def test_series_where_a_rule_is_asked_for_is_refused_in_one_line(frame, name):
+    with pytest.raises(
+        tt.ConfigError, match=rf"^{name} is of type Series, not the text .* x\.NAME reads a column of"
+    ):
+        tt.simulate(frame, "close > 1", symbols="AAPL", **{name: frame["close"] > 1.0})
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_entry_that_is_an_array_is_refused_without_its_values(frame, several):
+    truths = (frame["close"] > 1.0).to_numpy()
+    with pytest.raises(tt.ConfigError, match=r"^entry is of type ndarray, .* pd\.Series\(entry, index=df"):
+        tt.simulate(frame, [truths] if several else truths, symbols="AAPL")
+
+
 def test_series_of_one_symbol_is_not_traded_on_several(frame):
     with pytest.raises(tt.DataError, match="a Series is of one symbol: name one of AAPL, "):
         tt.simulate(None, frame["close"] > 1.0, start=START, end=END)

@@ -30,7 +30,7 @@ def feature(name: str, function: Callable[..., Any], lookback: int) -> None:
 
     The function takes open, high, low, close and volume, float64 arrays of one symbol's bars, oldest first,
     and gives one number a bar; NaN is unknown. A value is taken of the last `lookback` + 1 bars. When bars
-    are loaded it is compared at several bars with what the function says of all of them: a function that
+    are loaded it is compared at each bar with what the function says of all of them: a function that
     looks ahead, or further back, is refused there. Its source is hashed into the run, which is played again
     only where the feature has the same source.
 
@@ -121,7 +121,7 @@ def simulate(
 def _by_name(entries: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any]:
     if isinstance(entries, Mapping):
         return entries
-    names = [rule if isinstance(rule, str) else str(rule.name) for rule in entries]
+    names = [rule if isinstance(rule, str) else str(getattr(rule, "name", None)) for rule in entries]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ConfigError(f"entry: {twice!r} is there twice: give a dict of rules by name")

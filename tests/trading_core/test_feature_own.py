@@ -99,6 +99,24 @@ def test_function_that_looks_ahead_is_refused_when_bars_are_loaded(function):
         FeatureColumns(BARS).load(["cheat"])
 
 
+def confirmed_low(open, high, low, close, volume):
+    found = np.zeros(close.size)
+    for i in range(20, close.size):
+        if low[i] == low[i - 20 : i + 4].min():
+            found[i] = close[i]
+    return found
+
+
+def test_function_that_reads_later_bars_at_few_bars_only_is_refused_each_time():
+    define_feature("confirmed_low", confirmed_low, 20)
+    columns = FeatureColumns(BARS)
+    for _ in range(2):
+        with pytest.raises(
+            RuleError, match=r"feature 'confirmed_low' looks ahead: at 20\d\d-.* 0 of all bars"
+        ):
+            columns.load(["confirmed_low"])
+
+
 def test_function_that_looks_further_back_than_it_says_is_refused():
     define_feature("change", change, 4)
     with pytest.raises(RuleError, match="looks further back than lookback=4: .* give a larger lookback"):

@@ -47,23 +47,27 @@ class FurtherColumns:
         """
         check_further(name, bars)
         if (name, s) not in self._places:
+            function = None
             if name.startswith(OWN):
                 if (function := find(name.removeprefix(OWN))) is None:
                     raise RuleError(f"feature {name.removeprefix(OWN)!r} is not defined here: see tt.feature")
-                own = np.flatnonzero(bars.present[:rows, s])
-                function.check(_own_bars(bars, s, own), bars.times[own])
                 self._functions[name] = function
-            self._places[name, s] = self._bank.new(truth=False)
-            self._fill(name, s, bars, 0, rows)
+            place = self._bank.new(truth=False)
+            self._fill(place, name, s, bars, 0, rows)
+            if function is not None:
+                own = np.flatnonzero(bars.present[:rows, s])
+                values = self._bank.numbers[place.index][own]
+                function.check(_own_bars(bars, s, own), bars.times[own], values)
+            self._places[name, s] = place
         return self._places[name, s]
 
     def extend(self, bars: BarSeries, start: int, stop: int) -> None:
         """Fill the rows start..stop of every column."""
-        for name, s in self._places:
-            self._fill(name, s, bars, start, stop)
+        for (name, s), place in self._places.items():
+            self._fill(place, name, s, bars, start, stop)
 
-    def _fill(self, name: str, s: int, bars: BarSeries, start: int, stop: int) -> None:
-        column = self._bank.numbers[self._places[name, s].index]
+    def _fill(self, place: Place, name: str, s: int, bars: BarSeries, start: int, stop: int) -> None:
+        column = self._bank.numbers[place.index]
         if name.startswith(FURTHER):
             column[start:stop] = bars.extra[name.removeprefix(FURTHER)][start:stop, s]
             return

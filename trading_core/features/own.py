@@ -7,7 +7,6 @@ back than it was said to.
 
 import hashlib
 import inspect
-import math
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +25,6 @@ NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)*", re.ASCII)
 OWN = "own:"
 MAX_LOOKBACK = 5_000
 TOLERANCE = 1e-9
-PLACES = (0.25, 0.5, 0.75, 0.9, 1.0)  # of a symbol's bars, at whose ends its values are compared
 _LIBRARIES = ("numpy", "numba", "math", "builtins")
 _PLAIN = (int, float, str, bool, type(None))
 
@@ -62,37 +60,39 @@ class OwnFeature:
             found[t - first] = self._call(bars[:, t - self.lookback : t + 1])[-1]
         return found
 
-    def check(self, bars: FloatArray, labels: npt.NDArray[np.int64]) -> None:
-        """Compare what the function says of all bars with what it says where it knows no more than it may.
+    def check(self, bars: FloatArray, labels: npt.NDArray[np.int64], values: FloatArray) -> None:
+        """Compare at every bar what the function says of all bars with what it says of those it may know.
 
         Args:
             bars: float64 (5, N), a symbol's own bars.
             labels: int64 (N,), UTC ns.
+            values: float64 (N,), those of all these bars.
 
         Raises:
-            RuleError: the two are not the same; names the bar.
+            RuleError: the two are not the same; names the first bar.
         """
-        ends = {math.ceil(share * bars.shape[1]) - 1 for share in PLACES}
-        whole = self._call(bars) if bars.shape[1] > self.lookback else np.empty(0)
-        for t in sorted(end for end in ends if self.lookback <= end < whole.size):
-            label = np.datetime_as_string(labels[t].astype("datetime64[ns]"), unit="s")
-            so_far, window = (
-                self._call(bars[:, : t + 1])[-1],
-                self._call(bars[:, t - self.lookback : t + 1])[-1],
+        if bars.shape[1] <= self.lookback:
+            return
+        whole = self._call(bars)
+        is_same = np.isclose(whole, values, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+        differing = self.lookback + np.flatnonzero(~is_same[self.lookback :])
+        if not differing.size:
+            return
+        t = int(differing[0])
+        label = np.datetime_as_string(labels[t].astype("datetime64[ns]"), unit="s")
+        so_far = self._call(bars[:, : t + 1])[-1]
+        if not np.isclose(whole[t], so_far, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
+            raise RuleError(
+                f"feature {self.name!r} looks ahead: at {label} it is {so_far:g} of the bars up to there "
+                f"and {whole[t]:g} of all bars; a value may read its own bar and earlier ones only",
+                feature=self.name,
             )
-            if not _is_same(whole[t], so_far):
-                raise RuleError(
-                    f"feature {self.name!r} looks ahead: at {label} it is {so_far:g} of the bars up to there "
-                    f"and {whole[t]:g} of all bars; a value may read its own bar and earlier ones only",
-                    feature=self.name,
-                )
-            if not _is_same(so_far, window):
-                raise RuleError(
-                    f"feature {self.name!r} looks further back than lookback={self.lookback}: at {label} it "
-                    f"is {window:g} of the last {self.lookback + 1} bars and {so_far:g} of all up to there; "
-                    "give a larger lookback",
-                    feature=self.name,
-                )
+        raise RuleError(
+            f"feature {self.name!r} looks further back than lookback={self.lookback}: at {label} it "
+            f"is {values[t]:g} of the last {self.lookback + 1} bars and {so_far:g} of all up to there; "
+            "give a larger lookback",
+            feature=self.name,
+        )
 
     def _call(self, bars: FloatArray) -> FloatArray:
         try:
@@ -189,7 +189,3 @@ def _describe_value(name: str, what: str, value: Any, seen: set[int]) -> list[st
         f"feature {name!r} reads {what!r} around it, a {type(value).__name__} that no run can keep: "
         "make it numbers, text or a function"
     )
-
-
-def _is_same(a: float, b: float) -> bool:
-    return bool(np.isclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True))

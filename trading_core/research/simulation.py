@@ -100,6 +100,7 @@ def simulate(
     """
     switches = {name: terms.pop(name) for name in SWITCHES if name in terms}
     _check_types(bars, entry, **{name: switches[name] for name in YES_OR_NO if name in switches})
+    _check_rules(stop=stop, target=target, exit=exit, trail=trail, invalidation=invalidation)
     _check(direction, stop_pct, 0.5 if target_pct is None else target_pct, time_stop_bars, quantity, cash)
     if target is None and terms.get("target_moves"):
         raise ConfigError(
@@ -143,10 +144,22 @@ def _check_types(bars: BarSeries, entry: str | BoolArray, **switches: bool) -> N
         )
     is_truths = isinstance(entry, np.ndarray) and entry.dtype == bool and entry.shape == bars.shape
     if not isinstance(entry, str) and not is_truths:
-        raise ConfigError(f"entry {entry!r} is a {type(entry).__name__}, not the text of a rule")
+        raise ConfigError(
+            f"entry is of type {type(entry).__name__}, not the text of a rule or a Series of booleans by the "
+            "times of the bars: write pd.Series(entry, index=df.index)"
+        )
     for name, switch in switches.items():
         if not isinstance(switch, (bool, np.bool_)):
             raise ConfigError(f"{name} {switch!r} is neither True nor False")
+
+
+def _check_rules(**rules: str | None) -> None:
+    for name, rule in rules.items():
+        if not isinstance(rule, str | None):
+            raise ConfigError(
+                f"{name} is of type {type(rule).__name__}, not the text of a rule: write it as text, in "
+                "which x.NAME reads a column of numbers of the bars"
+            )
 
 
 def _check(

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 100
 CTRL_C = 130
-LABELS = {"split": "SPLIT", "tick": "DOUBTFUL", "flat": "FLAT", "repeated": "REPEATED"}
+LABELS = {"split": "SPLIT", "stretch": "DOUBTFUL", "start": "DOUBTFUL", "tick": "DOUBTFUL"}
+LABELS |= {"flat": "FLAT", "repeated": "REPEATED"}
 PROBLEMS = (
     ("conflicts", "CONFLICT", "label(s) with two different bars"),
     ("invalid", "INVALID", "bar(s) dropped"),

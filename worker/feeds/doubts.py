@@ -13,7 +13,7 @@ import numpy as np
 from schemas.canonical import ns_to_datetime
 from schemas.errors import DataError
 from schemas.settings import DataSettings
-from services.feeds.plausibility import doubted_bars
+from services.feeds.plausibility import CONFIRMING_BARS, doubted_bars
 from services.model_calls.quoting import count_noun, visible
 from trading_core.bars import BarSeries, IntArray
 from trading_core.spacing import DAY_NS, show_label
@@ -40,6 +40,7 @@ _NEAR = 0.02  # the open after a split lies so near its ratio to the close befor
 _UNUSUAL = 8  # times the usual step from close to open
 _STAYS = 3  # bars that show a level
 _WITHIN = 1.3
+_FEW = 10  # bars behind which a step that goes back is no split
 _FLAT_BARS, _FLAT_NS = 5, 5 * DAY_NS
 
 
@@ -52,10 +53,11 @@ class Doubt:
         symbol: whose.
         label: of the first, ns.
         bars: how many.
-        ratio: of a split, the price before to that after; else 1.
+        ratio: of a split or a start, the price before to that after; of a stretch, its price to that before
+            it; else 1.
     """
 
-    kind: Literal["split", "tick", "flat", "repeated"]
+    kind: Literal["split", "stretch", "start", "tick", "flat", "repeated"]
     symbol: str
     label: int
     bars: int = 1
@@ -72,6 +74,11 @@ class Doubt:
         what = {
             "split": f"the price steps by {self.ratio:.4g} from close to open and stays, as at a split: "
             "adjust the prices, by data.adjusted = true where the file has adjusted closes",
+            "stretch": f"{count_noun(self.bars, 'bar')} at {self.ratio:.4g} times the price around them, as "
+            "of bad ticks: correct or remove them",
+            "start": f"{'the first bar is' if self.bars == 1 else f'the first {self.bars} bars are'} "
+            f"{self.ratio:.4g} times the next: bad or before a split, which cannot be told; remove what is "
+            "bad, or adjust the prices",
             "tick": f"{count_noun(self.bars, 'implausible bar')}: "
             "data.plausibility = 'always' leaves out such bars",
             "flat": f"no movement in {count_noun(self.bars, 'bar')}: were they filled in? Remove them",
@@ -85,21 +92,19 @@ def list_doubts(bars: BarSeries, settings: DataSettings, *, sifted: bool = False
 
     Bars that are `sifted` hold no ticks: a guard has left them out.
     """
-    found, splits = list[Doubt](), dict[str, IntArray]()
+    found, explained = list[Doubt](), dict[str, IntArray]()
     for s, symbol in enumerate(bars.symbols):
         rows = np.flatnonzero(bars.present[:, s])
-        steps = _splits(bars, s, rows) if settings.plausibility != "off" else []
-        splits[symbol] = bars.times[
-            rows[[k + n for k, _ in steps for n in range(_STAYS) if k + n < rows.size]]
-        ]
-        found += [Doubt("split", symbol, int(bars.times[rows[k]]), 1, ratio) for k, ratio in steps]
+        jumps = list(_jumps(bars, s, rows)) if settings.plausibility != "off" else []
+        explained[symbol] = bars.times[rows[[k for _, places in jumps for k in places if k < rows.size]]]
+        found += [doubt for doubt, _ in jumps]
         found += [Doubt("flat", symbol, label, count) for label, count in _flat_weeks(bars, s, rows)]
     ticks = [(str(told.symbol), int(told.label or 0)) for _, told in doubted_bars(bars, settings)]
     seen = settings.plausibility == "live" and not sifted
-    found += _count_by_symbol("tick", (tick for tick in ticks if seen and tick[1] not in splits[tick[0]]))
+    found += _count_by_symbol("tick", (tick for tick in ticks if seen and tick[1] not in explained[tick[0]]))
     first, last = int(bars.times[0]), int(bars.times[-1])
     found += _count_by_symbol(
-        "repeated", (row for row in bars.repeated if row[0] in splits and first <= row[1] <= last)
+        "repeated", (row for row in bars.repeated if row[0] in explained and first <= row[1] <= last)
     )
     return sorted(found, key=lambda doubt: (doubt.symbol, doubt.label, doubt.kind))
 
@@ -123,22 +128,36 @@ def _count_by_symbol(kind: Literal["tick", "repeated"], bars: Iterable[tuple[str
         yield Doubt(kind, symbol, labels[0], len(labels))
 
 
-def _splits(bars: BarSeries, s: int, rows: Any) -> list[tuple[int, float]]:
-    """Positions among the rows at which a price steps by a ratio of shares and stays, with the ratio."""
-    opens, close = bars.open[rows, s], bars.close[rows, s]
+def _jumps(bars: BarSeries, s: int, rows: Any) -> Iterator[tuple[Doubt, range]]:
+    """Doubts of prices that step from close to open, and the places among the rows that a step explains."""
+    opens, close, times = bars.open[rows, s], bars.close[rows, s], bars.times[rows].tolist()
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         steps = np.log(close[:-1]) - np.log(opens[1:])
     if steps.size < _STAYS:
-        return []
+        return
     least = max(np.log(RATIOS[0]) - _NEAR, _UNUSUAL * float(np.median(np.abs(steps))))
-    found = []
-    for k in np.flatnonzero(np.abs(steps) >= least).tolist():
-        ratio = min(RATIOS, key=lambda each: abs(abs(steps[k]) - np.log(each)))
-        levels = [(close[max(0, k - 2) : k + 1], close[k]), (close[k + 1 : k + 4], opens[k + 1])]
-        moves = [abs(np.log(np.median(near)) - np.log(level)) for near, level in levels]
-        if abs(abs(steps[k]) - np.log(ratio)) < _NEAR and k + 2 < close.size and max(moves) < np.log(_WITHIN):
-            found.append((k + 1, float(np.exp(steps[k]))))
-    return found
+    large, passed = np.flatnonzero(np.abs(steps) >= least).tolist(), -1
+    for number, k in enumerate(large):
+        if k <= passed:
+            continue
+        near = [j for j in large[number + 1 : number + 1 + _FEW] if j <= k + _FEW]
+        back = next((j for j in near if abs(steps[k] + steps[j]) < np.log(_WITHIN)), None)
+        symbol, first = bars.symbols[s], k + 1
+        if back is not None:
+            passed = back
+            if back - k > CONFIRMING_BARS:  # fewer are told as ticks
+                stretch = Doubt("stretch", symbol, times[first], back - k, float(np.exp(-steps[k])))
+                yield stretch, range(first, back + 1 + _STAYS)
+            continue
+        levels = [(close[max(0, k - 2) : first], close[k]), (close[first : k + 4], opens[first])]
+        moves = [abs(np.log(np.median(around)) - np.log(level)) for around, level in levels]
+        if k + 2 >= close.size or max(moves) >= np.log(_WITHIN):
+            continue
+        ratio = float(np.exp(steps[k]))
+        if first < _STAYS:
+            yield Doubt("start", symbol, times[0], first, ratio), range(first, first + _STAYS)
+        elif min(abs(abs(steps[k]) - np.log(each)) for each in RATIOS) < _NEAR:
+            yield Doubt("split", symbol, times[first], 1, ratio), range(first, first + _STAYS)
 
 
 def _flat_weeks(bars: BarSeries, s: int, rows: Any) -> Iterator[tuple[int, int]]:

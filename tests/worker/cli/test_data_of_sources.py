@@ -12,10 +12,26 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from worker.feeds.files.files import load_bar_file
+from worker.feeds.history.public_source import FORMATS
 
 JANUARY = [datetime(2024, 1, day, tzinfo=UTC) for day in range(2, 31)]
 DAYS = [day for day in JANUARY if day.weekday() < 5]
 OPENING_S = 52_200  # 14:30 UTC, as Yahoo labels sessions in New York
+LOW_HIGHS = json.dumps(
+    {
+        "chart": {
+            "result": [
+                {
+                    "meta": {"gmtoffset": -18_000},
+                    "timestamp": [int(DAYS[0].timestamp()) + OPENING_S],
+                    "indicators": {
+                        "quote": [{"open": [5], "high": [4], "low": [6], "close": [5], "volume": [1]}]
+                    },
+                }
+            ]
+        }
+    }
+)
 YAHOO = ("data", "fetch", "yahoo", "AAPL", "--from", "2024-01-01", "--to", "2024-01-30", "--out", "bars.csv")
 
 
@@ -50,7 +66,7 @@ class Site(BaseHTTPRequestHandler):
             )
         )
         stamps = [int(day.timestamp()) + OPENING_S for day in days]
-        quotes = {name: [*values, None] for name, values in columns.items()}
+        quotes = {name: [*map(int, values), None] for name, values in columns.items()}  # as it writes them
         result = {
             "meta": {"symbol": "AAPL", "gmtoffset": -18_000},
             "timestamp": [*stamps, stamps[-1] + 86_400] if stamps else [],
@@ -101,6 +117,8 @@ def test_daily_bars_of_a_source_are_fetched_into_a_file_and_weekends_are_no_gaps
     [
         ("yahoo", {"status": 404, "body": '{"chart": {"error": {"description": "delisted"}}}'},
          "yahoo has no 'AAPL': {'description': 'delisted'}"),
+        ("yahoo", {"body": LOW_HIGHS},
+         "yahoo: no bar of AAPL can be used: at 2024-01-02T00:00:00Z high is below low; choose"),
         ("yahoo", {"body": "<html>"}, "yahoo: bars of AAPL: malformed"),
         ("yahoo", {"status": 429, "body": "slowly"}, "yahoo: bars of AAPL: the answer is 429"),
         ("yahoo", {"status": 503, "body": "later"}, "yahoo: bars of AAPL: the answer is 503"),
@@ -117,6 +135,21 @@ def test_answer_without_bars_is_told_in_one_line(shell, monkeypatch, source, wro
     assert done.exit_code in (1, 2)
     assert said in done.stderr.splitlines()[-1]
     assert not Path("bars.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("meta", "day"), [({"exchangeTimezoneName": "Europe/London"}, 9), ({}, 8)], ids=["zone", "offset alone"]
+)
+def test_session_that_begins_at_midnight_of_its_zone_is_labelled_by_that_day_in_summer_too(meta, day) -> None:
+    opening = int(datetime(2024, 7, 8, 23, tzinfo=UTC).timestamp())
+    quote = {name: [1] for name in ("open", "high", "low", "close", "volume")}
+    result = {
+        "meta": {"gmtoffset": 0, **meta},
+        "timestamp": [opening],
+        "indicators": {"quote": [quote]},
+    }
+    rows = FORMATS["yahoo"].read("EURUSD=X", json.dumps({"chart": {"result": [result]}}))
+    assert rows == [(int(datetime(2024, 7, day, tzinfo=UTC).timestamp()), [1.0] * 5)]
 
 
 def test_other_timeframe_than_a_day_is_refused_before_anything_is_asked(shell) -> None:

@@ -59,6 +59,34 @@ def test_bar_of_ten_times_the_price_is_a_tick_and_no_split(factor):
     assert (found.kind, found.bars, found.label) == ("tick", 1, walk().index[AT].value)
 
 
+@pytest.mark.parametrize("factor", [10.0, 0.1, 3.7])
+def test_two_bad_bars_in_a_row_are_ticks_and_no_splits(factor):
+    [found] = doubts(stepped(factor, AT + 2))
+    assert (found.kind, found.bars, found.label) == ("tick", 2, walk().index[AT].value)
+    assert "data.plausibility = 'always'" in found.text
+
+
+@pytest.mark.parametrize(("count", "kinds"), [(3, ["stretch"]), (7, ["stretch"]), (30, ["split", "split"])])
+def test_step_that_goes_back_within_a_few_bars_is_no_split(count, kinds):
+    found = doubts(stepped(10.0, AT + count))
+    assert [doubt.kind for doubt in found] == kinds
+    if kinds == ["stretch"]:
+        assert (found[0].bars, found[0].label) == (count, walk().index[AT].value)
+        assert f"{count} bars at 10 times the price around them" in found[0].text
+
+
+@pytest.mark.parametrize("factor", [10.0, 0.1, 13.7])
+@pytest.mark.parametrize(("count", "words"), [(1, "the first bar is"), (2, "the first 2 bars are")])
+def test_bad_first_bar_is_told_as_what_cannot_be_told_from_a_split(factor, count, words):
+    def spoil(frame: pd.DataFrame) -> None:
+        frame.iloc[:count, :4] *= factor
+
+    [found] = doubts(spoil)
+    assert (found.kind, found.bars, found.label) == ("start", count, walk().index[0].value)
+    assert f"{words} {factor:.4g} times the next" in found.text
+    assert "bad or before a split" in found.text
+
+
 @pytest.mark.parametrize("factor", [1.2, 1.7, 2.6])
 def test_step_by_no_ratio_of_shares_is_no_split(factor):
     assert [found for found in doubts(stepped(factor)) if found.kind == "split"] == []

@@ -15,7 +15,8 @@ from worker.feeds.files.bar_table import BarTable, parses, without_empty_words
 
 Decimal = Literal[".", ","]
 _UNITS = {"K": "e3", "M": "e6", "B": "e9"}
-_BESIDE = r"[\s\x{A0}\x{202F}'’$€£¥]"
+_MARKS = r"\s\x{A0}\x{202F}'’"
+_THOUSANDS = rf"^\D*\d{{1,3}}([{_MARKS}]\d{{3}})+([^\d{_MARKS}][^{_MARKS}]*)?$"  # 99'16 has none
 
 
 def plain_table(
@@ -39,7 +40,7 @@ def plain_table(
     }
     if decimal is None and all(map(parses, texts.values())):
         return table
-    bare = {place: pc.replace_substring_regex(each, _BESIDE, "") for place, each in texts.items()}
+    bare = {place: _without_marks(each) for place, each in texts.items()}
     if decimal is None and not any(_is_written(bare[place], each) for place, each in texts.items()):
         return table
     if decimal is None:
@@ -49,6 +50,15 @@ def plain_table(
     for place, each in bare.items():
         columns[place] = _plain(each, decimal)
     return replace(table, columns=tuple(columns))
+
+
+def _without_marks(texts: Any) -> Any:
+    """Texts without signs of currencies, blanks at their edges and marks of thousands."""
+    bare = pc.replace_substring_regex(texts, "[$€£¥]", "")
+    bare = pc.replace_substring_regex(bare, rf"(^|[^\d{_MARKS}])[{_MARKS}]+", r"\1")
+    bare = pc.replace_substring_regex(bare, rf"[{_MARKS}]+([^\d{_MARKS}]|$)", r"\1")
+    joined = pc.replace_substring_regex(bare, f"[{_MARKS}]", "")
+    return pc.if_else(pc.match_substring_regex(bare, _THOUSANDS), joined, bare)
 
 
 def _is_written(bare: Any, texts: Any) -> bool:

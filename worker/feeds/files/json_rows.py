@@ -24,7 +24,7 @@ def json_columns(path: Path, data: bytes) -> tuple[TableShape, list[list[Any]]]:
         DataError: no JSON, or no rows of bars in it.
     """
     try:
-        document = json.loads(data)
+        document = _document(data)
     except RecursionError as error:
         raise DataError(f"{path.name} nests deeper than any table: write rows of bars") from error
     except ValueError as error:
@@ -49,6 +49,18 @@ def json_columns(path: Path, data: bytes) -> tuple[TableShape, list[list[Any]]]:
         names.append(_SYMBOL)
         columns.append([symbol or path.stem for symbol, rows in groups for _ in rows])
     return TableShape(tuple(names), 0, note), columns
+
+
+def _document(data: bytes) -> Any:
+    """The document, or a list of those that stand one a line."""
+    try:
+        return json.loads(data)
+    except json.JSONDecodeError as error:
+        lines = [line for line in data.splitlines() if line.strip()]
+        try:
+            return [json.loads(line) for line in lines]
+        except ValueError:
+            raise error from None
 
 
 def _groups(

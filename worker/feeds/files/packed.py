@@ -15,6 +15,9 @@ _GZIP = 31  # the window of zlib with the frame of gzip around it
 ABOVE = 8  # lines in which a header is looked for
 _ENCODINGS = ("Windows-1252", "Shift_JIS", "GB18030", "Windows-1251")
 _MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
+_READ = (b"PAR1", b"ARROW1", b"\x1f\x8b", b"PK\x03\x04")  # how files begin that are read and are no text
+_HEAD = 1_024
+_NO_TEXT = bytes({*range(32)} - {*b"\t\n\v\f\r\x1a"})  # control characters
 
 
 def unpack_gzip(path: Path, data: bytes, most: int) -> bytes:
@@ -51,6 +54,8 @@ def unpack_zip(path: Path, data: bytes, most: int) -> bytes:
             ]
             if any(item.filename == "[Content_Types].xml" for item in found):
                 raise DataError(f"{path.name} is a workbook: save its sheet as CSV and give that file")
+            with archive.open(found[0]) if found else io.BytesIO() as file:
+                check_kind(path, file.read(_HEAD))
             if len(found) != 1:
                 raise DataError(
                     f"{path.name} holds {len(found)} files, where one is read: unpack it, and give one of "
@@ -58,6 +63,8 @@ def unpack_zip(path: Path, data: bytes, most: int) -> bytes:
                 )
             with archive.open(found[0]) as file:
                 inner = file.read(most + 1)
+    except DataError:
+        raise
     except (
         OSError,
         EOFError,
@@ -72,6 +79,20 @@ def unpack_zip(path: Path, data: bytes, most: int) -> bytes:
         ) from error
     check_size(path, len(inner), most)
     return inner
+
+
+def check_kind(path: Path, data: bytes) -> None:
+    """Refuse bytes that are neither text nor begin as a file that is read.
+
+    Raises:
+        DataError: they are of another kind.
+    """
+    head = data[:_HEAD]
+    if not head.startswith(_READ) and set(decode(head)[0]).intersection(_NO_TEXT):
+        raise DataError(
+            f"{path.name} is not one of the kinds read (CSV, Parquet, Feather, JSON; in gzip or zip): export "
+            "it as CSV"
+        )
 
 
 def decode(data: bytes) -> tuple[bytes, str | None]:

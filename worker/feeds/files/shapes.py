@@ -14,7 +14,8 @@ from worker.feeds.files.columns import FEWEST, PRICES
 from worker.feeds.files.names import bare_name, role_of
 
 Rows = Sequence[Sequence[str]]
-LEVELS = {"price", "ticker", "symbol", "attributes"}  # how pandas names the levels of columns
+FIELD_LEVELS = {"price", "attributes"}  # how pandas names the levels of columns
+LEVELS = FIELD_LEVELS | {"ticker", "symbol", "symbols", ""}
 # As programs write them; the first that is possible in every row is taken.
 _ORDERS = (PRICES, ("low", "high", "open", "close"), ("open", "close", "high", "low"))
 
@@ -46,8 +47,7 @@ def header_of(rows: Rows, file: str) -> TableShape:
     above = next((number for number, row in enumerate(rows) if len(row) >= FEWEST), 0)
     rows, told = rows[above:], "lines above the header are passed over" if above else None
     if (names := _level_header(rows)) is not None:
-        begins = 3 if len(rows) > 2 and not any(cell.strip() for cell in rows[2][1:]) else 2
-        return TableShape(names, above + begins, told)
+        return TableShape(names, above + (3 if _names_index(rows) else 2), told)
     if len(rows[0]) < FEWEST or not _is_data(rows[0]):
         return TableShape(tuple(name.strip() for name in rows[0]), above + 1, told)
     unnamed = unnamed_header(rows, file)
@@ -112,14 +112,20 @@ def _parts(name: str) -> tuple[str, ...]:
 
 def _level_header(rows: Rows) -> tuple[str, ...] | None:
     """Names of columns whose header is a row of fields and one of symbols; None where it is not so."""
-    if len(rows) < 2 or len(rows[0]) != len(rows[1]):
+    if len(rows) < 2 or len(rows[0]) != len(rows[1]) or any(map(_is_data, rows[:2])):
         return None
     first, second = (bare_name(row[0]) if row else "" for row in rows[:2])
-    if not (first in LEVELS and second in LEVELS and first != second):
+    are_known = first in LEVELS and second in LEVELS and (first != second or not first)
+    if not (are_known or _names_index(rows)):
         return None
-    fields, symbols = (rows[0], rows[1]) if first in ("price", "attributes") else (rows[1], rows[0])
-    pairs = zip(symbols[1:], fields[1:], strict=True)
-    return ("time", *(f"{symbol.strip()}_{field.strip()}" for symbol, field in pairs))
+    levels = rows[1::-1] if second in FIELD_LEVELS else rows[:2]
+    cells = [[cell.strip() for cell in level[1:]] for level in levels]
+    return ("time", *join_levels([*zip(*cells, strict=True)]))
+
+
+def _names_index(rows: Rows) -> bool:
+    """Whether the third row is the name of the index alone, as pandas writes it below levels of columns."""
+    return len(rows) > 2 and len(rows[2]) > 1 and not any(cell.strip() for cell in rows[2][1:])
 
 
 def _is_data(row: Sequence[str]) -> bool:

@@ -28,7 +28,7 @@ from worker.feeds.files.bar_table import (
 )
 from worker.feeds.files.columns import FEWEST, PRICES, bar_columns
 from worker.feeds.files.json_rows import json_columns
-from worker.feeds.files.packed import ABOVE, PIECE, decode, unpack_gzip, unpack_zip
+from worker.feeds.files.packed import ABOVE, PIECE, check_kind, decode, unpack_gzip, unpack_zip
 from worker.feeds.files.shapes import SAMPLE, TableShape, header_of
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -88,6 +88,7 @@ def _read(path: Path, file: BinaryIO, source: Source) -> BarTable:
         return _read(path, BytesIO(unpack_gzip(path, data, source.most)), replace(source, packed=True))
     if begin.startswith(b"PK\x03\x04") and not source.packed:
         return _read(path, BytesIO(unpack_zip(path, data, source.most)), replace(source, packed=True))
+    check_kind(path, data)
     data, note = decode(data)
     if data.lstrip()[:1] in (b"[", b"{"):
         return _read_json(path, data, source)

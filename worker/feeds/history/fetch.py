@@ -175,6 +175,16 @@ def _examine(request: FetchRequest, partial: PartialFile, first: int, last: int)
         )
         for symbol in request.symbols
     }
+    for symbol, findings in found.items():
+        if not findings.bars:
+            partial.remove()
+            off_grid = ((label, "its label is no multiple of the timeframe") for label in findings.off_grid)
+            label, why = next(iter([*findings.invalid, *off_grid]))
+            raise DataError(
+                f"{request.exchange}: no bar of {symbol} can be used: at {show_label(label)} {why}; choose "
+                "another range, or leave the symbol out",
+                symbol=symbol,
+            )
     for findings in found.values() if request.exchange in FORMATS else ():
         findings.gaps = [gap for gap in findings.gaps if gap[2] > CLOSED_DAYS]
         findings.asked = len(findings.bars) + sum(count for _, _, count in findings.gaps)

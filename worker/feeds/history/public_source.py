@@ -9,9 +9,10 @@ import csv
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import quote
+from zoneinfo import ZoneInfo
 
 from schemas.errors import ConfigError, DataError, FeedError
 from schemas.settings.live import ExchangeSettings
@@ -52,9 +53,14 @@ def _read_yahoo(symbol: str, text: str) -> Rows:
     if chart.get("error"):
         raise DataError(f"yahoo has no {symbol!r}: {shorten(str(chart['error']))}", symbol=symbol)
     [result] = chart["result"]
-    quotes, offset = result["indicators"]["quote"][0], result["meta"]["gmtoffset"]
-    days = [(second + offset) // DAY_S * DAY_S for second in result.get("timestamp", [])]
-    columns = [quotes.get(name, []) for name in Bar._fields]
+    quotes, meta = result["indicators"]["quote"][0], result["meta"]
+    name = meta.get("exchangeTimezoneName")  # the offset is that of today, in summer and winter alike
+    zone = ZoneInfo(name) if name else timezone(timedelta(seconds=meta["gmtoffset"]))
+    times = [datetime.fromtimestamp(second, zone) for second in result.get("timestamp", [])]
+    days = [int(time.replace(hour=0, minute=0, second=0, tzinfo=UTC).timestamp()) for time in times]
+    columns = [
+        [None if value is None else float(value) for value in quotes.get(name, [])] for name in Bar._fields
+    ]
     return [(day, list(values)) for day, *values in zip(days, *columns, strict=True)]
 
 

@@ -1,8 +1,11 @@
 """Exports of programs by their layouts, with bars made here: read to the same bars, or refused truly."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -309,10 +312,61 @@ def test_download_of_several_symbols_has_a_header_of_two_rows(tmp_path, by_ticke
     assert (found.symbols, found.sha256, notes) == (tuple(symbols), wanted.sha256, [DAY_NOTE])
 
 
+@pytest.mark.parametrize("levels", [(None, None), ("Attributes", "Symbols"), ("Field", "Asset")])
+@pytest.mark.parametrize("by_ticker", [False, True])
+@pytest.mark.parametrize("symbols", [["AAPL"], ["AAPL", "MSFT"]])
+def test_header_of_two_rows_is_read_whatever_its_levels_are_called(tmp_path, levels, by_ticker, symbols):
+    frames = {symbol: made(DAILY, seed) for seed, symbol in enumerate(symbols)}
+    table = two_rows(frames, by_ticker)
+    table.columns.names = levels[::-1] if by_ticker else levels
+    found, _ = load(tmp_path, table.to_csv(date_format="%Y-%m-%d"))
+    wanted = BarSeries.from_frame({symbol: frame.tz_localize("UTC") for symbol, frame in frames.items()})
+    assert (found.symbols, found.sha256) == (tuple(symbols), wanted.sha256)
+
+
 def test_download_of_hours_keeps_the_zone_that_its_times_carry(tmp_path):
     table = two_rows({"BTC-USD": HOURS.tz_localize("UTC")}, index="Datetime")
     found, notes = load(tmp_path, table.to_csv())
     assert (found.symbols, found.sha256, notes) == (("BTC-USD",), expected(HOURS, "BTC-USD").sha256, [])
+
+
+@pytest.mark.parametrize("rows", [JSON_ROWS, rows_of(HOURS)], ids=["objects", "lists"])
+def test_json_of_one_row_a_line_is_read_as_a_document_of_rows_is(tmp_path, rows):
+    text = "\n".join(map(json.dumps, rows)) + "\n"
+    assert load(tmp_path, text, "x.jsonl")[0].sha256 == expected(HOURS).sha256
+    with pytest.raises(DataError, match="x.jsonl is no JSON document"):
+        load(tmp_path, text[:-9], "x.jsonl")
+
+
+def archived(name: str) -> bytes:
+    """Bars in a form that is not read."""
+    text, data = READ["yf_single.csv"][0], io.BytesIO()
+    assert isinstance(text, str)
+    if name.endswith(".bz2"):
+        return bz2.compress(text.encode())
+    if name.endswith(".xz"):
+        return lzma.compress(text.encode())
+    if name.endswith(".npz"):
+        np.savez(data, *(DAYS[column].to_numpy() for column in ORDER))
+    elif name.endswith(".npy"):
+        np.save(data, DAYS.to_numpy())
+    elif name.endswith(".tar.gz"):
+        with tarfile.open(fileobj=data, mode="w:gz") as archive:
+            member = tarfile.TarInfo("x.csv")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    else:
+        return b"SQLite format 3\0" + bytes(2_000)
+    return data.getvalue()
+
+
+@pytest.mark.parametrize("name", ["x.csv.bz2", "x.csv.xz", "x.db", "x.npz", "x.npy", "x.tar.gz"])
+def test_file_of_another_kind_is_refused_in_one_short_line(tmp_path, name):
+    with pytest.raises(
+        DataError, match=rf"^{name} is not one of the kinds read .*: export it as CSV$"
+    ) as said:
+        load(tmp_path, archived(name), name)
+    assert len(str(said.value)) < 150
 
 
 def test_feather_file_is_read_and_bounded(tmp_path):
@@ -407,6 +461,23 @@ def test_file_that_can_be_read_in_two_ways_is_refused_with_the_option_that_decid
             load(tmp_path, text, **remedy)
     else:
         assert load(tmp_path, text, **remedy)[0].close[0, 0] == price
+
+
+@pytest.mark.parametrize("price", ["99'16", "99 16", "99'16.5", "1 2345"])
+@pytest.mark.parametrize("decimal", [None, ",", "."])
+def test_price_with_a_mark_before_no_group_of_three_digits_is_refused_with_its_row(tmp_path, price, decimal):
+    rows = [f"2024-01-0{day};{price};{price};{price};{price};1 250" for day in (1, 2)]
+    with pytest.raises(DataError, match="line 2: 'open' is .*, not a number"):
+        load(tmp_path, "\n".join(["date;open;high;low;close;volume", *rows]), decimal=decimal)
+
+
+@pytest.mark.parametrize(
+    "price", ["1'234'567.50", "1 234 567.50", "1\u202f234\u202f567.50", "$ 1’234’567.50", "1 234 567.50 €"]
+)
+def test_blank_or_apostrophe_before_groups_of_three_digits_is_a_mark_of_thousands(tmp_path, price):
+    rows = [f"2024-01-0{day};{price};{price};{price};{price};1 250 K" for day in (1, 2)]
+    found, _ = load(tmp_path, "\n".join(["date;open;high;low;close;volume", *rows]))
+    assert (found.close[0, 0], found.volume[0, 0]) == (1_234_567.5, 1_250_000.0)
 
 
 def test_date_format_that_times_do_not_have_names_the_row(tmp_path):
