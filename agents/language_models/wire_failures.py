@@ -106,11 +106,31 @@ class FailedCalls:
 
 def read_complaint(body: Any) -> tuple[str, str]:
     """What an error says of itself: its type, and its message."""
-    error = body.get("error", body) if isinstance(body, dict) else body
+    error = _innermost(body)
     if not isinstance(error, dict):
         return "", error if isinstance(error, str) else ""
-    name, words = error.get("type") or error.get("code"), error.get("message")
+    name = error.get("type") or error.get("code")
+    words = error.get("message") or error.get("msg")
     return str(name or ""), words if isinstance(words, str) else ""
+
+
+def _innermost(body: Any) -> Any:
+    """The object or the text of a complaint, which servers wrap in lists and in fields of their own."""
+    while True:
+        if isinstance(body, list) and body:
+            body = body[0]
+        elif isinstance(body, dict) and (inside := _wrapped(body)) is not None:
+            body = inside
+        else:
+            return body
+
+
+def _wrapped(body: dict[str, Any]) -> Any:
+    """What an object wraps; None where it has words of its own."""
+    error, words = body.get("error"), body.get("message")
+    if isinstance(error, dict | list) and error:
+        return error
+    return None if words and isinstance(words, str) else error or body.get("detail") or words or None
 
 
 def refused_parameters(body: Any) -> set[str]:
