@@ -28,6 +28,7 @@ NAMED_BY = {
     "form": ("response_format", "output_config", "json_schema", "schema"),
     "tools": ("tool",),
 }
+NO_CREDIT = "insufficient_quota"  # of a 429 that no pause will mend
 HINTS = {
     "form": "a server that takes no schema of the reply needs llm.structured_output = false",
     "tools": "a server whose models call no tools needs planner.native_tools = false",
@@ -90,6 +91,8 @@ class FailedCalls:
             reason = f"error event {self.mask(name or words)[:80]!r}"
             return self.describe(kind, reason, attempt, retryable=kind != "rejected")
         kind = KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
+        if status == 429 and NO_CREDIT in _names(error.body):
+            kind = "rejected"
         quoted = quote_beginning(self.mask(words)) if words else ""
         reason = " ".join(part for part in (f"HTTP {status}", visible(self.mask(name))[:80], quoted) if part)
         if 300 <= status < 400:
@@ -112,6 +115,11 @@ def read_complaint(body: Any) -> tuple[str, str]:
     name = error.get("type") or error.get("code")
     words = error.get("message") or error.get("msg")
     return str(name or ""), words if isinstance(words, str) else ""
+
+
+def _names(body: Any) -> tuple[Any, ...]:
+    error = _innermost(body)
+    return (error.get("type"), error.get("code")) if isinstance(error, dict) else ()
 
 
 def _innermost(body: Any) -> Any:

@@ -157,8 +157,9 @@ class LlmSettings(Contract):
     breaker_pause: int = Field(default=20, ge=1, description="calls not made before the next try")
     on_lost: Literal["rules", "stop"] | None = Field(
         default=None,
-        description="where the server turns questions away for good, with HTTP 400, 401, 403 or 404 three "
-        "times in a row: rules go on alone, or the run stops. None: stop a backtest, let a live run go on",
+        description="where the server turns questions away for good, with HTTP 400, 401, 402, 403, 404 or a "
+        "spent quota three times in a row: rules go on alone, or the run stops. None: stop a backtest, let a "
+        "live run go on",
     )
     stall_ms: float = Field(
         default=10_000.0, gt=0, description="longest silence within the streamed reply of the slow model"

@@ -32,7 +32,9 @@ from services.ports import EventJournal
 from services.statistics.quantiles import quantiles
 
 BUDGET, BREAKER, LOST = "budget", "breaker", "lost"
-WRONG_SETTINGS = (400, 401, 403, 404)  # a key, an account or a model that no later question will find right
+# A key, a model or an account that no later question will find right; a 429 says so of a spent quota alone.
+WRONG_SETTINGS = (400, 401, 402, 403, 404, 429)
+REJECTED = "rejected"  # not to be asked again, as one that is throttled is
 LOST_AFTER = 3  # of them in a row
 DECIDING = (Purse.EVENT, Purse.DECISION)  # without the seats that these pay for, a run is another one
 UNREAD = "its reply could not be read"
@@ -239,7 +241,7 @@ class ModelAccount(Stateful):
             self.last_reply, breaker.turned_away = self._clock.now, 0
             return
         self.last_failure = " ".join((call.message or UNREAD).split())
-        breaker.turned_away = breaker.turned_away + 1 if call.status in WRONG_SETTINGS else 0
+        breaker.turned_away = breaker.turned_away + 1 if is_turned_away(call) else 0
         if breaker.turned_away == LOST_AFTER:
             if purse in DECIDING:
                 self.lost = self.last_failure
@@ -359,6 +361,11 @@ class ModelAccount(Stateful):
         self._journal.append(
             kind, ts_event=now, known_at=now, symbol=self._symbol, payload=payload, telemetry=telemetry
         )
+
+
+def is_turned_away(call: RecordedCall) -> bool:
+    """Whether a server said what it will say to every later question, too."""
+    return call.outcome == REJECTED and call.status in WRONG_SETTINGS
 
 
 def _weigh(call: RecordedCall, question: Question) -> str:

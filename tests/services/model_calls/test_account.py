@@ -156,3 +156,14 @@ def test_account_restored_remembers_how_often_a_seat_was_turned_away():
     again.restore(json.loads(json.dumps(made.state())))
     turned_away(again, "gone", Purse.EVENT)
     assert again.lost == "HTTP 404 no such model"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "lost"),
+    [(402, "rejected", True), (429, "rejected", True), (429, "throttled", False), (413, "rejected", False)],
+)
+def test_account_without_credit_is_turned_away_for_good_and_a_throttled_one_is_not(status, kind, lost):
+    made, _ = account(per_run={"usd": None}, per_event={"calls": None}, unknown_price="zero")
+    for _ in range(3):
+        turned_away(made, "gone", Purse.EVENT, status, kind)
+    assert (made.lost is not None) is lost
