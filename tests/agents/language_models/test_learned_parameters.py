@@ -203,6 +203,7 @@ def usage(read: int, written: int, thoughts: int | None, total: int | None = Non
         (usage(11, 6_257, 6_000), "fine", 6_257, "cut"),
         (usage(11, 6_200, None), "fine", 6_200, None),
         (usage(11, 6_200, None), "word " * 300, 6_200, "cut"),
+        (usage(11, 6_200, None), f"<think>{'word ' * 5_000}</think>fine", 6_200, None),
         (usage(11, 200, None, 6_211), "fine", 6_200, None),  # Gemini: thoughts are in the total alone
     ],
 )
