@@ -267,11 +267,12 @@ class TimedClaude(AnthropicModel):
     ("moments", "kept"),
     [
         ((0.0, 5.0, 250.0), (None, None, None)),
-        ((0.0, 900.0, 901.0, 1_800.0), (None, "1h", "1h", "1h")),
+        ((0.0, 900.0, 901.0, 1_800.0), (None, "1h", None, "1h")),
+        ((0.0, 900.0, 87_300.0, 173_700.0), (None, "1h", None, None)),
         ((0.0, 7_200.0, 14_400.0), (None, None, None)),
     ],
 )
-def test_constant_part_is_kept_for_an_hour_once_questions_come_further_apart_than_minutes(moments, kept):
+def test_constant_part_is_kept_for_an_hour_where_the_last_question_is_minutes_away_and_no_day(moments, kept):
     async def asked() -> list[Any]:
         async with serve(answer(message())) as server:
             model = TimedClaude("claude-test", api_key="k", guard=TickGuard(), base_url=server.url)
