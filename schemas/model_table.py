@@ -28,18 +28,23 @@ def answers_for(answered: str, asked: str) -> bool:
     """Whether an answer of `answered` is one of the model asked for.
 
     A gateway may leave out the vendor (`vendor/x` for `x`), the variant that was routed (`x:free`), and puts
-    the number of a version before or behind the family (`claude-4.5-sonnet`).
+    the number of a version before or behind the family (`claude-4.5-sonnet`), never its own parts about.
     """
     given, wanted = answered.removeprefix(RESOURCE), asked.removeprefix(RESOURCE)
     names = {wanted, LATEST.sub("", wanted)}
     if "/" in wanted:
         vendor, _, name = wanted.partition(":")[0].rpartition("/")
-        parts = name.split("-")
         names |= {f"{vendor}/{name}", name}
         bare = re.sub(rf"{DATED.pattern}$", "", given.rpartition("/")[2])
-        if sorted(bare.split("-")) == sorted(parts) and given.rpartition("/")[0] in ("", vendor):
+        if _parts(bare) == _parts(name) and given.rpartition("/")[0] in ("", vendor):
             return True
     return LATEST.sub("", given) in names or any(is_version_of(given, name) for name in names)
+
+
+def _parts(name: str) -> tuple[list[str], list[str]]:
+    """The words of a name and its numbers, each in their order."""
+    parts = name.split("-")
+    return [part for part in parts if not part[:1].isdigit()], [part for part in parts if part[:1].isdigit()]
 
 
 class PublishedModel(NamedTuple):

@@ -18,7 +18,7 @@ from agents.language_models.cassette import Cassette
 from agents.language_models.paced import PACED
 from schemas.errors import ModelError, ModelRefused
 from schemas.tool import Tools
-from services.model_calls.account import WRONG_SETTINGS, ModelAccount
+from services.model_calls.account import ModelAccount, is_turned_away
 from services.model_calls.asking import with_tools
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.record import (
@@ -79,7 +79,7 @@ class LiveSource:
             settle(record_silence(question, self._since(start), asked=True))
             raise
         settle(call)
-        if question.first and call.status in WRONG_SETTINGS:
+        if question.first and is_turned_away(call):
             raise ModelRefused(
                 f"the first question was turned away: {call.message}{CHECK.get(call.status or 0, '')}; see "
                 "`thinktwice doctor --network`"

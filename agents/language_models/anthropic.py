@@ -98,8 +98,8 @@ class EventFold:
 class AnthropicModel(WireModel):
     """One model of the Messages API; long instructions are marked for the provider's cache.
 
-    They are kept for five minutes from the last question on, and for an hour once questions have come further
-    apart than that: a live run asks with its heartbeat, a backtest at once.
+    They are kept for five minutes from a question on, and for an hour where the one before it was further off
+    than that, and no more than an hour: a live run asks with its heartbeat, a backtest at once.
     """
 
     package = "anthropic"
@@ -108,7 +108,6 @@ class AnthropicModel(WireModel):
     read = staticmethod(read_message)
     clock: ClassVar[Any] = staticmethod(time.monotonic)
     _sent_s: float | None = None
-    _keep_hour = False
 
     def _connect(self, sdk: Any, **options: Any) -> Any:
         return sdk.AsyncAnthropic(**options)
@@ -142,10 +141,10 @@ class AnthropicModel(WireModel):
         """The mark for the cache, where the part is long enough for the cache of any published model."""
         now, before = self.clock(), self._sent_s
         self._sent_s = now
-        self._keep_hour |= before is not None and FIVE_MINUTES_S < now - before <= HOUR_S
+        hour = before is not None and FIVE_MINUTES_S < now - before <= HOUR_S
         if len(system.encode()) < SHORTEST_CACHED:
             return {}
-        return {"cache_control": {"type": "ephemeral"} | ({"ttl": "1h"} if self._keep_hour else {})}
+        return {"cache_control": {"type": "ephemeral"} | ({"ttl": "1h"} if hour else {})}
 
 
 MODEL = AnthropicModel

@@ -28,6 +28,7 @@ NAMED_BY = {
     "form": ("response_format", "output_config", "json_schema", "schema"),
     "tools": ("tool",),
 }
+NO_CREDIT = "insufficient_quota"  # of a 429 that no pause will mend
 HINTS = {
     "form": "a server that takes no schema of the reply needs llm.structured_output = false",
     "tools": "a server whose models call no tools needs planner.native_tools = false",
@@ -90,6 +91,8 @@ class FailedCalls:
             reason = f"error event {self.mask(name or words)[:80]!r}"
             return self.describe(kind, reason, attempt, retryable=kind != "rejected")
         kind = KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
+        if status == 429 and NO_CREDIT in _names(error.body):
+            kind = "rejected"
         quoted = quote_beginning(self.mask(words)) if words else ""
         reason = " ".join(part for part in (f"HTTP {status}", visible(self.mask(name))[:80], quoted) if part)
         if 300 <= status < 400:
@@ -106,11 +109,36 @@ class FailedCalls:
 
 def read_complaint(body: Any) -> tuple[str, str]:
     """What an error says of itself: its type, and its message."""
-    error = body.get("error", body) if isinstance(body, dict) else body
+    error = _innermost(body)
     if not isinstance(error, dict):
         return "", error if isinstance(error, str) else ""
-    name, words = error.get("type") or error.get("code"), error.get("message")
+    name = error.get("type") or error.get("code")
+    words = error.get("message") or error.get("msg")
     return str(name or ""), words if isinstance(words, str) else ""
+
+
+def _names(body: Any) -> tuple[Any, ...]:
+    error = _innermost(body)
+    return (error.get("type"), error.get("code")) if isinstance(error, dict) else ()
+
+
+def _innermost(body: Any) -> Any:
+    """The object or the text of a complaint, which servers wrap in lists and in fields of their own."""
+    while True:
+        if isinstance(body, list) and body:
+            body = body[0]
+        elif isinstance(body, dict) and (inside := _wrapped(body)) is not None:
+            body = inside
+        else:
+            return body
+
+
+def _wrapped(body: dict[str, Any]) -> Any:
+    """What an object wraps; None where it has words of its own."""
+    error, words = body.get("error"), body.get("message")
+    if isinstance(error, dict | list) and error:
+        return error
+    return None if words and isinstance(words, str) else error or body.get("detail") or words or None
 
 
 def refused_parameters(body: Any) -> set[str]:

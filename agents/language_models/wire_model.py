@@ -36,7 +36,7 @@ from schemas.tool import ToolDefinition, Tools, ToolUse
 from services.model_calls.language_model import ModelReply
 from services.model_calls.record import Usage
 from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import quote_beginning
+from services.model_calls.reply_text import quote_beginning, strip_thoughts
 from trading_core.tick_guard import TickGuard
 
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -78,7 +78,7 @@ class Message(Contract, strict=True):
         written = self.usage.output_tokens
         if self.thoughts is not None:
             return written - self.thoughts
-        return min(written, len(self.text.encode()) // BYTES_OF_TOKEN)
+        return min(written, len(strip_thoughts(self.text).encode()) // BYTES_OF_TOKEN)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,16 @@ from pydantic import AfterValidator, Field
 
 from schemas.contract import Contract
 from schemas.model_table import PUBLISHED, is_version_of, published_row
-from schemas.settings.providers import NO_MODEL, OWN_PROVIDER, Effort, ModelName, ModelWord, named_word
+from schemas.settings.providers import (
+    NO_MODEL,
+    OWN_PROVIDER,
+    Effort,
+    ModelName,
+    ModelWord,
+    is_private,
+    model_name,
+    named_word,
+)
 
 
 def _iso_date(text: str) -> str:
@@ -157,8 +166,9 @@ class LlmSettings(Contract):
     breaker_pause: int = Field(default=20, ge=1, description="calls not made before the next try")
     on_lost: Literal["rules", "stop"] | None = Field(
         default=None,
-        description="where the server turns questions away for good, with HTTP 400, 401, 403 or 404 three "
-        "times in a row: rules go on alone, or the run stops. None: stop a backtest, let a live run go on",
+        description="where the server turns questions away for good, with HTTP 400, 401, 402, 403, 404 or a "
+        "spent quota three times in a row: rules go on alone, or the run stops. None: stop a backtest, let a "
+        "live run go on",
     )
     stall_ms: float = Field(
         default=10_000.0, gt=0, description="longest silence within the streamed reply of the slow model"
@@ -191,10 +201,19 @@ class LlmSettings(Contract):
         configured = next(found, None) or next(dated, None)
         if configured is not None:
             return configured
-        if provider == OWN_PROVIDER or ModelName(provider, name).row.free:
+        if provider == OWN_PROVIDER or self._is_free(provider, name):
             return ModelPrice(model=name, input_usd=0.0, output_usd=0.0)
         row = published_row(name)
         return None if row is None or not row.usd else ModelPrice(model=name, **row.usd)
+
+    def _is_free(self, provider: str, name: str) -> bool:
+        """Whether a model runs on a machine of one's own: by its provider, and each address given for it."""
+        words = (self.model, self.fast, self.slow, self.strategist, self.judge)
+        seats = [model_name(word) for word in words if word not in (None, NO_MODEL)]
+        given = [seat.address for seat in seats if (seat.provider, seat.name) == (provider, name)] or [None]
+        shared = self.base_url if self.model == NO_MODEL or seats[0].provider == provider else None
+        addresses = [address or shared for address in given]
+        return ModelName(provider, name).row.free and all(map(is_private, filter(None, addresses)))
 
     def price(self, provider: str, name: str) -> ModelPrice:
         """What a model counts as; where nobody names its price, the dearest published one or nothing."""

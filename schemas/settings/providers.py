@@ -6,8 +6,10 @@ asked as any server of chat completions is, at the address that the settings giv
 
 import re
 from collections.abc import Mapping
+from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 
@@ -33,7 +35,7 @@ class Provider(NamedTuple):
         efforts: what it calls each effort; one that is missing is not sent.
         refuses: further parameters that it takes from nobody.
         keyless: whether it may be asked without a key.
-        free: whether it runs on a machine of one's own, so that no token is paid.
+        free: whether it runs on a machine of one's own, unless its address is public: no token is paid.
         cuts: whether it shortens a question that is longer than its context, and says nothing.
     """
 
@@ -110,6 +112,16 @@ def model_name(word: str) -> ModelName:
     if not provider or not name or model.strip() != model:
         raise ValueError(f"{word!r} names no provider and model: write provider/name, like {EXAMPLE}")
     return ModelName(provider, name, address[0] if address else None)
+
+
+def is_private(address: str) -> bool:
+    """Whether an address is of this machine or of a private network: a name without a dot is of one."""
+    host = ""
+    try:
+        host = urlsplit(address).hostname or ""
+        return ip_address(host).is_private
+    except ValueError:
+        return host.endswith(".localhost") or (host[:1].isalpha() and "." not in host)
 
 
 def without_address(word: str) -> str:

@@ -23,7 +23,7 @@ from pydantic import (
 from schemas.claims import MOST_TOPIC, Claim, Section
 from schemas.reasons import MOST_REASONS, PlanReason
 from services.model_calls.reply_format import DecisionField, ReplyFormat
-from services.model_calls.reply_text import MalformedReply, is_read, read_reply, strip_fence
+from services.model_calls.reply_text import MalformedReply, is_read, read_reply, strip_fence, strip_thoughts
 
 Verdict = Literal["PASS", "NEEDS CORRECTION", "UNKNOWN"]
 NOT = r"(?:\b(?:not|never|no|nothing|none|cannot|without)|n['’]t)\s+(?:\w+\s+)?"
@@ -55,7 +55,8 @@ def clamp_share(value: float) -> float:
 
 def parse_assessment(text: str) -> Assessment:
     """The assessment in a critique that is no closed reply."""
-    plain = strip_fence(text.encode("utf-8", "replace").decode())  # no contract takes half a surrogate pair
+    plain = text.encode("utf-8", "replace").decode()  # no contract takes half a surrogate pair
+    plain = strip_fence(strip_thoughts(plain))
     rest = NEEDS_NONE.sub(" ", FAILS.sub(" ", plain))
     needs = bool(FAILS.search(plain) or NEEDS.search(rest))
     passes = bool(NEEDS_NONE.search(plain) or PASSES.search(rest))

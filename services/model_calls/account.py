@@ -32,8 +32,11 @@ from services.ports import EventJournal
 from services.statistics.quantiles import quantiles
 
 BUDGET, BREAKER, LOST = "budget", "breaker", "lost"
-WRONG_SETTINGS = (400, 401, 403, 404)  # a key, an account or a model that no later question will find right
+# A key, a model or an account that no later question will find right; a 429 says so of a spent quota alone.
+WRONG_SETTINGS = (400, 401, 402, 403, 404, 429)
+REJECTED = "rejected"  # not to be asked again, as one that is throttled is
 LOST_AFTER = 3  # of them in a row
+DECIDING = (Purse.EVENT, Purse.DECISION)  # without the seats that these pay for, a run is another one
 UNREAD = "its reply could not be read"
 FAILING = 5  # calls in a row without a usable reply; fewer where a breaker left the model alone earlier
 
@@ -66,7 +69,8 @@ class ModelAccount(Stateful):
         unusable: replies that no caller could read.
         refused: calls that a limit did not admit, by the purse that they would have been paid from.
         unpriced: models that were asked and whose price nobody names.
-        lost: what the server said last where it turned questions away for good; nothing is asked any more.
+        lost: what the server said last where it turned a seat that decides away for good; nothing is asked
+            any more. A text's seat is left alone then, and the others go on.
         last_reply: bar time of the last reply of use, ns.
         last_failure: what was said of the last call without one.
         early: replies that wait for their turn.
@@ -92,7 +96,6 @@ class ModelAccount(Stateful):
         "lost": str | None,
         "last_reply": int | None,
         "last_failure": str | None,
-        "_turned_away": int,
     }
     REBUILT = frozenset({"_settings", "_journal", "_clock", "_pending", "keep", "early", "forecast"})
     BREAKERS: ClassVar = {"_breakers": list[tuple[str, str, dict[str, Any]]]}
@@ -126,7 +129,6 @@ class ModelAccount(Stateful):
         self.lost: str | None = None
         self.last_reply: int | None = None
         self.last_failure: str | None = None
-        self._turned_away = 0
 
     def open_event(self, symbol: str | None = None) -> None:
         """A policy event of a symbol, or a slot of the slow loop, begins."""
@@ -139,10 +141,12 @@ class ModelAccount(Stateful):
         Raises:
             ModelError: kind `lost`, `breaker` or `budget`; nothing may be asked.
         """
-        if self.lost is not None:
+        breaker = self._breaker(caller.model, caller.prompt)
+        if self.lost is not None or breaker.turned_away >= LOST_AFTER:
             self.cut_overs[LOST] += 1
-            raise ModelError(f"model {caller.model!r} is not asked any more: {self.lost}", kind=LOST)
-        if not self._breaker(caller.model, caller.prompt).admit():
+            why = self.lost or f"turned away {LOST_AFTER} times in a row at prompt {caller.prompt!r}"
+            raise ModelError(f"model {caller.model!r} is not asked any more: {why}", kind=LOST)
+        if not breaker.admit():
             self.cut_overs[BREAKER] += 1
             raise ModelError(
                 f"model {caller.model!r} failed {self._settings.breaker_failures} times in a row at prompt "
@@ -225,17 +229,22 @@ class ModelAccount(Stateful):
         change = self._breaker(call.model, call.prompt).note(outcome)
         if change is not None:
             self._note_breaker(call, change, outcome)
-        self._note_answer(call, is_answer=call.replied and outcome != UNUSABLE)
+        self._note_answer(call, question.caller.purse, is_answer=call.replied and outcome != UNUSABLE)
 
-    def _note_answer(self, call: RecordedCall, *, is_answer: bool) -> None:
-        """When the last answer came; after some that say that none will come, the model is lost."""
+    def _note_answer(self, call: RecordedCall, purse: Purse, *, is_answer: bool) -> None:
+        """When the last answer came; after some that say that none will come, the model is lost.
+
+        They are counted for each model and prompt: another seat may be answered meanwhile.
+        """
+        breaker = self._breaker(call.model, call.prompt)
         if is_answer:
-            self.last_reply, self._turned_away = self._clock.now, 0
+            self.last_reply, breaker.turned_away = self._clock.now, 0
             return
         self.last_failure = " ".join((call.message or UNREAD).split())
-        self._turned_away = self._turned_away + 1 if call.status in WRONG_SETTINGS else 0
-        if self._turned_away == LOST_AFTER:
-            self.lost = self.last_failure
+        breaker.turned_away = breaker.turned_away + 1 if is_turned_away(call) else 0
+        if breaker.turned_away == LOST_AFTER:
+            if purse in DECIDING:
+                self.lost = self.last_failure
             self._note_breaker(call, BreakerChange.LOST, call.outcome)
 
     def state(self) -> dict[str, Any]:
@@ -284,7 +293,10 @@ class ModelAccount(Stateful):
         return {
             f"{model} ({prompt})": breaker.failures
             for (model, prompt), breaker in sorted(self._breakers.items())
-            if breaker.open or breaker.failures >= FAILING or (self.lost and breaker.failures)
+            if breaker.open
+            or breaker.failures >= FAILING
+            or breaker.turned_away >= LOST_AFTER
+            or (self.lost and breaker.failures)
         }
 
     @property
@@ -349,6 +361,11 @@ class ModelAccount(Stateful):
         self._journal.append(
             kind, ts_event=now, known_at=now, symbol=self._symbol, payload=payload, telemetry=telemetry
         )
+
+
+def is_turned_away(call: RecordedCall) -> bool:
+    """Whether a server said what it will say to every later question, too."""
+    return call.outcome == REJECTED and call.status in WRONG_SETTINGS
 
 
 def _weigh(call: RecordedCall, question: Question) -> str:

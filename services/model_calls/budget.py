@@ -248,6 +248,7 @@ class Breaker(Stateful):
         failures: in a row.
         waiting: calls still to be refused; 0 while closed or trying.
         open: whether the last word was a failure at the limit.
+        turned_away: in a row, for a reason that no later question will mend.
     """
 
     REBUILT = frozenset({"limit", "pause"})
@@ -257,6 +258,7 @@ class Breaker(Stateful):
     failures: int = 0
     waiting: int = 0
     open: bool = False
+    turned_away: int = 0
 
     def admit(self) -> bool:
         """Whether the next call may be made; a refused one counts towards the pause."""

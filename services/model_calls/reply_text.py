@@ -11,6 +11,7 @@ from services.model_calls.quoting import visible
 LONGEST_REPLY = 20_000
 SHOWN = 80  # characters of a model's own words in a reason
 SEEN = 200
+THOUGHTS = ("<think>", "</think>")  # around them, where a server does not take them out of the answer
 FENCE, OPENING = "```", re.compile(r"```[A-Za-z0-9_-]{0,20}[ \t]*\r?")
 NO_OBJECT = "the reply is not one JSON object and nothing else"
 
@@ -54,8 +55,8 @@ def read_reply(
     Raises:
         MalformedReply: there is none; the reason is in words of ours.
     """
-    if len(text) > longest:
-        raise MalformedReply.in_our_words(f"{len(text)} characters, more than {longest}")
+    if (size := len(strip_thoughts(text))) > longest:
+        raise MalformedReply.in_our_words(f"{size} characters, more than {longest}")
     try:
         inside = json_text(text)
         return contract.validate_json(_without_nulls(inside) if without_nulls else inside)
@@ -90,6 +91,14 @@ def _without_nulls(text: str) -> str:
     return json.dumps({name: value for name, value in document.items() if value is not None})
 
 
+def strip_thoughts(text: str) -> str:
+    """The text without the one block of thoughts that it begins with; any other text as it is."""
+    opening, closing = THOUGHTS
+    begun = text.lstrip()
+    _, closed, answer = begun.partition(closing)
+    return answer.lstrip() if closed and begun.startswith(opening) else text
+
+
 def strip_fence(text: str) -> str:
     """The text without the one code fence around it; any other text as it is."""
     opening, line, rest = text.strip().partition("\n")
@@ -111,7 +120,7 @@ def json_text(text: str) -> str:
         ValueError: it is no JSON, or a key stands twice in it; the reason is in words of ours.
         RecursionError: it is nested too deeply.
     """
-    inside = strip_fence(text)
+    inside = strip_fence(strip_thoughts(text))
     try:
         json.loads(inside, object_pairs_hook=object_without_repeats)
     except json.JSONDecodeError:

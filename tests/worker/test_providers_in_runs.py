@@ -11,6 +11,7 @@ from schemas.settings import LlmSettings, ReflectionSettings, Settings
 from schemas.settings.llm import ModelPrice
 from tests.agents.language_models.wire_formats import FORMATS, saying
 from tests.agents.language_models.wire_server import answer, in_turn
+from tests.agents.strategies.questions import propose
 from tests.worker.shared_runs import Run, fewer_bars, run_on
 from tests.worker.strategist_wire import StrategistOnTheWire, first_plan
 from tests.worker.test_model_recordings import Desk
@@ -214,3 +215,36 @@ def test_run_whose_strategist_gave_no_usable_answer_says_so_although_its_reader_
     first = done.stdout.splitlines()[0]
     assert first.startswith("the strategist gave a usable answer to 0 of ")
     assert "reply_malformed" in first
+
+
+def test_run_whose_rules_answered_for_a_tenth_of_its_strategists_replies_says_so_first(desk, monkeypatch):
+    """Every reply parses, so none counts as unreadable; each second plan names a base that nobody offered."""
+    asked: list[Any] = []
+
+    def decide(question: Any) -> dict[str, Any] | str:
+        if question.task != "choose":
+            return first_plan(question)
+        asked.append(question)
+        return first_plan(question) if len(asked) % 3 == 1 else propose("0" * 16)
+
+    strategist = StrategistOnTheWire(decide)
+    with wire(monkeypatch, strategist) as server:
+        strategist.server = server
+        done = desk.backtest("--strategist", "model", "--json")
+    document = json.loads(done.stdout)
+    assert document["model"]["unusable"] == 0
+    by_rules = document["strategist"]["fallbacks"]["unknown_base"]
+    silence = model_silence(document)
+    assert silence is not None
+    assert silence.startswith("the strategist gave a usable answer to ")
+    assert f"unknown_base {by_rules}" in silence
+    assert f"{silence}; the rules decided the others" in done.stderr
+
+
+@pytest.mark.parametrize(("why", "told"), [("unknown_base", True), ("position_open", False)])
+def test_tenth_of_the_answers_by_rules_counts_only_where_a_model_was_needed(why, told):
+    model = {"calls": 100, "outcomes": {"reply": 100}, "unusable": 0, "cut_overs": {}, "last_failure": None}
+    strategist = {"answers": {"m": 80, "rules": 20}, "fallbacks": {why: 10, "nothing_to_choose": 10}}
+    document = {"model": model, "strategist": strategist}
+    said = f"the strategist gave a usable answer to 80 of 90 questions: {why} 10"
+    assert model_silence(document) == (said if told else None)

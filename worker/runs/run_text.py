@@ -22,7 +22,7 @@ MOST_CAUSES, MOST_NAMED = 8, 3
 OFF = "reflection is off: no proposal was reflected and no report was written"
 IN_MEMORY = "in_memory"  # run id of a result that no store holds
 MOST_BY_RULES = 0.1  # of the questions to a model, before its absence is the first thing that is said
-NOTHING_TO_CHOOSE = "nothing_to_choose"  # no model was asked
+UNNEEDED = ("nothing_to_choose", "position_open")  # the rules answer, and no model was needed
 
 
 def render(
@@ -214,9 +214,11 @@ def model_silence(document: Document) -> str | None:
     if not questions:
         return None
     answered = model["outcomes"].get("reply", 0) - model["unusable"]
-    unheard = _strategist_silence(document["strategist"]) if answered else None
-    if unheard is not None or answered > (1.0 - MOST_BY_RULES) * questions:
-        return unheard
+    unused = _strategist_silence(document["strategist"])
+    if answered > (1.0 - MOST_BY_RULES) * questions or (
+        answered and _is_strategist_silent(document["strategist"])
+    ):
+        return unused
     since = f", the last on {model['last_reply'][:10]}" if answered else ""
     limits = counts(model["cut_overs"]) if model["cut_overs"] else "none was asked"
     why = model["last_failure"] or limits
@@ -229,15 +231,28 @@ def is_silent(document: Document) -> bool:
     if not model["calls"] and not model["cut_overs"]:
         return False
     answered = model["outcomes"].get("reply", 0) > model["unusable"]
-    return not answered or _strategist_silence(document["strategist"]) is not None
+    return not answered or _is_strategist_silent(document["strategist"])
+
+
+def _strategist_answers(strategist: Document) -> tuple[int, dict[str, int]]:
+    """Answers that the strategist's model gave, and those that rules gave in its place, by why."""
+    given = sum(count for who, count in strategist["answers"].items() if who != "rules")
+    return given, {why: count for why, count in strategist["fallbacks"].items() if why not in UNNEEDED}
+
+
+def _is_strategist_silent(strategist: Document) -> bool:
+    """Whether a strategist never came to an answer of its own, although it was asked."""
+    given, failed = _strategist_answers(strategist)
+    return bool(failed) and not given
 
 
 def _strategist_silence(strategist: Document) -> str | None:
-    """That a strategist never came to an answer of its own, although other questions were answered."""
-    failed = {why: count for why, count in strategist["fallbacks"].items() if why != NOTHING_TO_CHOOSE}
-    if not failed or set(strategist["answers"]) - {"rules"}:
+    """That rules gave a tenth of a strategist's answers, or more: replies came, and could not be used."""
+    given, failed = _strategist_answers(strategist)
+    questions = given + sum(failed.values())
+    if not failed or given > (1.0 - MOST_BY_RULES) * questions:
         return None
-    return f"the strategist gave a usable answer to 0 of {sum(failed.values())} questions: {counts(failed)}"
+    return f"the strategist gave a usable answer to {given:,} of {questions:,} questions: {counts(failed)}"
 
 
 def full_parts(document: Document) -> Iterable[tuple[str, Rows]]:

@@ -203,6 +203,7 @@ def usage(read: int, written: int, thoughts: int | None, total: int | None = Non
         (usage(11, 6_257, 6_000), "fine", 6_257, "cut"),
         (usage(11, 6_200, None), "fine", 6_200, None),
         (usage(11, 6_200, None), "word " * 300, 6_200, "cut"),
+        (usage(11, 6_200, None), f"<think>{'word ' * 5_000}</think>fine", 6_200, None),
         (usage(11, 200, None, 6_211), "fine", 6_200, None),  # Gemini: thoughts are in the total alone
     ],
 )
@@ -266,11 +267,12 @@ class TimedClaude(AnthropicModel):
     ("moments", "kept"),
     [
         ((0.0, 5.0, 250.0), (None, None, None)),
-        ((0.0, 900.0, 901.0, 1_800.0), (None, "1h", "1h", "1h")),
+        ((0.0, 900.0, 901.0, 1_800.0), (None, "1h", None, "1h")),
+        ((0.0, 900.0, 87_300.0, 173_700.0), (None, "1h", None, None)),
         ((0.0, 7_200.0, 14_400.0), (None, None, None)),
     ],
 )
-def test_constant_part_is_kept_for_an_hour_once_questions_come_further_apart_than_minutes(moments, kept):
+def test_constant_part_is_kept_for_an_hour_where_the_last_question_is_minutes_away_and_no_day(moments, kept):
     async def asked() -> list[Any]:
         async with serve(answer(message())) as server:
             model = TimedClaude("claude-test", api_key="k", guard=TickGuard(), base_url=server.url)

@@ -35,6 +35,33 @@ def test_price_that_is_configured_comes_before_the_published_one_and_before_noth
     assert llm.price("vllm", "qwen3:8b").input_usd == 0.0, "a machine of one's own"
 
 
+@pytest.mark.parametrize(
+    ("address", "free"),
+    [
+        ("http://127.0.0.1:8000/v1", True),
+        ("http://[::1]:8000/v1", True),
+        ("http://localhost:8000/v1", True),
+        ("http://192.168.1.7/v1", True),
+        ("http://10.0.0.2/v1", True),
+        ("http://gpu:8000/v1", True),
+        ("https://api.example.com/v1", False),
+        ("http://8.8.8.8/v1", False),
+        ("http://134744072/v1", False),
+        ("http://[2606:4700::1111]/v1", False),
+        ("http://10.0.0.2.example.com/v1", False),
+    ],
+)
+def test_own_machine_is_free_at_a_private_address_alone(address, free):
+    for llm in (
+        LlmSettings(model=f"vllm/qwen3:8b@{address}"),
+        LlmSettings(model="vllm/qwen3:8b", base_url=address),
+        LlmSettings(model="anthropic/claude-haiku-5-5", judge=f"vllm/qwen3:8b@{address}"),
+    ):
+        assert (llm.known_price("vllm", "qwen3:8b") is not None) is free
+    elsewhere = LlmSettings(model="anthropic/claude-haiku-5-5", fast="vllm/qwen3:8b", base_url=address)
+    assert elsewhere.known_price("vllm", "qwen3:8b") is not None, "the address is of another provider"
+
+
 def test_price_that_nobody_names_is_unknown_and_counts_as_nothing_only_where_that_is_allowed():
     for name in ("gpt-6-sol", "claude-sonnet-5-5"):
         assert LlmSettings().known_price("openai", name) is None

@@ -145,6 +145,8 @@ CASES: dict[str, tuple[Callable[[WireFormat], Handler], str, int, str, bool]] = 
     "status_401": (failing(401, "authentication_error"), "rejected", 1, NOTHING, False),
     "status_403": (failing(403, "permission_error"), "rejected", 1, NOTHING, False),
     "status_404": (failing(404, "not_found_error"), "rejected", 1, NOTHING, False),
+    "status_402": (failing(402, "payment_required"), "rejected", 1, NOTHING, False),
+    "spent_quota": (failing(429, "insufficient_quota"), "rejected", 1, NOTHING, False),
     "status_429": (failing(429, "rate_limit_error"), "throttled", 2, NOTHING, False),
     "status_429_until_a_date": (failing(429, "rate_limit_error", **LATER), "throttled", 1, NOTHING, False),
     "status_500": (failing(500, "server_error"), "server", 2, NOTHING, False),

@@ -8,7 +8,7 @@ from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
 from services.model_calls.budget import DAY_NS
 from services.model_calls.language_model import ModelReply
-from services.model_calls.record import Caller, RecordedCall, record_failure, record_reply
+from services.model_calls.record import Caller, Purse, RecordedCall, record_failure, record_reply
 from trading_core.clock import SimulatedClock
 
 
@@ -119,3 +119,51 @@ def test_account_breaker_counts_for_each_prompt_and_counts_what_cannot_be_read()
     assert [fails(made, "b", text) for text in ("prose", "good", "prose", "prose")] == [None] * 4
     assert (made.opened, made.document()["unusable"], made.document()["outcomes"]["reply"]) == (1, 5, 6)
     assert journal.counts["model_breaker"] == 1
+
+
+def turned_away(
+    made: ModelAccount, prompt: str, purse: Purse, status: int = 404, kind: str = "rejected"
+) -> None:
+    """One question that its server turned away."""
+    question = made.admit(Caller("anthropic", "gone", prompt, "ab" * 32, purse=purse), "", "", 1)
+    failure = ModelError("HTTP 404 no such model", kind=kind, status=status)
+    made.settle(record_failure(question, failure, 1.0), question)
+
+
+@pytest.mark.parametrize(
+    ("purse", "lost"),
+    [(Purse.EVENT, True), (Purse.DECISION, True), (Purse.TEXT, False), (Purse.EVIDENCE, False)],
+)
+def test_account_seat_turned_away_three_times_is_not_asked_again_though_another_answers(purse, lost):
+    made, journal = account(per_run={"usd": None}, per_event={"calls": None}, unknown_price="zero")
+    for _ in range(3):
+        settle(made)
+        turned_away(made, "gone", purse)
+    assert (made.lost is not None) is lost
+    assert journal.counts["model_breaker"] == 1
+    with pytest.raises(ModelError, match="not asked any more") as caught:
+        turned_away(made, "gone", purse)
+    assert caught.value.context["kind"] == "lost"
+    if not lost:
+        settle(made)
+
+
+def test_account_restored_remembers_how_often_a_seat_was_turned_away():
+    made, _ = account(per_run={"usd": None}, per_event={"calls": None}, unknown_price="zero")
+    for _ in range(2):
+        turned_away(made, "gone", Purse.EVENT)
+    again, _ = account(per_run={"usd": None}, per_event={"calls": None}, unknown_price="zero")
+    again.restore(json.loads(json.dumps(made.state())))
+    turned_away(again, "gone", Purse.EVENT)
+    assert again.lost == "HTTP 404 no such model"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "lost"),
+    [(402, "rejected", True), (429, "rejected", True), (429, "throttled", False), (413, "rejected", False)],
+)
+def test_account_without_credit_is_turned_away_for_good_and_a_throttled_one_is_not(status, kind, lost):
+    made, _ = account(per_run={"usd": None}, per_event={"calls": None}, unknown_price="zero")
+    for _ in range(3):
+        turned_away(made, "gone", Purse.EVENT, status, kind)
+    assert (made.lost is not None) is lost

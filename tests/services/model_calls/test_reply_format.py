@@ -85,6 +85,27 @@ def test_more_than_one_code_fence_around_a_reply_stays_and_is_refused(text):
     assert not CONSOLIDATION.reads(said)
 
 
+@pytest.mark.parametrize("text", ["<think>\nHm {1}.\n</think>\n\n{}", " <think></think>```json\n{}\n```"])
+def test_thoughts_before_a_reply_are_taken_off_however_long(text):
+    assert CONSOLIDATION.reads(text.replace("{}", AGREES))
+    assert CONSOLIDATION.reads(text.replace("{}", AGREES).replace("</think>", "x" * 30_000 + "</think>"))
+    assert json_text(text.replace("{}", AGREES)) == AGREES
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>{}",
+        "Hm</think>{}",
+        "{}<think>Hm</think>",
+        "<think></think><think></think>{}",
+        "Hm <think></think>{}",
+    ],
+)
+def test_thoughts_anywhere_else_stay_and_are_refused(text):
+    assert not CONSOLIDATION.reads(text.replace("{}", AGREES))
+
+
 def test_reply_that_is_no_json_keeps_its_size_and_beginning_escaped():
     with pytest.raises(ValueError, match="300 characters, beginning 'no.u202e") as caught:
         json_text("no\u202e" + "x" * 297)

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 import thinktwice as tt
 from services.policy_checks import expectation
+from tests.agents.language_models.wire_server import answer, message
 from tests.agents.strategies.questions import ABSTAIN, change, propose
 from tests.worker.strategist_wire import StrategistOnTheWire
 from tests.worker.wire import GOOD, wire
@@ -134,6 +135,34 @@ def test_faults_with_a_strategist_are_planted_into_plans_that_the_model_proposes
     assert (right["plans"], right["refused"], right["codes"]["over_confident"]) == (3, 2, 2)
     assert document["model"]["outcomes"] == {"reply": 4}
     assert document["kinds"][0]["planted"] == document["kinds"][0]["stopped"] == 1
+
+
+def test_least_is_not_held_where_the_strategist_proposed_nothing_to_plant_into(stored, tmp_path, monkeypatch):
+    _, run_id, url = stored
+    seat = 'fast = "anthropic/claude-test"\n'
+    (tmp_path / "model.toml").write_text(MODEL.replace(seat, f'{seat}strategist = "anthropic/claude-test"\n'))
+    with wire(monkeypatch, strategist := StrategistOnTheWire(lambda asked: ABSTAIN)) as server:
+        strategist.server = server
+        words = ("--strategist", "--config", str(tmp_path / "model.toml"), "--db", url, "--plans", "4")
+        done = run(run_id, *words, "--least", "0.9")
+    assert done.exit_code == 1, done.output
+    assert "0 of 0 refused (95 %: -), proposed at 0 of 4 questions" in done.stdout
+    assert done.stderr == (
+        "thinktwice: --least 0.9 cannot be told: no fault was planted: 0 plans for 4 questions, "
+        "0 of them refused\n"
+    )
+
+
+def test_least_is_not_held_where_no_reply_of_the_reader_can_be_read(stored, tmp_path, monkeypatch):
+    _, run_id, url = stored
+    (tmp_path / "model.toml").write_text(MODEL.replace("fast = ", "model = "))
+    with wire(monkeypatch, answer(message("I would rather not say."))):
+        words = ("--reader", "--config", str(tmp_path / "model.toml"), "--db", url, "--plans", "2")
+        done = run(run_id, *words, "--least", "0.9")
+    assert done.exit_code == 1, done.output
+    told = "--least 0.9 cannot be told: the second reader gave a usable answer to 0 of 2 questions: "
+    assert done.stderr.startswith(f"thinktwice: {told}")
+    assert done.stderr.count("\n") == 1
 
 
 def test_faults_of_a_run_without_a_reflected_plan_are_refused():

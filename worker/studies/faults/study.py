@@ -72,14 +72,17 @@ async def study_faults(
     )
     right, uses_models = list[Outcome](), asking.reader or asking.strategist
     tried: dict[str, Tried] = {fault.name: [] for fault in bank}
+    unheard = Counter[str | None]()
     async with open_models(asked, environment, asking.models) if uses_models else nullcontext() as opened:
         for place in range(count):
             if (plan := await plans[place * len(plans) // count].ask(opened)) is None:
                 continue
-            right.append(await _ask(plan.request, asked, opened))
+            right.append(await _ask(plan.request, asked, opened, unheard))
             for fault in bank if right[-1].ending == "passed" else ():
                 planted, text = plant(fault, plan)
-                done = planted if isinstance(planted, Outcome) else await _ask(planted, asked, opened)
+                done = (
+                    planted if isinstance(planted, Outcome) else await _ask(planted, asked, opened, unheard)
+                )
                 tried[fault.name].append((done, text))
         model = None if opened is None else opened.models.account.document()
     kinds = [kind_document(fault, tried[fault.name]) for fault in bank]
@@ -95,7 +98,20 @@ async def study_faults(
         "model": model,
         "least": least,
         "below_least": below,
+        "unmeasured": _tell_unmeasured(kinds, len(right), len(refused), count, unheard),
     }
+
+
+def _tell_unmeasured(
+    kinds: Sequence[Mapping[str, Any]], right: int, refused: int, asked: int, unheard: Counter[str | None]
+) -> str | None:
+    """Why the figures say nothing of the checks that were asked for; None where they do."""
+    if not any(kind["planted"] for kind in kinds):
+        return f"no fault was planted: {right} plans for {asked} questions, {refused} of them refused"
+    if unheard.total() and not unheard[None]:
+        why = ", ".join(f"{reason} {times}" for reason, times in unheard.most_common())
+        return f"the second reader gave a usable answer to 0 of {unheard.total()} questions: {why}"
+    return None
 
 
 def kind_document(fault: BankFault, tried: Tried) -> dict[str, Any]:
@@ -121,11 +137,17 @@ def kind_document(fault: BankFault, tried: Tried) -> dict[str, Any]:
     }
 
 
-async def _ask(request: PolicyLevelReflectionRequest, asked: Settings, opened: OpenModels | None) -> Outcome:
-    """What rules say, and where they let it pass, the second reader."""
+async def _ask(
+    request: PolicyLevelReflectionRequest,
+    asked: Settings,
+    opened: OpenModels | None,
+    unheard: Counter[str | None],
+) -> Outcome:
+    """What rules say, and where they let it pass, the second reader; why it is not heard is counted."""
     done = await reflect(request, rules_alone(asked))
     if opened is not None and asked.reflection.mode == "full" and _passes(done.result):
         done = await reflect(request, asked, (), opened.at(request.snapshot).fast)
+        unheard[None if done.result is None else done.result.meta.skip_reason] += 1
     if done.result is None:
         return Outcome("broken", (type(done.error).__name__,))
     if _passes(done.result):
