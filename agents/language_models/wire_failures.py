@@ -94,7 +94,7 @@ class FailedCalls:
             reason = f"error event {self.mask(name or words)[:80]!r}"
             return self.describe(kind, reason, attempt, retryable=kind != "rejected")
         kind = KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
-        if status == 429 and NO_CREDIT in _names(error.body):
+        if status == 429 and NO_CREDIT in _type_and_code(error.body):
             kind = "rejected"
         quoted = quote_beginning(self.mask(words)) if words else ""
         reason = " ".join(part for part in (f"HTTP {status}", visible(self.mask(name))[:80], quoted) if part)
@@ -120,7 +120,7 @@ def read_complaint(body: Any) -> tuple[str, str]:
     return str(name or ""), words if isinstance(words, str) else ""
 
 
-def _names(body: Any) -> tuple[Any, ...]:
+def _type_and_code(body: Any) -> tuple[Any, ...]:
     error = _innermost(body)
     return (error.get("type"), error.get("code")) if isinstance(error, dict) else ()
 
@@ -130,13 +130,13 @@ def _innermost(body: Any) -> Any:
     while True:
         if isinstance(body, list) and body:
             body = body[0]
-        elif isinstance(body, dict) and (inside := _wrapped(body)) is not None:
+        elif isinstance(body, dict) and (inside := _unwrap(body)) is not None:
             body = inside
         else:
             return body
 
 
-def _wrapped(body: dict[str, Any]) -> Any:
+def _unwrap(body: dict[str, Any]) -> Any:
     """What an object wraps; None where it has words of its own."""
     error, words = body.get("error"), body.get("message")
     if isinstance(error, dict | list) and error:
