@@ -1,7 +1,7 @@
 """How a question to a model's API went wrong: one table of kinds for every SDK, and words without the key."""
 
-import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,12 +22,15 @@ KIND_OF_EVENT = {
 }  # fmt: skip
 # By what a complaint names a parameter; one about the effort may name the field that also holds the form.
 NAMED_BY = {
-    "bound": ("max_tokens", "max_completion_tokens"),
-    "temperature": ("temperature",),
-    "effort": ("reasoning", "effort", "think"),
-    "form": ("response_format", "output_config", "json_schema", "schema"),
-    "tools": ("tool",),
+    "bound": {"max_tokens", "max_completion_tokens"},
+    "temperature": {"temperature"},
+    "effort": {"reasoning", "reasoning_effort", "effort", "think", "thinking"},
+    "form": {"response_format", "output_config", "output_format", "json_schema", "schema"},
+    "tools": {"tool", "tools", "tool_choice"},
 }
+WORD, QUOTED = re.compile(r"[\w-]+"), re.compile(r"""(?<!\w)([`'"])([\w.\[\]]+)\1""")
+UNTAKEN = "not support "  # before what a server does not
+BESIDE = 3  # words at the start of a complaint, and behind that, among which its subject stands
 NO_CREDIT = "insufficient_quota"  # of a 429 that no pause will mend
 HINTS = {
     "form": "a server that takes no schema of the reply needs llm.structured_output = false",
@@ -91,7 +94,7 @@ class FailedCalls:
             reason = f"error event {self.mask(name or words)[:80]!r}"
             return self.describe(kind, reason, attempt, retryable=kind != "rejected")
         kind = KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
-        if status == 429 and NO_CREDIT in _names(error.body):
+        if status == 429 and NO_CREDIT in _type_and_code(error.body):
             kind = "rejected"
         quoted = quote_beginning(self.mask(words)) if words else ""
         reason = " ".join(part for part in (f"HTTP {status}", visible(self.mask(name))[:80], quoted) if part)
@@ -117,7 +120,7 @@ def read_complaint(body: Any) -> tuple[str, str]:
     return str(name or ""), words if isinstance(words, str) else ""
 
 
-def _names(body: Any) -> tuple[Any, ...]:
+def _type_and_code(body: Any) -> tuple[Any, ...]:
     error = _innermost(body)
     return (error.get("type"), error.get("code")) if isinstance(error, dict) else ()
 
@@ -127,13 +130,13 @@ def _innermost(body: Any) -> Any:
     while True:
         if isinstance(body, list) and body:
             body = body[0]
-        elif isinstance(body, dict) and (inside := _wrapped(body)) is not None:
+        elif isinstance(body, dict) and (inside := _unwrap(body)) is not None:
             body = inside
         else:
             return body
 
 
-def _wrapped(body: dict[str, Any]) -> Any:
+def _unwrap(body: dict[str, Any]) -> Any:
     """What an object wraps; None where it has words of its own."""
     error, words = body.get("error"), body.get("message")
     if isinstance(error, dict | list) and error:
@@ -142,12 +145,27 @@ def _wrapped(body: dict[str, Any]) -> Any:
 
 
 def refused_parameters(body: Any) -> set[str]:
-    """The parameters that a complaint is about: the one that it names apart, or those within its words."""
-    error = body.get("error", body) if isinstance(body, dict) else body
-    param = error.get("param") if isinstance(error, dict) else None
-    words = param if isinstance(param, str) and param else read_complaint(body)[1] or json.dumps(body)
-    found = {part for part, names in NAMED_BY.items() if any(name in words for name in names)}
+    """The parameters that a complaint is about: the one that it names apart, or the subjects of its words.
+
+    One that is only mentioned, in a sentence about something else, is none.
+    """
+    error = _innermost(body)
+    apart = (error.get("param") or error.get("loc")) if isinstance(error, dict) else None
+    subjects = [str(apart)] if apart else _subjects(read_complaint(body)[1])
+    named = {word for subject in subjects for word in WORD.findall(subject)}
+    found = {part for part, names in NAMED_BY.items() if names & named}
     return found - {"form"} if "effort" in found else found
+
+
+def _subjects(words: str) -> list[str]:
+    """What a message quotes, begins with, ends on behind a colon, or says is not supported."""
+    last = words.rpartition(": ")[2].split()
+    return [
+        *(quoted[2] for quoted in QUOTED.finditer(words)),
+        *words.split()[:BESIDE],
+        *words.partition(UNTAKEN)[2].split()[:BESIDE],
+        *(last if len(last) == 1 else ()),
+    ]
 
 
 def note_unsent(error: BaseException) -> dict[str, int]:

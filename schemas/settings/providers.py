@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 
@@ -21,6 +20,7 @@ REASONING: Mapping[str, str] = MappingProxyType({word: word for word in ("none",
 NO_MODEL = "none"
 OWN_PROVIDER = "own"  # an object that a script hands over; no file can name one
 EXAMPLE = "anthropic/claude-haiku-5-5 or ollama/qwen3:8b"
+HOST = re.compile(r"https?://(?:[^@/?#]*@)?(?:\[([^\]]*)\]|([^:/?#]*))", re.IGNORECASE)
 ADDRESS = re.compile(r"@(?=https?://)")
 
 
@@ -116,9 +116,9 @@ def model_name(word: str) -> ModelName:
 
 def is_private(address: str) -> bool:
     """Whether an address is of this machine or of a private network: a name without a dot is of one."""
-    host = ""
+    found = HOST.match(address)
+    host = (found[1] or found[2] or "").lower() if found else ""
     try:
-        host = urlsplit(address).hostname or ""
         return ip_address(host).is_private
     except ValueError:
         return host.endswith(".localhost") or (host[:1].isalpha() and "." not in host)

@@ -17,7 +17,7 @@ from tests.worker.strategist_wire import StrategistOnTheWire, first_plan
 from tests.worker.test_model_recordings import Desk
 from tests.worker.test_session_over_the_wire import trades
 from tests.worker.wire import AGREES, wire
-from worker.runs.run_text import model_silence
+from worker.runs.model_silence import model_silence
 
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
 PRICES = (ModelPrice(model="claude-test", input_usd=0.0, output_usd=0.0),)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import typer
 
 from worker.cli.console import complain, print_json, stdout_console
-from worker.runs.run_text import Document, is_silent, model_silence, render
+from worker.runs.model_silence import is_silent, model_silence
+from worker.runs.run_text import Document, render
 from worker.session import MODEL_LOST
 
 

@@ -13,7 +13,7 @@ from worker.live.committer import BarCommitter
 from worker.live.entry_guard import EntryGuard
 from worker.live.stepper import LiveStepper
 from worker.operations.status import ProcessStatus, State
-from worker.runs.run_text import model_silence
+from worker.runs.model_silence import model_silence
 
 MEASURED_ROWS = 1_000
 

@@ -14,8 +14,8 @@ from trading_core.accounting import Fill, equity_of_fills, hold_curve
 from trading_core.bars import BarSeries
 from worker.pages.run_picture import RunPicture
 from worker.runs.course import Course, stale_positions
+from worker.runs.model_silence import model_silence
 from worker.runs.replay import stored_settings
-from worker.runs.run_text import model_silence
 from worker.runs.signal_lines import account_lines
 
 if TYPE_CHECKING:

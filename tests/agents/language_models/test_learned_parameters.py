@@ -120,6 +120,32 @@ def test_effort_that_claude_refuses_is_left_out_and_its_form_stays():
     ]
 
 
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [
+        ({"message": "Unsupported value", "param": "temperature"}, {"temperature"}),
+        ({"message": "'max_tokens' is odd", "param": "messages"}, set()),
+        (
+            {"detail": [{"loc": ["body", "max_completion_tokens"], "msg": "extra", "input": {"think": 1}}]},
+            {"bound"},
+        ),
+        ({"message": "`temperature` is deprecated for this model."}, {"temperature"}),
+        ({"message": "temperature: Extra inputs are not permitted"}, {"temperature"}),
+        ({"message": "Invalid max_tokens value, the valid range is [1, 8192]"}, {"bound"}),
+        ({"message": "Unrecognized request argument supplied: reasoning_effort"}, {"effort"}),
+        ({"message": '"qwen" does not support thinking'}, {"effort"}),
+        ({"message": "This model does not support the effort parameter."}, {"effort"}),
+        ({"message": "Your credit balance is too low: think about adding temperature to it"}, set()),
+        ({"message": "Your credit balance is too low; lower max_tokens, or the effort"}, set()),
+        ({"message": "The model `kimi-k2-thinking` does not exist"}, set()),
+        ({"message": "prompt is too long: 9 tokens > 8 with thinking"}, set()),
+    ],
+)
+def test_parameter_is_refused_where_the_complaint_is_about_it_and_not_where_it_is_mentioned(error, refused):
+    assert refused_parameters(error) == refused
+    assert refused_parameters({"error": error}) == refused
+
+
 @EVERY
 def test_room_for_thoughts_that_a_small_context_has_not_is_given_up_and_the_answer_keeps_its_own(provider):
     ends, bodies = ask(refusing(FORMATS[provider], {}, most=4_096), FORMATS[provider].model, 2)

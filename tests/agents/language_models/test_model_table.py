@@ -46,6 +46,8 @@ def test_price_that_is_configured_comes_before_the_published_one_and_before_noth
         ("http://gpu:8000/v1", True),
         ("https://api.example.com/v1", False),
         ("http://8.8.8.8/v1", False),
+        ("http://127.0.0.1@8.8.8.8/v1", False),
+        ("http://8.8.8.8#@127.0.0.1/v1", False),
         ("http://134744072/v1", False),
         ("http://[2606:4700::1111]/v1", False),
         ("http://10.0.0.2.example.com/v1", False),
