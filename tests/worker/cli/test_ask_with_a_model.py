@@ -117,7 +117,7 @@ def test_claim_of_a_model_that_does_not_hold_is_left_out_and_counted(desk, monke
         told = asked(desk, QUESTION, "--config", "m.toml")
     assert told["answer"] == "The number of losing trades of channel_breakout was 21."
     assert [refused["claim"]["kind"] for refused in told["refused"]] == ["sign"]
-    assert "-13.1R" in told["refused"][0]["so"]
+    assert "-13.0R" in told["refused"][0]["so"]
     assert told["dropped_comments"] == 1
     assert "4711" not in json.dumps(told)
 
