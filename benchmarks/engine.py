@@ -14,8 +14,8 @@ from benchmarks.crossing import COMMON, averages, find_crossings, simulated_raw,
 from benchmarks.hand_scan import TRADE, moving_cross, scan
 from benchmarks.walks import walk
 from schemas.errors import InvariantViolation
+from trading_core import trigger_engine
 from trading_core.bars import BarSeries
-from trading_core.research import simulation
 
 SIZES = (10_000, 100_000, 1_000_000)
 SEED, TICK = 4, 0.01
@@ -78,7 +78,7 @@ def check_same_trades(bars: BarSeries, found: npt.NDArray[Any]) -> None:
 
 def kernel_seconds(bars: BarSeries) -> float:
     """Median CPU time that the kernel took in one simulation."""
-    caller: Any = simulation
+    caller: Any = trigger_engine
     totals = []
     for _ in range(REPEATS):
         spent: list[float] = []

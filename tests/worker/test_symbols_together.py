@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -15,9 +14,9 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from tests.agents.language_models.wire_server import WireServer, events, stream
-from tests.agents.strategies.questions import Question, change, propose
 from tests.worker.shared_runs import Run, fewer_bars
 from tests.worker.strategist_wire import StrategistOnTheWire, first_plan, proposing
+from tests.worker.test_strategist_recordings import uneven
 from tests.worker.wire import wire
 from worker.bootstrap import assemble
 from worker.live.evaluations import EvaluationQueue
@@ -27,16 +26,6 @@ from worker.session import Session, Timing
 
 SLICE = ("2003-01-01", "2004-03-31")
 SILENT = stream(events("no narrative"))
-
-
-def uneven(asked: Question) -> dict[str, Any] | str:
-    """Sometimes no reply, sometimes too sure, else a plan."""
-    day = datetime.fromisoformat(asked.snapshot["ts_event"]).toordinal() % 3
-    if day == 0 and asked.correction is None:
-        return "Let me think about it."
-    if day == 1 and asked.task == "choose":
-        return propose(asked.base(), change("conviction", 0.99))
-    return first_plan(asked)
 
 
 def alone(session: Session) -> None:
