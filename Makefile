@@ -6,6 +6,7 @@ check:  ## everything that must hold before a commit lands
 	uv run mypy
 	uv run lint-imports
 	uv run pytest -n auto --dist loadfile
+	uv run python -m tools.house
 
 test:  ## the tests alone
 	uv run pytest -n auto --dist loadfile
