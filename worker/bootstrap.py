@@ -139,7 +139,7 @@ def assemble(
         policy_loop,
         events,
         market_waits=market_waits,
-        evidence=evidence,
+        evidence=None if settings.judge.replan == "rules" else evidence,
         expectations=experience.expectations,
     )
     return Session(

@@ -39,7 +39,7 @@ class PlannerSettings(Contract):
 
     judge: Literal["off", "rules", "model"] = Field(
         default="rules",
-        description="who plans what the judge reads about a recommendation: nobody, rules, or its model",
+        description="who plans what a judge that asks a model reads about a change: nobody, rules, or it",
     )
     confidence_threshold: float = Field(
         default=0.7,

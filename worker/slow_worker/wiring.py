@@ -143,11 +143,13 @@ def assemble_worker(
 
 
 def evidence_of_store(store: Store, run: RunOfSlots, models: JudgeModels = NO_MODELS) -> ReadEvidence | None:
-    """What a judge reads beside a report, from the stored rows of the run; None where it is off.
+    """What a judge that asks a model reads beside a report, from the stored rows of the run; None: nothing.
 
     The model of the planner's prompt plans it as in a run; where none is given, rules do.
     """
     settings, kept = run.settings, KeptRows(run.settings)
+    if settings.judge.replan == "rules":
+        return None
     if settings.planner.judge == "model" and PLANNER not in models.texts:
         by_rules = settings.planner.model_copy(update={"judge": "rules"})
         settings = settings.model_copy(update={"planner": by_rules})

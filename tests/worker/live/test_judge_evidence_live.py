@@ -6,13 +6,36 @@ from functools import cache
 
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from tests.worker.live.test_paper_savepoints import PLAYBOOKS
 from tests.worker.live.test_savepoint_sessions import go_on
-from tests.worker.live.test_service_states import ROWS, split, stepper
+from tests.worker.live.test_service_states import MARKET, ROWS
+from tests.worker.test_judge_with_a_model import Scripted
+from tests.worker.test_judge_with_a_model import settings as judging_settings
+from worker.live.checkpoints import ResumePoint, SavepointWriter, restore
 from worker.live.reports import apply_report, judge
 from worker.live.stepper import LiveStepper
+from worker.models import Models
 
 EVIDENCE = ("evidence_plan", "evidence_call")
 ASKED_AT, HEARD_AT, END = 650, 652, 690
+JUDGED = Models(judge=Scripted({"reasons": [], "comment": None, "keep": ["a1"]}))
+
+
+def stepper() -> LiveStepper:
+    journal = JournalWriter(MemorySink(), 10**9)
+    return LiveStepper(
+        judging_settings(), MARKET, journal,
+        lock_step=True, ask=lambda evaluation: None, definitions=PLAYBOOKS, models=JUDGED,
+    )  # fmt: skip
+
+
+def split(one: LiveStepper) -> LiveStepper:
+    """A stepper that goes on from a savepoint of another."""
+    point, _ = SavepointWriter("this program").write(one.session, ResumePoint(one.rows, dict(one.blocked)))
+    again = stepper()
+    found = restore(point, MARKET, judging_settings(), again.journal, PLAYBOOKS, JUDGED)
+    again.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
+    return again
 
 
 def rows_of(one: LiveStepper) -> list[tuple[str, str]]:

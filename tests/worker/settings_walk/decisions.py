@@ -4,6 +4,7 @@
 seldom matters does.
 """
 
+from tests.worker.settings_walk.models_seen import JUDGING
 from tests.worker.settings_walk.plans_seen import PLANS
 from tests.worker.settings_walk.runs_seen import (
     BUSY_TRADES,
@@ -237,6 +238,6 @@ DECISIONS: dict[str, Entry] = {
     "judge.promotion_minimum_trades": Entry(26, trial),
     "judge.promotion_alpha": Entry(0.1, trial),
     "judge.max_open_experiments": Entry(0, TRIED),
-    "planner.judge": Entry("off", evidence),
+    "planner.judge": Entry("off", evidence, JUDGING),
     "memory.budget_ms": Entry(1e-6, LATE_READS, {"memory.budget_ms": 1e9}),
 }

@@ -30,6 +30,7 @@ from trading_core.bars import COLUMNS, BarSeries
 from worker.bootstrap import OwnParts, assemble
 from worker.cli.wiring import demand_known_symbols
 from worker.feeds.sample_data.worlds import make_world
+from worker.models import Models
 from worker.runs.backtest import run_backtest
 
 BUSY = always(
@@ -105,13 +106,16 @@ class TellingSink:
 
 
 def look_at(
-    bars: Callable[[], BarSeries], books: tuple[PlaybookDefinition, ...] | None, *kinds: str
+    bars: Callable[[], BarSeries],
+    books: tuple[PlaybookDefinition, ...] | None,
+    *kinds: str,
+    models: Models | None = None,
 ) -> RowLook:
     """A look at the rows of some kinds that a run over bars leaves."""
 
     def tell(settings: Settings, told: Callable[[Any], None]) -> None:
         journal = JournalWriter(TellingSink(kinds, told), flush_rows=1)
-        asyncio.run(run_backtest(settings, bars(), journal, definitions=books))
+        asyncio.run(run_backtest(settings, bars(), journal, definitions=books, models=models))
 
     return RowLook(tell)
 

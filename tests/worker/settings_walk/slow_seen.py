@@ -24,9 +24,11 @@ from tests.services.playbooks.samples import episode
 from tests.worker.planted_store import definitions
 from tests.worker.settings_walk.runs_seen import BUSY, look_at
 from tests.worker.settings_walk.walking import Look, content
+from tests.worker.test_judge_with_a_model import Scripted
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
 from worker.feeds.sample_data.worlds import make_world
+from worker.models import Models
 from worker.session import Session
 
 SLOW = ("slow_skip", "high_level_request", "high_level_report", "replan_verdict", "playbook_version")
@@ -46,7 +48,8 @@ def world() -> BarSeries:
 
 
 slots = look_at(world, definitions(), *SLOW)
-evidence = look_at(world, definitions(), "evidence_plan", "evidence_call")
+judged = Models(judge=Scripted({"reasons": [], "comment": None, "keep": []}))
+evidence = look_at(world, definitions(), "evidence_plan", "evidence_call", models=judged)
 
 
 def begun(settings: Settings, books: tuple[PlaybookDefinition, ...] | None = None) -> Session:

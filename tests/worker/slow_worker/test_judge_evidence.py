@@ -28,11 +28,12 @@ async def recommending(request, episodes, definitions):
 
 async def judged(tmp_path):
     trades = [resolved(n, START + (n + 1) * DAY // 8) for n in range(60)]
-    async with watched(tmp_path, trades, reflect=recommending) as one:
+    made = by_models(judge="rules")
+    async with watched(tmp_path, trades, made, reflect=recommending) as one:
         for day in range(1, 12):
             await one.look_at(START + day * DAY)
         reports = [stored for stored in await one.reports() if stored.verdict is not None]
-        reader = evidence_of_store(one.store, RunOfSlots(one.run_id, settings()))
+        reader = evidence_of_store(one.store, RunOfSlots(one.run_id, made))
         assert reader is not None
         return reports, [await reader(stored.report) for stored in reports]
 
@@ -50,14 +51,13 @@ def test_verdict_of_a_worker_names_what_was_read_and_the_gate_is_the_reports_own
         assert set(trades) & set(claim.verdict.evidence_ids)
 
 
-def test_worker_reads_nothing_where_the_planner_of_the_judge_is_off(tmp_path):
-    off = settings().model_copy(update={"planner": settings().planner.model_copy(update={"judge": "off"})})
-
+def test_worker_reads_nothing_where_the_planner_of_the_judge_is_off_or_the_judge_follows_rules(tmp_path):
     async def scenario():
         async with await open_store(f"sqlite:///{tmp_path}/store.db", create=True) as store:
-            return evidence_of_store(store, RunOfSlots("r0001", off))
+            made = (by_models(judge="off"), settings(), by_models(judge="rules"))
+            return [evidence_of_store(store, RunOfSlots("r0001", each)) is None for each in made]
 
-    assert played(scenario()) is None
+    assert played(scenario()) == [True, True, False]
 
 
 def by_models(llm=None, **planner):
