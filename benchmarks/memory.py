@@ -9,12 +9,13 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from schemas.episode import Episode
 from schemas.settings import MemorySettings
-from schemas.vocabulary import ExitReason
+from schemas.vocabulary import ExitReason, FailureMode
 from services.memory.episode_memory import MemoryView
 from services.memory.reuse import MemoryTelemetry
 from services.memory.scan import FAILURE, LANES, LOSS, SCRATCH, WIN, Cases
@@ -78,10 +79,10 @@ def time_world(name: str, size: int, shares: Mapping[int, float], a_day: int) ->
 
 
 def reader_of(cases: Cases, size: int) -> MemoryView:
-    """A reader as the fast path has it; every row stands for the same episode."""
+    """A reader as the fast path has it."""
     held = Populations()
     population = Population(cases.points.shape[1])
-    population.episodes, population._cases = [one_episode()] * size, cases
+    population.episodes, population._cases = EpisodesOfRows(size, cases), cases
     held.hold("bench", "long", population)
     parts = (MemorySettings(), SimulatedClock(NOW), TickGuard(), MemoryTelemetry(), time.perf_counter_ns)
     return MemoryView(held, *parts, None)
@@ -100,14 +101,29 @@ def columns(rng: np.random.Generator, size: int, shares: Mapping[int, float], a_
     )
 
 
-def one_episode() -> Episode:
-    """A winner."""
+class EpisodesOfRows(list[Episode]):
+    """The episode of each row, made when it is looked at."""
+
+    def __init__(self, size: int, cases: Cases) -> None:
+        self._size, self._cases = size, cases
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, row: Any) -> Any:
+        return episode_of(int(row), int(self._cases.kind[row]))
+
+
+def episode_of(row: int, kind: int) -> Episode:
+    """A trade that ended as its kind says; a scratch ended at nothing."""
+    r = {WIN: 1.0, SCRATCH: 0.0}.get(kind, -1.0)
     return Episode(
-        episode_id="0" * 16, symbol="BENCH", timeframe="1h", playbook_id="bench", playbook_version=1,
+        episode_id=f"{row:016x}", symbol="BENCH", timeframe="1h", playbook_id="bench", playbook_version=1,
         playbook_hash="0" * 64, policy_id="0" * 16, direction="long", regime="up/mid", structure="neutral",
         fingerprint=(0.5,) * WIDTH, conviction=0.5, entry_label=0, exit_label=1, known_at=2,
-        entry_price=100.0, exit_price=101.0, quantity=1.0, fees=0.1, pnl=0.9, r=1.0, mae_r=-0.2, mfe_r=1.2,
-        hold_bars=4, exit_reason=ExitReason.TARGET,
+        entry_price=100.0, exit_price=100.0 + r, quantity=1.0, fees=0.0, pnl=r, r=r, mae_r=min(r, -0.2),
+        mfe_r=max(r, 0.2), hold_bars=4, exit_reason=ExitReason.TARGET if r > 0 else ExitReason.STOP,
+        failure_mode=FailureMode.CHOP if kind == FAILURE else None,
     )  # fmt: skip
 
 
