@@ -23,6 +23,7 @@ from tools.docs_pages import DOCS, ROOT
 from worker.cli.app import COMMANDS
 
 PAGE = DOCS / "how-to" / "use-it-from-python.md"
+COLUMNS = DOCS / "reference" / "frames.md"
 START, END = "2003-01-01", "2003-12-31"
 DONCHIAN = {
     "setup": "close > highest_20 - atr_14",
@@ -146,8 +147,8 @@ def test_result_has_figures_frames_and_reasons(result):
     assert "<table" in result._repr_html_()
 
 
-def test_units_of_the_how_to_name_every_column(result):
-    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| ([^|]+) \| [^|]+ \|$", PAGE.read_text("utf-8"), re.M)
+def test_units_of_the_page_of_columns_name_every_column(result):
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| ([^|]+) \| [^|]+ \|$", COLUMNS.read_text("utf-8"), re.M)
     names = ("trades", "equity", "findings", "skips", "reports", "policies")
     found = [(name, column) for name in names for column in getattr(result, name).columns]
     assert [row[:2] for row in rows] == found

@@ -325,7 +325,7 @@ def test_gate_names_one_of_a_thing_in_the_singular(tmp_path):
 
 def documented(head):
     """What the first cells name of the page's table with this head, and its whole text."""
-    lines = (DOCS / "how-to" / "grade-your-own-trades.md").read_text("utf-8").splitlines()
+    lines = (DOCS / "reference" / "gate-document.md").read_text("utf-8").splitlines()
     table = list(takewhile(lambda line: line.startswith("|"), lines[lines.index(head) + 2 :]))
     return [name for line in table for name in re.findall(r"`([^`]+)`", line.split(" | ")[0])], table
 
