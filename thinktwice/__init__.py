@@ -14,7 +14,6 @@ are first used: the command line starts in this package, and must hear Ctrl-C at
 """
 
 import sys
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -110,9 +109,9 @@ def __getattr__(name: str) -> Any:
     if name not in RUNS or "thinktwice.public" in sys.modules:
         from thinktwice import public
     else:
-        from worker.runs.readiness import is_compiled, loading
+        from worker.runs.readiness import loading
 
-        with nullcontext() if is_compiled() else loading():  # a second at most without a word
+        with loading():
             from thinktwice import public
     return getattr(public, name)
 
