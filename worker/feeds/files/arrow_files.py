@@ -10,7 +10,15 @@ from pyarrow import parquet as pa_parquet
 
 from schemas.errors import DataError
 from services.text.given_files import check_size
-from worker.feeds.files.bar_table import BarTable, Source, check_width, first_line, is_number, plain_column
+from worker.feeds.files.bar_table import (
+    BarTable,
+    Source,
+    check_width,
+    first_line,
+    is_number,
+    parses,
+    plain_column,
+)
 from worker.feeds.files.shapes import level_names
 
 _CELL_BYTES = 8  # of a number or a time, and of where a text begins, however well they are packed
@@ -122,6 +130,10 @@ def read_feather(path: Path, file: BinaryIO, source: Source) -> BarTable:
     return table_of(path, level_names(table.column_names), list(table.columns), source)
 
 
+def _has_numbers(column: Any) -> bool:
+    return is_number(column.type) or (pa.types.is_string(column.type) and parses(column))
+
+
 def table_of(
     path: Path, names: tuple[str, ...], columns: Sequence[Any], source: Source, notes: tuple[str, ...] = ()
 ) -> BarTable:
@@ -130,7 +142,7 @@ def table_of(
     Raises:
         DataError: no rows, or no columns that make bars.
     """
-    places = source.places(names, path.name, lambda place: is_number(columns[place].type))
+    places = source.places(names, path.name, lambda place: _has_numbers(columns[place]))
     if not columns or len(columns[0]) == 0:
         raise DataError(f"{path.name} has columns and no rows: it needs {source.needs}")
     left = tuple(name for place, name in enumerate(names) if name and place not in places)

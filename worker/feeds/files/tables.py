@@ -6,15 +6,19 @@ Every failure of the bytes is a `DataError` that names the file and, where known
 
 import csv
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv as pa_csv
 
 from schemas.errors import DataError
+from services.model_calls.quoting import count_noun
 from services.text.given_files import MAX_BYTES, open_given
 from worker.feeds.files.arrow_files import read_feather, read_parquet, table_of
 from worker.feeds.files.bar_table import (
@@ -34,6 +38,7 @@ from worker.feeds.files.shapes import SAMPLE, TableShape, header_of
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv", ".csv.gz")
 _SEPARATORS = ",;\t|"
+_BLANK = b" ,;\t|"
 _LONGEST_HEADER = 4 * PIECE
 
 
@@ -90,6 +95,11 @@ def _read(path: Path, file: BinaryIO, source: Source) -> BarTable:
         return _read(path, BytesIO(unpack_zip(path, data, source.most)), replace(source, packed=True))
     check_kind(path, data)
     data, note = decode(data)
+    if data.lstrip()[:1] == b"<" and _count_separators(data.lstrip()[:PIECE].splitlines()[0]) < len(PRICES):
+        raise DataError(
+            f"{path.name} is a page of HTML or XML: open it in a browser, which shows why the site sent no "
+            "file; a table on it is read by pandas.read_html"
+        )
     if data.lstrip()[:1] in (b"[", b"{"):
         return _read_json(path, data, source)
     return _read_csv(path, data, source, () if note is None else (note,))
@@ -138,14 +148,26 @@ def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -
         ) from error
     left = tuple(name for place, name in enumerate(names) if name and place not in places)
     found = tuple(names[place] for place in places)
-    return BarTable(path, found, tuple(table.columns), "line", header.rows + 1, notes, left)
+    first, *more = table.columns
+    same = pc.equal(pc.utf8_trim(first, " \t\ufeff"), found[0]).to_numpy()
+    omitted = [row for row in np.flatnonzero(same).tolist() if _cells_of(more, row) == found[1:]]
+    if omitted := omitted if source.pick is bar_columns else []:  # as in files that were joined
+        notes = (*notes, f"{count_noun(len(omitted), 'row')} with the header once more left out")
+        table = table.filter(np.isin(np.arange(len(first)), omitted, invert=True))
+    return BarTable(path, found, tuple(table.columns), "line", header.rows + 1, notes, left, tuple(omitted))
+
+
+def _cells_of(columns: Sequence[Any], row: int) -> tuple[str, ...]:
+    return tuple(column[row].as_py().strip() for column in columns)
 
 
 def _header(path: Path, data: bytes, pick: Pick) -> tuple[TableShape, str]:
     """The header of a CSV file and what separates its cells; that of bars may have several lines."""
     lines = data[:_LONGEST_HEADER].splitlines()[:ABOVE]
-    wide = next((line for line in lines if _count_separators(line) >= len(PRICES)), b"")
-    names, separator = csv_header(path, wide if wide and pick is bar_columns and lines[0].strip() else data)
+    wide = next(
+        (line for line in lines if _count_separators(line) >= len(PRICES) and line.strip(_BLANK)), b""
+    )
+    names, separator = csv_header(path, wide if wide and pick is bar_columns else data)
     rows = _cells(data, separator, 0, SAMPLE) if pick is bar_columns else []
     found = header_of(rows, path.name) if rows else TableShape(names, 1)
     return (TableShape(names, 1) if (found.rows, found.note) == (1, None) else found), separator
