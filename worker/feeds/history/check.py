@@ -15,7 +15,7 @@ from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar, fault
 from trading_core.live.growing_bars import Bar
 from trading_core.spacing import DAY_NS
-from worker.feeds.doubts import list_doubts
+from worker.feeds.doubts import far_places, list_doubts
 
 NS = 1_000_000_000
 MOST_LISTED = 100
@@ -198,7 +198,9 @@ def _calendar(series: "BarSeries", s: int) -> dict[str, Any]:
     """
     if series.bar_ns > DAY_NS:
         return {"weekdays": [], "closed_days": [], "missing": []}
-    days = np.unique(series.times[series.present[:, s]].astype("datetime64[ns]").astype("datetime64[D]"))
+    times = series.times[series.present[:, s]]
+    times = np.delete(times, far_places(times))
+    days = np.unique(times.astype("datetime64[ns]").astype("datetime64[D]"))
     every = np.arange(days[0], days[-1] + 1)
     weekday, traded = (every.astype(np.int64) + 3) % 7, np.isin(every, days)
     counts = np.bincount(weekday[traded], minlength=7)
