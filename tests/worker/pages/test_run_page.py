@@ -225,6 +225,22 @@ def test_run_without_a_trade_says_why():
     assert "No position was closed" in section(html, "ledger")
 
 
+def test_run_that_held_nothing_has_no_empty_tiles():
+    html = run_html(picture_after(run_on(embedded_bars("2004-01-01", "2004-03-01").select(("IBM",)))))
+    tiles = re.findall(r"<dt>(?:<[^>]*>)?(.*?)<.*?<dd>(.*?)</dd>", section(html, "summary"))
+    assert [name for name, _ in tiles] == [
+        "risked a trade, at most",
+        "buy and hold",
+        "its drawdown",
+        "its Sharpe",
+    ]
+    assert all(re.search("[1-9]", value) for _, value in tiles)
+    assert re.findall(r"<h3>(.*?)</h3>", section(html, "summary")) == [
+        "What the account risked",
+        "Beside buy and hold",
+    ]
+
+
 def test_run_with_reflection_off_says_so_and_has_no_report():
     settings = Settings(reflection=ReflectionSettings(mode="off"))
     html = run_html(
