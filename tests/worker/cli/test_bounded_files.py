@@ -172,6 +172,27 @@ def test_file_without_bound_is_refused_in_one_line_with_little_memory_and_time(
     assert used < seconds
 
 
+THREADS = """
+import os, sys
+from pathlib import Path
+from schemas.errors import DataError
+from worker.feeds.files.tables import read_table
+
+before = set(os.listdir("/proc/self/task"))
+try:
+    read_table(Path(sys.argv[1]))
+except DataError:
+    print(sorted(set(os.listdir("/proc/self/task")) - before))
+"""
+
+
+@pytest.mark.parametrize("make", [long_symbols, delta_symbols])
+def test_parquet_file_that_is_refused_leaves_no_thread_that_aborts_the_end_of_the_process(tmp_path, make):
+    make(path := tmp_path / "symbols.parquet")
+    command = [sys.executable, "-c", THREADS, str(path)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
 @pytest.mark.parametrize(
     "text",
     [
