@@ -16,47 +16,10 @@ are first used: the command line starts in this package, and must hear Ctrl-C at
 import sys
 from typing import TYPE_CHECKING, Any
 
+# ruff: noqa: F403, F405 - what a checker of types sees is the list of the other module
+
 if TYPE_CHECKING:
-    from thinktwice.public import (
-        AblationResult,
-        BacktestResult,
-        CheckResult,
-        ConfigError,
-        Critic,
-        DataError,
-        DirectionRules,
-        Expectation,
-        FaultsResult,
-        Finding,
-        GateResult,
-        Judge,
-        Model,
-        ModelReply,
-        Parameter,
-        Playbook,
-        PlaybookDefinition,
-        PolicyLevelReflectionRequest,
-        PolicyProposal,
-        RuleError,
-        Settings,
-        SimulationResult,
-        Strategist,
-        StrategistAnswer,
-        ThinktwiceError,
-        ToolAnswer,
-        __version__,
-        ablate,
-        ask,
-        backtest,
-        check,
-        faults,
-        feature,
-        finding,
-        gate,
-        load,
-        settings,
-        simulate,
-    )
+    from thinktwice.public import *
 
 __all__ = [
     "AblationResult",

@@ -100,7 +100,7 @@ def list_doubts(bars: BarSeries, settings: DataSettings, *, sifted: bool = False
         jumps = list(_jumps(bars, s, rows)) if settings.plausibility != "off" else []
         explained[symbol] = bars.times[rows[[k for _, places in jumps for k in places if k < rows.size]]]
         found += [doubt for doubt, _ in jumps]
-        far = bars.times[rows[far_places(bars.times[rows])]]
+        far = far_times(bars.times[rows])
         found += [Doubt("far", symbol, int(far[0]), far.size)] if far.size else []
         found += [Doubt("flat", symbol, label, count) for label, count in _flat_weeks(bars, s, rows)]
     ticks = [(str(told.symbol), int(told.label or 0)) for _, told in doubted_bars(bars, settings)]
@@ -113,16 +113,14 @@ def list_doubts(bars: BarSeries, settings: DataSettings, *, sifted: bool = False
     return sorted(found, key=lambda doubt: (doubt.symbol, doubt.label, doubt.kind))
 
 
-def far_places(times: IntArray) -> slice:
-    """Which of ascending times are few at an end, a year from the others and farther than those reach."""
+def far_times(times: IntArray) -> IntArray:
+    """Those of ascending times that are few at an end, a year from the others and farther than they reach."""
     if times.size < _FEW:
-        return slice(0)
-    last = int(np.argmax(np.diff(times)))  # before the longest pause
-    few, others = slice(last + 1, None), times[: last + 1]
-    if last < _STAYS:
-        few, others = slice(last + 1), times[last + 1 :]
-    reach = max(others[-1] - others[0], _YEAR_NS)
-    return few if times[few].size <= _STAYS and times[last + 1] - times[last] > reach else slice(0)
+        return times[:0]
+    pauses = np.diff(times)
+    few, others = sorted(np.split(times, [int(np.argmax(pauses)) + 1]), key=len)
+    is_far = few.size <= _STAYS and pauses.max() > max(others[-1] - others[0], _YEAR_NS)
+    return few if is_far else times[:0]
 
 
 def check_doubts(bars: BarSeries, settings: DataSettings, *, sifted: bool = False) -> list[str]:

@@ -137,6 +137,6 @@ def test_bars_of_a_year_far_from_the_others_are_doubted(places, years):
 @pytest.mark.parametrize(("at", "pause"), [(N - 3, "300D"), (N // 2, "9000D"), (3, "100D")])
 def test_pause_of_a_symbol_is_no_slip_in_the_year(at, pause):
     frame = walk()
-    times = [*frame.index[:at], *(frame.index[at:] + pd.Timedelta(pause))]
+    times = [time + pd.Timedelta(pause if k >= at else "0D") for k, time in enumerate(frame.index)]
     found = list_doubts(BarSeries.from_frame({"A": frame.set_axis(pd.DatetimeIndex(times))}), DataSettings())
     assert "far" not in [doubt.kind for doubt in found]

@@ -132,10 +132,6 @@ def read_feather(path: Path, file: BinaryIO, source: Source) -> BarTable:
     return table_of(path, level_names(table.column_names), list(table.columns), source)
 
 
-def _has_numbers(column: Any) -> bool:
-    return is_number(column.type) or (pa.types.is_string(column.type) and parses(column))
-
-
 def table_of(
     path: Path, names: tuple[str, ...], columns: Sequence[Any], source: Source, notes: tuple[str, ...] = ()
 ) -> BarTable:
@@ -144,7 +140,8 @@ def table_of(
     Raises:
         DataError: no rows, or no columns that make bars.
     """
-    places = source.places(names, path.name, lambda place: _has_numbers(columns[place]))
+    found = [is_number(each.type) or (pa.types.is_string(each.type) and parses(each)) for each in columns]
+    places = source.places(names, path.name, found.__getitem__)
     if not columns or len(columns[0]) == 0:
         raise DataError(f"{path.name} has columns and no rows: it needs {source.needs}")
     left = tuple(name for place, name in enumerate(names) if name and place not in places)

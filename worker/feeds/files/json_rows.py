@@ -78,14 +78,11 @@ def _groups(
                 yield from _groups(item, symbol, level + 1, times)
     elif isinstance(found, dict):
         own = next((str(value) for key, value in found.items() if role_of(key) == _SYMBOL), symbol)
-        columns = ((key, value) for key, value in found.items() if isinstance(value, list))
-        times = next((value for key, value in columns if _is_time(key) and not _nests(value)), times)
+        times = next((value for key, value in found.items() if _is_time(key) and _are_plain(value)), times)
         if (rows := _of_columns(found)) is not None:
-            timed = not any(map(_is_time, rows[0])) and len(times) == len(rows)
-            yield (
-                own,
-                [{"time": time} | row for time, row in zip(times, rows, strict=True)] if timed else rows,
-            )
+            if len(times) == len(rows) and not any(map(_is_time, rows[0])):
+                rows = [{"time": time} | row for time, row in zip(times, rows, strict=True)]
+            yield own, rows
             return
         inner = {key: value for key, value in found.items() if isinstance(value, list | dict) and value}
         all_rows = len(inner) == len(found) and all(map(_are_bars, inner.values()))
@@ -98,8 +95,8 @@ def _is_time(key: str) -> bool:
     return role_of(key) == "time" or bare_name(key) in FURTHER["time"]
 
 
-def _nests(values: list[Any]) -> bool:
-    return isinstance(next(iter(values), None), list | dict)
+def _are_plain(values: Any) -> bool:
+    return isinstance(values, list) and not isinstance(next(iter(values), None), list | dict)
 
 
 def _are_bars(value: Any) -> bool:
@@ -122,7 +119,7 @@ def _of_columns(found: dict[str, Any]) -> list[dict[str, Any]] | None:
     Also of one that holds rows of cells beside the names of their columns.
     """
     lists = [value for value in found.values() if isinstance(value, list) and value]
-    for rows in (each for each in lists if _nests(each) and _are_rows(each)):
+    for rows in (each for each in lists if not _are_plain(each) and _are_rows(each)):
         for names in (each for each in lists if len(each) == len(rows[0])):
             if all(isinstance(name, str) for name in names) and _price_columns(tuple(names)):
                 return [dict(zip(names, row, strict=True)) for row in rows]

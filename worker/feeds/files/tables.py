@@ -6,11 +6,10 @@ Every failure of the bytes is a `DataError` that names the file and, where known
 
 import csv
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -148,17 +147,12 @@ def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -
         ) from error
     left = tuple(name for place, name in enumerate(names) if name and place not in places)
     found = tuple(names[place] for place in places)
-    first, *more = table.columns
-    same = pc.equal(pc.utf8_trim(first, " \t\ufeff"), found[0]).to_numpy()
-    omitted = [row for row in np.flatnonzero(same).tolist() if _cells_of(more, row) == found[1:]]
-    if omitted := omitted if source.pick is bar_columns else []:  # as in files that were joined
+    again = pc.equal(pc.utf8_trim(table.column(0), " \t\ufeff"), found[0])
+    omitted = np.flatnonzero(again).tolist() if found[0] and source.pick is bar_columns else []
+    if omitted:  # as in files that were joined
         notes = (*notes, f"{count_noun(len(omitted), 'row')} with the header once more left out")
-        table = table.filter(np.isin(np.arange(len(first)), omitted, invert=True))
+        table = table.filter(pc.invert(again))
     return BarTable(path, found, tuple(table.columns), "line", header.rows + 1, notes, left, tuple(omitted))
-
-
-def _cells_of(columns: Sequence[Any], row: int) -> tuple[str, ...]:
-    return tuple(column[row].as_py().strip() for column in columns)
 
 
 def _header(path: Path, data: bytes, pick: Pick) -> tuple[TableShape, str]:
