@@ -41,7 +41,8 @@ def plain_table(
     }
     if decimal is None and all(map(parses, texts.values())):
         return table
-    _check_no_ticks(table, [texts[place] for place in prices if place in texts])
+    if decimal is None:
+        _check_no_ticks(table, [texts[place] for place in prices if place in texts])
     bare = {place: _without_marks(each) for place, each in texts.items()}
     if decimal is None and not any(_is_written(bare[place], each) for place, each in texts.items()):
         return table
@@ -60,8 +61,8 @@ def _check_no_ticks(table: BarTable, prices: Sequence[Any]) -> None:
     marked = pc.filter(texts, pc.fill_null(pc.match_substring_regex(texts, "['’]"), False))
     if len(marked) and pc.all(pc.match_substring_regex(marked, _TICKS)).as_py():
         raise DataError(
-            f"{table.path.name}: prices like {marked[0].as_py()!r} can be thousands, or 32nds and parts of "
-            "them: write them as plain decimals"
+            f"{table.path.name}: prices like {marked[0].as_py()!r} can be thousands, which --decimal . says, "
+            "or 32nds: write those as decimals"
         )
 
 

@@ -76,7 +76,7 @@ def unnamed_header(rows: Rows, file: str) -> TableShape:
             is_mean = within and width > first + 5  # a mean price in front of the volume
             names += ["", "volume"] if is_mean else ["volume"]
             names = (names + [""] * width)[:width]
-            if not names[-1] and [row[-1] for row in rows] == ["0", *["1"] * (len(rows) - 1)]:
+            if not names[-1] and [row[-1] for row in rows] == ["0", "1", *["1"] * (len(rows) - 2)]:
                 names[-1] = FINISHED[0]  # newest first, and that one is not over
             read_as = ", ".join(name for name in names if name)
             return TableShape(tuple(names), 0, f"the file names no columns: they are read as {read_as}")

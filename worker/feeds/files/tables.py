@@ -37,7 +37,6 @@ from worker.feeds.files.shapes import SAMPLE, TableShape, header_of
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv", ".csv.gz")
 _SEPARATORS = ",;\t|"
-_BLANK = b" ,;\t|"
 _LONGEST_HEADER = 4 * PIECE
 
 
@@ -148,8 +147,8 @@ def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -
     left = tuple(name for place, name in enumerate(names) if name and place not in places)
     found = tuple(names[place] for place in places)
     again = pc.equal(pc.utf8_trim(table.column(0), " \t\ufeff"), found[0])
-    omitted = np.flatnonzero(again).tolist() if found[0] and source.pick is bar_columns else []
-    if omitted:  # as in files that were joined
+    is_joined = found[0] and source.pick is bar_columns and not pc.all(again).as_py()
+    if omitted := np.flatnonzero(again).tolist() if is_joined else []:
         notes = (*notes, f"{count_noun(len(omitted), 'row')} with the header once more left out")
         table = table.filter(pc.invert(again))
     return BarTable(path, found, tuple(table.columns), "line", header.rows + 1, notes, left, tuple(omitted))
@@ -158,9 +157,7 @@ def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -
 def _header(path: Path, data: bytes, pick: Pick) -> tuple[TableShape, str]:
     """The header of a CSV file and what separates its cells; that of bars may have several lines."""
     lines = data[:_LONGEST_HEADER].splitlines()[:ABOVE]
-    wide = next(
-        (line for line in lines if _count_separators(line) >= len(PRICES) and line.strip(_BLANK)), b""
-    )
+    wide = next((line for line in lines if _count_separators(line) >= len(PRICES)), b"")
     names, separator = csv_header(path, wide if wide and pick is bar_columns else data)
     rows = _cells(data, separator, 0, SAMPLE) if pick is bar_columns else []
     found = header_of(rows, path.name) if rows else TableShape(names, 1)
@@ -168,7 +165,8 @@ def _header(path: Path, data: bytes, pick: Pick) -> tuple[TableShape, str]:
 
 
 def _count_separators(line: bytes) -> int:
-    return max(line.count(separator.encode()) for separator in _SEPARATORS)
+    bare = line.strip(b" ,;\t|")  # a row of empty cells has none
+    return max(bare.count(separator.encode()) for separator in _SEPARATORS)
 
 
 def _cells(lines: bytes, separator: str, first: int, most: int) -> list[list[str]]:

@@ -526,8 +526,11 @@ def test_prices_that_all_end_in_32nds_are_not_read_as_thousands(tmp_path, mark):
     cells = ["128'165", "129'000", "127'312", "128'057"]
     rows = [f"2024-01-0{day},{','.join(cells)},1'250".replace("'", mark) for day in (1, 2, 3)]
     text = "\n".join(["date,open,high,low,close,volume", *rows])
-    with pytest.raises(DataError, match="32nds and parts of them: write them as plain decimals"):
+    with pytest.raises(
+        DataError, match="thousands, which --decimal . says, or 32nds: write those as decimals"
+    ):
         load(tmp_path, text)
+    assert load(tmp_path, text, decimal=".")[0].low[0, 0] == 127_312.0
     found, _ = load(tmp_path, text.replace(f"127{mark}312", f"127{mark}313"))
     assert (found.low[0, 0], found.volume[0, 0]) == (127_313.0, 1_250.0)
 
@@ -561,6 +564,7 @@ def test_date_format_that_times_do_not_have_names_the_row(tmp_path):
         ("Id;Strategy;Side;Amount;Price;Date/Time\n1;a;b;1;2;1/2/24", "x.csv", "if it is a table of bars"),
         ("<!DOCTYPE html>\n<body>a, b, c, d, e, f</body>\n", "x.csv", "is a page of HTML or XML: open it"),
         (DAYS[:2].to_html(), "x.html", "a table on it is read by pandas.read_html"),
+        ("date,open,high,low,close\n" * 3, "x.csv", "x.csv line 2: time 'date' is unreadable"),
         ("[" * 100_000, "x.json", "nests deeper than any table"),
         ('{"a": {"b": [1, 2]}}', "x.json", "holds no rows of bars: read it by pandas"),
         ('[[1,2,3,4,5]', "x.json", "is no JSON document"),
