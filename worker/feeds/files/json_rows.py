@@ -119,7 +119,7 @@ def _of_columns(found: dict[str, Any]) -> list[dict[str, Any]] | None:
     Also of one that holds rows of cells beside the names of their columns.
     """
     lists = [value for value in found.values() if isinstance(value, list) and value]
-    for rows in (each for each in lists if not _are_plain(each) and _are_rows(each)):
+    for rows in (each for each in lists if isinstance(each[0], list) and _are_rows(each)):
         for names in (each for each in lists if len(each) == len(rows[0])):
             if all(isinstance(name, str) for name in names) and _price_columns(tuple(names)):
                 return [dict(zip(names, row, strict=True)) for row in rows]

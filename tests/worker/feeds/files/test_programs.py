@@ -281,6 +281,9 @@ READ: dict[str, tuple[str | bytes, pd.DataFrame, list[str], dict[str, Any]]] = {
     "columns_of_names.json": (
         json.dumps({"candles": {"columns": ["begin", *ORDER], "data": rows_of(HOURS)}}), HOURS, [], {},
     ),
+    "names_and_objects.json": (
+        json.dumps({"columns": ["t", "o", "h", "l", "c", "v"], "bars": JSON_ROWS}), HOURS, [], {},
+    ),
     "coinapi.csv": (
         lines(HOURS, COINAPI, "%Y-%m-%dT%H:%M:%S.0000000Z;x", separator=";"),
         HOURS, ["'time_period_end' not read"], {},
