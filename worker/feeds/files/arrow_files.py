@@ -115,7 +115,8 @@ def read_feather(path: Path, file: BinaryIO, source: Source) -> BarTable:
         DataError: it cannot be read, has no rows, or unpacks to too much.
     """
     try:
-        reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(use_threads=False))
+        data = pa.BufferReader(file.read())
+        reader = pa.ipc.open_file(data, options=pa.ipc.IpcReadOptions(use_threads=False))
         check_width(path, len(reader.schema))
         check_size(path, reader.count_rows() * _CELL_BYTES * len(reader.schema), source.most)
         batches, size = [], 0
