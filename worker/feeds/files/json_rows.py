@@ -114,10 +114,7 @@ def _are_rows(found: Any) -> bool:
 
 
 def _of_columns(found: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """Rows of an object whose prices are lists of one length, or objects by time; None where they are not.
-
-    Also of one that holds rows of cells beside the names of their columns.
-    """
+    """Rows of an object of columns or objects by time, or of names beside rows; None where it is none."""
     lists = [value for value in found.values() if isinstance(value, list) and value]
     for rows in (each for each in lists if isinstance(each[0], list) and _are_rows(each)):
         for names in (each for each in lists if len(each) == len(rows[0])):
