@@ -14,50 +14,12 @@ are first used: the command line starts in this package, and must hear Ctrl-C at
 """
 
 import sys
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+# ruff: noqa: F403, F405 - what a checker of types sees is the list of the other module
+
 if TYPE_CHECKING:
-    from thinktwice.public import (
-        AblationResult,
-        BacktestResult,
-        CheckResult,
-        ConfigError,
-        Critic,
-        DataError,
-        DirectionRules,
-        Expectation,
-        FaultsResult,
-        Finding,
-        GateResult,
-        Judge,
-        Model,
-        ModelReply,
-        Parameter,
-        Playbook,
-        PlaybookDefinition,
-        PolicyLevelReflectionRequest,
-        PolicyProposal,
-        RuleError,
-        Settings,
-        SimulationResult,
-        Strategist,
-        StrategistAnswer,
-        ThinktwiceError,
-        ToolAnswer,
-        __version__,
-        ablate,
-        ask,
-        backtest,
-        check,
-        faults,
-        feature,
-        finding,
-        gate,
-        load,
-        settings,
-        simulate,
-    )
+    from thinktwice.public import *
 
 __all__ = [
     "AblationResult",
@@ -110,9 +72,9 @@ def __getattr__(name: str) -> Any:
     if name not in RUNS or "thinktwice.public" in sys.modules:
         from thinktwice import public
     else:
-        from worker.runs.readiness import is_compiled, loading
+        from worker.runs.readiness import loading
 
-        with nullcontext() if is_compiled() else loading():  # a second at most without a word
+        with loading():
             from thinktwice import public
     return getattr(public, name)
 

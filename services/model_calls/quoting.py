@@ -46,6 +46,8 @@ def visible_json(document: str) -> str:
 
 def visible(text: str, *, lines: bool = False) -> str:
     """The text with everything that cannot be seen written out as an escape; `lines` keeps line feeds."""
+    if text.isascii() and text.isprintable():
+        return text
     return NOT_ASCII_TEXT.sub(lambda found: _as_text(found.group(), lines), text)
 
 

@@ -16,8 +16,8 @@ from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import embedded_bars
 from tools.docs_examples import shell_environment
 from trading_core.bars import COLUMNS
+from trading_core.spacing import show_label
 from worker.cli import app
-from worker.feeds.history.check import show_label
 from worker.feeds.selected_bars import load_bars, settings_of_bars
 from worker.runs.replay import stored_settings
 

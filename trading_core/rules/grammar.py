@@ -104,6 +104,12 @@ def parse(text: str) -> Rule:
     return Rule(_Parser(text).whole(), text)
 
 
+def _functions_like(call: str) -> str:
+    """The function whose name is most like that of a call, or all of them; empty where nothing is called."""
+    name = call.partition("(")[0].strip()[:60]
+    return (nearest(name, FUNCTIONS, 0.7) or f" Functions are {', '.join(FUNCTIONS)}.") if name else ""
+
+
 def _lookback(node: Expression) -> int:
     if node.op == "feature":
         return resolve(node.name).lookback
@@ -136,8 +142,10 @@ class _Parser:
             if match is None or match.lastgroup is None:
                 start = at + len(self.text[at:]) - len(self.text[at:].lstrip(" \t\r\n"))
                 hint = hint_at(self.text, start)
-                if not hint and (instead := write_instead("", call_at(self.text, start + 1))):
-                    hint = f" A feature is a plain name{instead}."
+                if not hint:  # ta.sma(close, 20), ta.crossover(...)
+                    call = call_at(self.text, start + 1)
+                    instead = write_instead("", call)
+                    hint = f" A feature is a plain name{instead}." if instead else _functions_like(call)
                 self._fail(f"unexpected character {self.text[start]!r}.{hint}", _Token("", "", start))
             kind = match.lastgroup
             tokens.append(_Token(kind, match.group(kind), match.start(kind)))
@@ -331,8 +339,7 @@ class _Parser:
             instead = write_instead("", call_at(self.text, token.at))
             if instead:
                 self._fail(f"{token.text!r} is no function, features are names{instead}", token)
-            near = nearest(token.text[:60], FUNCTIONS, 0.7) or f" Functions are {', '.join(FUNCTIONS)}."
-            self._fail(f"unknown function {token.text[:60]!r}.{near}", token)
+            self._fail(f"unknown function {token.text[:60]!r}.{_functions_like(token.text)}", token)
         self._enter(token)
         self._expect("(")
         args, starts = [], []

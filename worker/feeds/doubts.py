@@ -41,7 +41,7 @@ _UNUSUAL = 8  # times the usual step from close to open
 _STAYS = 3  # bars that show a level
 _WITHIN = 1.3
 _FEW = 10  # bars behind which a step that goes back is no split
-_FLAT_BARS, _FLAT_NS = 5, 5 * DAY_NS
+_FLAT_BARS, _FLAT_NS, _YEAR_NS = 5, 5 * DAY_NS, 365 * DAY_NS
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Doubt:
             it; else 1.
     """
 
-    kind: Literal["split", "stretch", "start", "tick", "flat", "repeated"]
+    kind: Literal["split", "stretch", "start", "tick", "flat", "repeated", "far"]
     symbol: str
     label: int
     bars: int = 1
@@ -83,6 +83,8 @@ class Doubt:
             "data.plausibility = 'always' leaves out such bars",
             "flat": f"no movement in {count_noun(self.bars, 'bar')}: were they filled in? Remove them",
             "repeated": f"{count_noun(self.bars, 'row')} stood twice, and one of each is left out",
+            "far": f"{count_noun(self.bars, 'bar')} farther from the others than those reach, as by a slip "
+            "in the year: correct or remove",
         }
         return f"{visible(self.symbol)} at {show_label(self.label)}: {what[self.kind]}"
 
@@ -98,6 +100,8 @@ def list_doubts(bars: BarSeries, settings: DataSettings, *, sifted: bool = False
         jumps = list(_jumps(bars, s, rows)) if settings.plausibility != "off" else []
         explained[symbol] = bars.times[rows[[k for _, places in jumps for k in places if k < rows.size]]]
         found += [doubt for doubt, _ in jumps]
+        far = far_times(bars.times[rows])
+        found += [Doubt("far", symbol, int(far[0]), far.size)] if far.size else []
         found += [Doubt("flat", symbol, label, count) for label, count in _flat_weeks(bars, s, rows)]
     ticks = [(str(told.symbol), int(told.label or 0)) for _, told in doubted_bars(bars, settings)]
     seen = settings.plausibility == "live" and not sifted
@@ -107,6 +111,16 @@ def list_doubts(bars: BarSeries, settings: DataSettings, *, sifted: bool = False
         "repeated", (row for row in bars.repeated if row[0] in explained and first <= row[1] <= last)
     )
     return sorted(found, key=lambda doubt: (doubt.symbol, doubt.label, doubt.kind))
+
+
+def far_times(times: IntArray) -> IntArray:
+    """Those of ascending times that are few at an end, a year from the others and farther than they reach."""
+    if times.size < _FEW:
+        return times[:0]
+    pauses = np.diff(times)
+    few, others = sorted(np.split(times, [int(np.argmax(pauses)) + 1]), key=len)
+    is_far = few.size <= _STAYS and pauses.max() > max(others[-1] - others[0], _YEAR_NS)
+    return few if is_far else times[:0]
 
 
 def check_doubts(bars: BarSeries, settings: DataSettings, *, sifted: bool = False) -> list[str]:

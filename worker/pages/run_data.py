@@ -58,9 +58,9 @@ class RunData:
         symbols = [self._symbol(s) for s in range(len(picture.bars.symbols))]
         trades = packed_records(self._trades())
         return {
-            "times": packed_times(picture.bars.times),
+            "times": packed_steps(picture.bars.times / NS_PER_MS),
             "bar_ms": milliseconds_of(picture.bars.bar_ns),
-            "closes": packed_times(picture.bars.close_times),
+            "closes": packed_steps(picture.bars.close_times / NS_PER_MS),
             "curves": {name: packed_numbers(picture.curves[name]) for name in CURVES},
             "cash": float(picture.curve[0]),
             "exposure": picture.document["performance"]["mean_exposure"] or 0.0,
@@ -79,7 +79,7 @@ class RunData:
         marks = self._picture.marks.get(bars.symbols[s], SymbolMarks((), (), ()))
         return {
             "name": visible(bars.symbols[s]),
-            "rows": packed_numbers(rows),
+            "rows": packed_steps(rows),
             "prices": packed_numbers(prices),
             "marks": packed_records(self._marks(marks)),
             "fills": len(marks.fills),
@@ -220,9 +220,9 @@ def packed_numbers(values: npt.NDArray[Any]) -> dict[str, str]:
     return {"type": kind, "data": _pack(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes())}
 
 
-def packed_times(ns: npt.NDArray[np.int64]) -> dict[str, str]:
-    """Times as milliseconds."""
-    return {"type": "f8", "data": _pack((ns / NS_PER_MS).astype("<f8").tobytes())}
+def packed_steps(values: npt.NDArray[Any]) -> dict[str, Any]:
+    """Ascending numbers as the first and the steps to the others: those of a regular grid take no room."""
+    return {"type": "f8", "steps": True, "data": _pack(np.diff(values, prepend=0.0).astype("<f8").tobytes())}
 
 
 def milliseconds_of(ns: int) -> float:

@@ -143,20 +143,20 @@ class RunSummary:
 
     @property
     def cards(self) -> list[tuple[str, list[Card]]]:
-        """The figures of the whole run by group; those of models only where they cost something."""
+        """The figures of the whole run by group; of one that held nothing those that are something."""
         found = self._document["performance"]
-        left_out = () if found.get("model_cost") else OF_MODELS
-        return [
-            (
-                title,
-                [
-                    (name, shown(found[key]), term)
-                    for key, name, shown, term in figures
-                    if key in found and key not in left_out
-                ],
-            )
+        left_out = {key for key in OF_MODELS if not found.get("model_cost")}
+        if not (found["trades"] or found["exposure"]):
+            left_out = {key for key, value in found.items() if not value}
+        cells = {
+            title: [
+                (name, shown(found[key]), term)
+                for key, name, shown, term in figures
+                if key in found and key not in left_out
+            ]
             for title, figures in FIGURES.items()
-        ]
+        }
+        return [(title, group) for title, group in cells.items() if group]
 
     @property
     def contents(self) -> list[tuple[str, str]]:

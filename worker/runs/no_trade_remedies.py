@@ -23,6 +23,8 @@ FINDINGS: Final[Mapping[str, str]] = {
     "invalidation_already_true": "let rules.*.invalidation be false where the setup may be true",
     "invalidation_contradicts_direction": "turn rules.*.invalidation round: it is true when plans are right",
     "invalidation_never_fires": "let some price make rules.*.invalidation true",
+    "tautology": "narrow the rule of rules.* that is always true, which `thinktwice playbooks list` names",
+    "unreachable": "loosen the rule of rules.* that is never true, which `thinktwice playbooks list` names",
     "stop_on_wrong_side": "keep rules.*.stop on the losing side of the entry, by min() or max() if need be",
     "target_on_wrong_side": "keep rules.*.target on the winning side of the entry, with min() or max() if "
     "need be",

@@ -10,11 +10,13 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from typing import TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from services.model_calls.quoting import visible
 from worker.runs.interrupts import Interrupts
-from worker.runs.store_run import Progress
+
+if TYPE_CHECKING:  # whoever waits for the first word waits for these imports
+    from worker.runs.store_run import Progress
 
 EVERY_S = 5.0
 REDRAW_S = 0.1
@@ -44,7 +46,7 @@ class Activity:
 @contextmanager
 def progress_bar(
     title: str, interrupts: Interrupts, unit: str = "bars", first: str = ""
-) -> Iterator[Progress]:
+) -> "Iterator[Progress]":
     """A callback (units done, units in all or None) that draws, and raises `RunInterrupted` after a signal.
 
     Args:

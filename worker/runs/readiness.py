@@ -1,5 +1,6 @@
 """The engine made ready before anything waits for it, and said so where that takes long."""
 
+import sys
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,14 +13,14 @@ COMPILING = "compiling the engine, once for this version"
 
 
 def loading() -> AbstractContextManager[Any]:
-    """What a person sees while modules of the engine are imported."""
-    return step(LOADING, at_once=not is_compiled())
+    """What a person sees while modules of the engine are imported; at a prompt at once."""
+    return step(LOADING, at_once=not is_compiled() or hasattr(sys, "ps1"))
 
 
 def ready_engine() -> None:
     """Load the compiled engine, or compile it and say so, before anything is made that waits for it."""
     compiled = is_compiled()
-    with loading():
+    with step(LOADING, at_once=not compiled):
         from worker.runs.warm_up import compile_engine
 
     with step("loading the compiled engine" if compiled else COMPILING, at_once=not compiled):

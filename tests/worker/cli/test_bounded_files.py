@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import feather as pa_feather
 from pyarrow import parquet as pa_parquet
 
 from agents.language_models.cassette import read_cassette
@@ -170,6 +171,40 @@ def test_file_without_bound_is_refused_in_one_line_with_little_memory_and_time(
     assert name in complaint
     assert megabytes < 300
     assert used < seconds
+
+
+THREADS = """
+import os, sys
+from pathlib import Path
+from schemas.errors import DataError
+from worker.feeds.files.tables import read_table
+
+before = set(os.listdir("/proc/self/task"))
+try:
+    read_table(Path(sys.argv[1]), most=int(sys.argv[2]))
+except DataError:
+    print(sorted(set(os.listdir("/proc/self/task")) - before))
+"""
+
+
+def feather(path: Path) -> None:
+    pa_feather.write_feather(pa.table(minute_bars()), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "most"),
+    [
+        ("symbols.parquet", long_symbols, MAX_BYTES),
+        ("delta.parquet", delta_symbols, MAX_BYTES),
+        ("x.feather", feather, 6 * 8 * BARS - 1),  # packed it is smaller
+    ],
+)
+def test_table_that_is_refused_leaves_no_thread_that_aborts_the_end_of_the_process(
+    tmp_path, name, make, most
+):
+    make(path := tmp_path / name)
+    command = [sys.executable, "-c", THREADS, str(path), str(most)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 @pytest.mark.parametrize(

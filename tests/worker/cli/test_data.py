@@ -163,6 +163,20 @@ def test_data_check_puts_splits_ticks_and_missing_stretches_first_and_shows_the_
     assert lines[5].endswith("Mon Tue Wed Thu Fri, never on 12-25")
 
 
+def test_data_check_judges_gaps_without_a_row_whose_year_is_a_slip(shell) -> None:
+    days = [day for day in pd.date_range("2020-01-01", periods=600, freq="D") if day.day_of_week < 5]
+    rows = [f"{day:%Y-%m-%d},10,12,9,11,5" for day in days if not "2020-03-09" <= str(day) < "2020-03-14"]
+    Path("slip.csv").write_text(
+        "\n".join(["time,open,high,low,close,volume", *rows, "2222-01-01,10,12,9,11,5"])
+    )
+    said = shell.run("data", "check", "slip.csv").stdout
+    assert "FAR       SLIP at 2222-01-01T00:00:00Z: 1 bar farther from the others" in said
+    assert [line for line in said.splitlines() if line.startswith(("MISSING", "calendar"))] == [
+        "MISSING   no bar 2020-03-09 to 2020-03-13 (5 days of trading)",
+        "calendar  Mon Tue Wed Thu Fri",
+    ]
+
+
 def test_data_check_of_bars_that_never_pause_shows_seven_days_and_nothing_missing(shell) -> None:
     hours = pd.date_range("2024-01-01", periods=24 * 20, freq="h")
     rows = [f"{hour:%Y-%m-%dT%H:%M:%SZ},10,11,9,10,5" for hour in hours]

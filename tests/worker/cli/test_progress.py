@@ -254,6 +254,46 @@ def test_library_says_at_once_that_it_loads_and_compiles_where_nothing_is_compil
         piped.communicate()
 
 
+FIRST_WORD = """
+import sys
+
+class Heard:
+    heard = None
+
+    def write(self, text):
+        self.heard = self.heard or (text, "numba" in sys.modules)
+        return len(text)
+
+    def flush(self): ...
+
+    def isatty(self):
+        return {terminal}
+
+{prompt}
+sys.stderr = Heard()
+import thinktwice as tt
+tt.backtest
+print(sys.stderr.heard)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ({"prompt": "", "terminal": True}, ("\x1b[?25l", False)),  # a bar hides the cursor
+        ({"prompt": "sys.ps1 = 'In : '", "terminal": False}, (f"[0:00] {readiness.LOADING}\n", False)),
+        ({"prompt": "", "terminal": False}, None),
+    ],
+)
+def test_library_speaks_before_it_imports_the_engine_where_a_person_waits(words, first, tmp_path):
+    """A terminal and a notebook, each with the engine compiled; a script that is piped says nothing."""
+    compile_engine()
+    told = shell_environment({"TERM": "xterm"})
+    program = [sys.executable, "-c", FIRST_WORD.format(**words)]
+    done = subprocess.run(program, env=told, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{first!r}\n"
+
+
 def test_library_tells_how_far_a_backtest_is_unless_it_is_told_not_to(monkeypatch, capsys):
     monkeypatch.setattr(progress, "EVERY_S", 0.01)
     tt.backtest(symbols=("AAPL",), end="2001-12-31")

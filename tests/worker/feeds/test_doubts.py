@@ -120,3 +120,23 @@ def test_doubt_is_named_with_the_next_step_or_refuses_the_bars():
 
 def test_embedded_bars_have_no_doubt():
     assert list_doubts(embedded_bars(), DataSettings()) == []
+
+
+@pytest.mark.parametrize(("places", "years"), [([-1], 198), ([0], -200), ([0, 1, 2], -124)])
+def test_bars_of_a_year_far_from_the_others_are_doubted(places, years):
+    frame = walk()
+    times = frame.index.to_list()
+    for place in places:
+        times[place] += pd.DateOffset(years=years)
+    found = list_doubts(BarSeries.from_frame({"A": frame.set_axis(pd.DatetimeIndex(times))}), DataSettings())
+    far = [doubt for doubt in found if doubt.kind == "far"]
+    assert [(doubt.label, doubt.bars) for doubt in far] == [(times[places[0]].value, len(places))]
+    assert "farther from the others than those reach, as by a slip in the year" in far[0].text
+
+
+@pytest.mark.parametrize(("at", "pause"), [(N - 3, "300D"), (N // 2, "9000D"), (3, "100D")])
+def test_pause_of_a_symbol_is_no_slip_in_the_year(at, pause):
+    frame = walk()
+    times = [time + pd.Timedelta(pause if k >= at else "0D") for k, time in enumerate(frame.index)]
+    found = list_doubts(BarSeries.from_frame({"A": frame.set_axis(pd.DatetimeIndex(times))}), DataSettings())
+    assert "far" not in [doubt.kind for doubt in found]

@@ -15,7 +15,7 @@ from schemas.settings import ReflectionSettings, Settings
 from services.journal.index import Event, JournalIndex
 from tests.worker.shared_runs import embedded_bars, run_on
 from worker.pages import run_figures as run_figures_module
-from worker.pages.run_data import packed_numbers
+from worker.pages.run_data import packed_numbers, packed_steps
 from worker.pages.run_figures import run_figures
 from worker.pages.run_page import run_html
 from worker.review.pictured import picture_of
@@ -50,7 +50,8 @@ def records(text):
 
 
 def numbers(packed):
-    return np.frombuffer(zlib.decompress(b64decode(packed["data"]), -zlib.MAX_WBITS), f"<{packed['type']}")
+    found = np.frombuffer(zlib.decompress(b64decode(packed["data"]), -zlib.MAX_WBITS), f"<{packed['type']}")
+    return np.cumsum(found) if packed.get("steps") else found
 
 
 def data_of(html):
@@ -99,6 +100,13 @@ def test_prices_as_small_or_as_large_as_can_be_are_packed_without_loss(prices, k
     np.testing.assert_allclose(numbers(packed), prices, rtol=1e-7)
 
 
+def test_labels_of_a_regular_grid_take_no_room_and_keep_their_holes():
+    labels = 1_704_067_200_000 + 60_000.0 * np.delete(np.arange(50_000), slice(600, 900))
+    packed = packed_steps(labels)
+    assert len(packed["data"]) < 1_000
+    np.testing.assert_array_equal(numbers(packed), labels)
+
+
 def test_months_multiply_to_the_return_of_the_run():
     whole = np.prod([1 + gain for _, gain, _ in picture().years])
     assert whole - 1 == pytest.approx(picture().document["performance"]["total_return"])
@@ -112,7 +120,7 @@ def test_months_multiply_to_the_return_of_the_run():
 def test_candles_are_the_bars_of_each_symbol():
     bars = picture().bars
     for s, symbol in enumerate(data_of(page())["symbols"]):
-        rows = numbers(symbol["rows"])
+        rows = numbers(symbol["rows"]).astype(int)
         assert symbol["name"] == bars.symbols[s]
         np.testing.assert_array_equal(rows, np.flatnonzero(bars.present[:, s]))
         prices = numbers(symbol["prices"]).reshape(4, -1)
@@ -223,6 +231,22 @@ def test_run_without_a_trade_says_why():
     assert causes
     assert all(cause["remedy"] in section(html, "summary") for cause in causes)
     assert "No position was closed" in section(html, "ledger")
+
+
+def test_run_that_held_nothing_has_no_empty_tiles():
+    html = run_html(picture_after(run_on(embedded_bars("2004-01-01", "2004-03-01").select(("IBM",)))))
+    tiles = re.findall(r"<dt>(?:<[^>]*>)?(.*?)<.*?<dd>(.*?)</dd>", section(html, "summary"))
+    assert [name for name, _ in tiles] == [
+        "risked a trade, at most",
+        "buy and hold",
+        "its drawdown",
+        "its Sharpe",
+    ]
+    assert all(re.search("[1-9]", value) for _, value in tiles)
+    assert re.findall(r"<h3>(.*?)</h3>", section(html, "summary")) == [
+        "What the account risked",
+        "Beside buy and hold",
+    ]
 
 
 def test_run_with_reflection_off_says_so_and_has_no_report():

@@ -149,6 +149,17 @@ def test_run_with_reflection_off_and_a_setup_that_is_never_true_says_so():
     assert printed(run.document)[1] == f"trend_pullback: entry rule true 0 times: {told}"
 
 
+@pytest.mark.parametrize(
+    ("exit_rule", "code", "cure"),
+    [("bars_held >= 0", "tautology", "narrow"), ("close < close", "unreachable", "loosen")],
+)
+def test_run_whose_exit_is_always_or_never_true_says_what_to_do_with_it(exit_rule, code, cure):
+    rules = {side: part.model_copy(update={"exit": exit_rule}) for side, part in DIP_BUYER.rules.items()}
+    run = run_on(embedded_bars(*PERIOD), definitions=[DIP_BUYER.model_copy(update={"rules": rules})])
+    causes = {cause["reason"]: cause["remedy"] for cause in run.document["why_no_trade"]}
+    assert causes[code].startswith(f"playbook trend_pullback: {cure} the rule of rules.* that is")
+
+
 def test_run_whose_playbook_fits_no_regime_names_the_labels_that_ruled_its_signals_out():
     eligible = {
         side: part.model_copy(update={"trend": ("up",), "volatility": ("low",), "banned": ("up/low",)})

@@ -10,11 +10,20 @@ from pyarrow import parquet as pa_parquet
 
 from schemas.errors import DataError
 from services.text.given_files import check_size
-from worker.feeds.files.bar_table import BarTable, Source, check_width, first_line, is_number, plain_column
+from worker.feeds.files.bar_table import (
+    BarTable,
+    Source,
+    check_width,
+    first_line,
+    is_number,
+    parses,
+    plain_column,
+)
 from worker.feeds.files.shapes import level_names
 
 _CELL_BYTES = 8  # of a number or a time, and of where a text begins, however well they are packed
 _BATCH = 256  # rows of texts that are counted at a time
+# Read without threads: a pool that has just begun when the process ends, as on a refusal, aborts it.
 
 
 def read_parquet(path: Path, file: BinaryIO, source: Source) -> BarTable:
@@ -24,7 +33,7 @@ def read_parquet(path: Path, file: BinaryIO, source: Source) -> BarTable:
         DataError: it cannot be read, has no rows, or unpacks to too much.
     """
     try:
-        parquet = pa_parquet.ParquetFile(file)
+        parquet = pa_parquet.ParquetFile(file, pre_buffer=False)
         schema = parquet.schema_arrow
         check_width(path, len(schema))
         names = level_names(schema.names)
@@ -63,11 +72,12 @@ def _read_chosen(path: Path, file: BinaryIO, parquet: Any, chosen: Sequence[Any]
     texts = {field.name for field in chosen if _is_text(field.type)}
     delta = {part.path_in_schema for part in parts if any("DELTA" in word for word in part.encodings)} & texts
     size = 0
-    for batch in parquet.iter_batches(_BATCH, columns=sorted(delta)) if delta else ():
+    for batch in parquet.iter_batches(_BATCH, columns=sorted(delta), use_threads=False) if delta else ():
         size += sum(map(_count_bytes, batch.columns))
         check_size(path, size, most)
-    coded = pa_parquet.ParquetFile(file, read_dictionary=sorted(texts - delta))
-    table = coded.read(columns=None if len(names) == len(parquet.schema_arrow) else sorted(names))
+    coded = pa_parquet.ParquetFile(file, read_dictionary=sorted(texts - delta), pre_buffer=False)
+    wanted = None if len(names) == len(parquet.schema_arrow) else sorted(names)
+    table = coded.read(columns=wanted, use_threads=False)
     return table.select([place for place, name in enumerate(table.column_names) if name in names])
 
 
@@ -105,7 +115,8 @@ def read_feather(path: Path, file: BinaryIO, source: Source) -> BarTable:
         DataError: it cannot be read, has no rows, or unpacks to too much.
     """
     try:
-        reader = pa.ipc.open_file(file)
+        data = pa.BufferReader(file.read())
+        reader = pa.ipc.open_file(data, options=pa.ipc.IpcReadOptions(use_threads=False))
         check_width(path, len(reader.schema))
         check_size(path, reader.count_rows() * _CELL_BYTES * len(reader.schema), source.most)
         batches, size = [], 0
@@ -130,7 +141,8 @@ def table_of(
     Raises:
         DataError: no rows, or no columns that make bars.
     """
-    places = source.places(names, path.name, lambda place: is_number(columns[place].type))
+    found = [is_number(each.type) or (pa.types.is_string(each.type) and parses(each)) for each in columns]
+    places = source.places(names, path.name, found.__getitem__)
     if not columns or len(columns[0]) == 0:
         raise DataError(f"{path.name} has columns and no rows: it needs {source.needs}")
     left = tuple(name for place, name in enumerate(names) if name and place not in places)

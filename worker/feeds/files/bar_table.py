@@ -69,6 +69,7 @@ class BarTable:
         first_row: number of the first row of data, counted as the file's reader counts.
         notes: what a reader should know of how the file was read.
         left: names of columns that are not among them.
+        omitted: positions of rows that are not among its own, ascending.
     """
 
     path: Path
@@ -78,9 +79,12 @@ class BarTable:
     first_row: int
     notes: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    omitted: tuple[int, ...] = ()
 
     def place(self, row: int) -> str:
         """Where a row of data (from 0) stands in the file."""
+        for left_out in self.omitted:
+            row += left_out <= row
         return f"{self.path.name} {self.row_word} {row + self.first_row}"
 
     @classmethod

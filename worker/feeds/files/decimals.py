@@ -16,6 +16,7 @@ from worker.feeds.files.bar_table import BarTable, parses, without_empty_words
 Decimal = Literal[".", ","]
 _UNITS = {"K": "e3", "M": "e6", "B": "e9"}
 _MARKS = r"\s\x{A0}\x{202F}'’"
+_TICKS = r"^\d+['’]([0-2]\d|3[01])[0257]$"
 _THOUSANDS = rf"^\D*\d{{1,3}}([{_MARKS}]\d{{3}})+([^\d{_MARKS}][^{_MARKS}]*)?$"  # 99'16 has none
 
 
@@ -40,6 +41,8 @@ def plain_table(
     }
     if decimal is None and all(map(parses, texts.values())):
         return table
+    if decimal is None:
+        _check_no_ticks(table, [texts[place] for place in prices if place in texts])
     bare = {place: _without_marks(each) for place, each in texts.items()}
     if decimal is None and not any(_is_written(bare[place], each) for place, each in texts.items()):
         return table
@@ -50,6 +53,17 @@ def plain_table(
     for place, each in bare.items():
         columns[place] = _plain(each, decimal)
     return replace(table, columns=tuple(columns))
+
+
+def _check_no_ticks(table: BarTable, prices: Sequence[Any]) -> None:
+    """Refuse prices that all have a 32nd and a part of it behind their mark, as thousands never have."""
+    texts = pa.chunked_array([chunk for each in prices for chunk in each.chunks], pa.string())
+    marked = pc.filter(texts, pc.fill_null(pc.match_substring_regex(texts, "['’]"), False))
+    if len(marked) and pc.all(pc.match_substring_regex(marked, _TICKS)).as_py():
+        raise DataError(
+            f"{table.path.name}: prices like {marked[0].as_py()!r} can be thousands, which --decimal . says, "
+            "or 32nds: write those as decimals"
+        )
 
 
 def _without_marks(texts: Any) -> Any:

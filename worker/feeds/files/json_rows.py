@@ -5,12 +5,13 @@ Pure: a document in, names and columns out. Objects around the rows, such as `ba
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from schemas.errors import DataError
 from worker.feeds.files.columns import PRICES
-from worker.feeds.files.names import CONTAINERS, bare_name, role_of
+from worker.feeds.files.names import CONTAINERS, FURTHER, bare_name, further_place, role_of
 from worker.feeds.files.shapes import SAMPLE, TableShape, unnamed_header
 
 MOST_LEVELS = 6  # of objects around the rows
@@ -77,13 +78,11 @@ def _groups(
                 yield from _groups(item, symbol, level + 1, times)
     elif isinstance(found, dict):
         own = next((str(value) for key, value in found.items() if role_of(key) == _SYMBOL), symbol)
-        times = next((value for key, value in found.items() if _is_time(key, value)), times)
+        times = next((value for key, value in found.items() if _is_time(key) and _are_plain(value)), times)
         if (rows := _of_columns(found)) is not None:
-            timed = not any(role_of(name) == "time" for name in rows[0]) and len(times) == len(rows)
-            yield (
-                own,
-                [{"time": time} | row for time, row in zip(times, rows, strict=True)] if timed else rows,
-            )
+            if len(times) == len(rows) and not any(map(_is_time, rows[0])):
+                rows = [{"time": time} | row for time, row in zip(times, rows, strict=True)]
+            yield own, rows
             return
         inner = {key: value for key, value in found.items() if isinstance(value, list | dict) and value}
         all_rows = len(inner) == len(found) and all(map(_are_bars, inner.values()))
@@ -92,8 +91,12 @@ def _groups(
             yield from _groups(value, key if is_symbol else own, level + 1, times)
 
 
-def _is_time(key: str, value: Any) -> bool:
-    return role_of(key) == "time" and isinstance(value, list)
+def _is_time(key: str) -> bool:
+    return role_of(key) == "time" or bare_name(key) in FURTHER["time"]
+
+
+def _are_plain(values: Any) -> bool:
+    return isinstance(values, list) and not isinstance(next(iter(values), None), list | dict)
 
 
 def _are_bars(value: Any) -> bool:
@@ -105,28 +108,41 @@ def _are_rows(found: Any) -> bool:
     if not isinstance(found, list) or not found:
         return False
     if all(isinstance(row, dict) for row in found):
-        return _has_prices(found[0]) and _of_columns(found[0]) is None
+        return _is_bar(found[0])
     lists = all(isinstance(row, list) for row in found)
     return lists and len({len(row) for row in found}) == 1 and len(found[0]) > len(PRICES)
 
 
 def _of_columns(found: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """Rows of an object whose prices are lists of one length, or objects by time; None where they are not."""
-    if _has_prices(found):
-        kinds = {type(value) for key, value in found.items() if role_of(bare_name(key)) in PRICES}
+    """Rows of an object of columns or objects by time, or of names beside rows; None where it is none."""
+    lists = [value for value in found.values() if isinstance(value, list) and value]
+    for rows in (each for each in lists if isinstance(each[0], list) and _are_rows(each)):
+        for names in (each for each in lists if len(each) == len(rows[0])):
+            if all(isinstance(name, str) for name in names) and _price_columns(tuple(names)):
+                return [dict(zip(names, row, strict=True)) for row in rows]
+    if prices := _price_columns(tuple(found)):
+        kinds = {type(found[name]) for name in prices}
         if kinds == {list}:
-            lists = {key: value for key, value in found.items() if isinstance(value, list)}
-            cells = zip(*lists.values(), strict=True) if len(set(map(len, lists.values()))) == 1 else ()
-            return [dict(zip(lists, row, strict=True)) for row in cells] or None
+            named = {key: value for key, value in found.items() if isinstance(value, list)}
+            cells = zip(*lists, strict=True) if len(set(map(len, named.values()))) == 1 else ()
+            return [dict(zip(named, row, strict=True)) for row in cells] or None
         if kinds == {dict}:
-            times = next(value for key, value in found.items() if role_of(bare_name(key)) in PRICES)
+            times = found[prices[0]]
             by_time = {key: value for key, value in found.items() if isinstance(value, dict)}
             return [{"time": time} | {key: each.get(time) for key, each in by_time.items()} for time in times]
     objects = [value for value in found.values() if isinstance(value, dict)]
-    if objects and len(objects) == len(found) and all(map(_has_prices, objects)):
+    if objects and len(objects) == len(found) and all(map(_is_bar, objects)):
         return [{"time": time, **row} for time, row in found.items()]
     return None
 
 
-def _has_prices(row: dict[str, Any]) -> bool:
-    return {role_of(bare_name(key)) for key in row}.issuperset(PRICES)
+def _is_bar(row: dict[str, Any]) -> bool:
+    prices = _price_columns(tuple(row))
+    return bool(prices) and not isinstance(row[prices[0]], list | dict)
+
+
+@lru_cache
+def _price_columns(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the names that are the four prices; none where one is missing."""
+    places = [further_place(role, names, set()) for role in PRICES]
+    return () if None in places else tuple(names[place] for place in places if place is not None)

@@ -31,6 +31,7 @@ FURTHER = {
         "open_timestamp", "bar_time", "window_start", "datum_zeit", "datum_uhrzeit", "zeitpunkt",
         "fecha_hora", "data_ora", "date_heure", *DATES, *CLOCKS, "begin", "start", "unix", "epoch", "ts", "t",
         "index", "unnamed_0", "",  # an index of pandas that has no name
+        "time_period_start", "ticks", "id",
     ),
     "clock": CLOCKS,
     "symbol": ("symbol", "ticker", "instrument", "ts_code", "instrument_name", "ativo"),
@@ -61,9 +62,11 @@ FURTHER = {
         "tickvol", "tick_volume", "tick_qty", "px_volume", "volume", "vol", "v", "total_volume", "tottrdqty",
         "stücke", "stuecke", "stück", "stueck", "gehandelte_stücke", "volumen", "volumes", "umsatz",
         "wolumen", "volym", "объем", "объём", "成交量", "出来高", "base_volume", "real_volume",
+        "volume_traded",
     ),
     "adjusted": ("adj_close", "adjusted_close", "close_adj", "close_adjusted", "adj_close_price"),
 }  # fmt: skip
+FINISHED = ("confirm", "complete", "is_closed", "is_final")  # 0 in the row of a bar that is not over
 ROLE_OF = {alias: role for role, aliases in NAMES.items() for alias in aliases}
 TIME_NAMES = frozenset(NAMES["time"])
 

@@ -91,7 +91,7 @@ def check_kind(path: Path, data: bytes) -> None:
     if not head.startswith(_READ) and set(decode(head)[0]).intersection(_NO_TEXT):
         raise DataError(
             f"{path.name} is not one of the kinds read (CSV, Parquet, Feather, JSON; in gzip or zip): export "
-            "it as CSV"
+            "it as CSV, or read it with pandas and write it with to_parquet"
         )
 
 

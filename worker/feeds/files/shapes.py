@@ -11,7 +11,7 @@ from math import isnan, nan
 
 from schemas.errors import DataError
 from worker.feeds.files.columns import FEWEST, PRICES
-from worker.feeds.files.names import bare_name, role_of
+from worker.feeds.files.names import FINISHED, bare_name, role_of
 
 Rows = Sequence[Sequence[str]]
 FIELD_LEVELS = {"price", "attributes"}  # how pandas names the levels of columns
@@ -44,7 +44,7 @@ def header_of(rows: Rows, file: str) -> TableShape:
     Raises:
         DataError: it has none, and its columns are those of no known program.
     """
-    above = next((number for number, row in enumerate(rows) if len(row) >= FEWEST), 0)
+    above = next((number for number, row in enumerate(rows) if len(row) >= FEWEST and any(row)), 0)
     rows, told = rows[above:], "lines above the header are passed over" if above else None
     if (names := _level_header(rows)) is not None:
         return TableShape(names, above + (3 if _names_index(rows) else 2), told)
@@ -76,6 +76,8 @@ def unnamed_header(rows: Rows, file: str) -> TableShape:
             is_mean = within and width > first + 5  # a mean price in front of the volume
             names += ["", "volume"] if is_mean else ["volume"]
             names = (names + [""] * width)[:width]
+            if not names[-1] and [row[-1] for row in rows] == ["0", "1", *["1"] * (len(rows) - 2)]:
+                names[-1] = FINISHED[0]  # newest first, and that one is not over
             read_as = ", ".join(name for name in names if name)
             return TableShape(tuple(names), 0, f"the file names no columns: they are read as {read_as}")
     raise DataError(

@@ -12,6 +12,7 @@ from worker.feeds.files.bar_table import BarTable
 from worker.feeds.files.columns import FIELDS, PRICES, Fields, Layout, recognise
 from worker.feeds.files.dates import read_times
 from worker.feeds.files.decimals import Decimal, plain_table
+from worker.feeds.files.names import FINISHED
 from worker.feeds.files.times import utc_labels, zone_named
 from worker.feeds.time_range import Moment
 
@@ -94,9 +95,13 @@ def rows_of(table: BarTable, name: str, selection: Selection) -> Iterator[Symbol
     empty = np.all([np.isnan(values[field]) for field in PRICES], axis=0)
     for rows in of_symbol.values():
         _leave_out_last(rows, times, empty, there, tell)
+    further = _further_values(table, layout, tell)
+    for mark in (name for name in FINISHED if name in further):
+        for rows in of_symbol.values():
+            _leave_out_last(rows, times, further[mark] == 0.0, there, tell, f"is marked {mark} = 0")
     _check_finite(table, layout.single, values, there)
     _adjust(table, layout.single, values, there, selection)
-    values |= _further_values(table, layout, tell)
+    values |= further
     for symbol, rows in of_symbol.items():
         yield _in_order(SymbolRows(symbol, table, rows[there[rows]], times, values), tell)
 
@@ -121,14 +126,15 @@ def _in_order(part: SymbolRows, tell: Callable[[str], None]) -> SymbolRows:
 def _leave_out_last(
     rows: RowArray,
     times: IntArray,
-    empty: npt.NDArray[np.bool_],
+    unfinished: npt.NDArray[np.bool_],
     there: npt.NDArray[np.bool_],
     tell: Callable[[str], None],
+    sign: str = "has no prices",
 ) -> None:
-    """Take the newest of some rows out of `there` where it has no prices yet."""
-    if rows.size > 1 and empty[last := rows[-1] if times[rows[-1]] >= times[rows[0]] else rows[0]]:
+    """Take the newest of some rows out of `there` where it is among the unfinished."""
+    if rows.size > 1 and unfinished[last := rows[-1] if times[rows[-1]] >= times[rows[0]] else rows[0]]:
         there[last] = False
-        tell("the newest row has no prices: its bar is not finished, and is left out")
+        tell(f"the newest row {sign}: its bar is not finished, and is left out")
 
 
 def _field_values(table: BarTable, fields: Fields) -> Values:

@@ -11,10 +11,13 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv as pa_csv
 
 from schemas.errors import DataError
+from services.model_calls.quoting import count_noun
 from services.text.given_files import MAX_BYTES, open_given
 from worker.feeds.files.arrow_files import read_feather, read_parquet, table_of
 from worker.feeds.files.bar_table import (
@@ -90,6 +93,11 @@ def _read(path: Path, file: BinaryIO, source: Source) -> BarTable:
         return _read(path, BytesIO(unpack_zip(path, data, source.most)), replace(source, packed=True))
     check_kind(path, data)
     data, note = decode(data)
+    if data.lstrip()[:1] == b"<" and _count_separators(data.lstrip()[:PIECE].splitlines()[0]) < len(PRICES):
+        raise DataError(
+            f"{path.name} is a page of HTML or XML: open it in a browser, which shows why the site sent no "
+            "file; a table on it is read by pandas.read_html"
+        )
     if data.lstrip()[:1] in (b"[", b"{"):
         return _read_json(path, data, source)
     return _read_csv(path, data, source, () if note is None else (note,))
@@ -138,21 +146,27 @@ def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -
         ) from error
     left = tuple(name for place, name in enumerate(names) if name and place not in places)
     found = tuple(names[place] for place in places)
-    return BarTable(path, found, tuple(table.columns), "line", header.rows + 1, notes, left)
+    again = pc.equal(pc.utf8_trim(table.column(0), " \t\ufeff"), found[0])
+    is_joined = found[0] and source.pick is bar_columns and not pc.all(again).as_py()
+    if omitted := np.flatnonzero(again).tolist() if is_joined else []:
+        notes = (*notes, f"{count_noun(len(omitted), 'row')} with the header once more left out")
+        table = table.filter(pc.invert(again))
+    return BarTable(path, found, tuple(table.columns), "line", header.rows + 1, notes, left, tuple(omitted))
 
 
 def _header(path: Path, data: bytes, pick: Pick) -> tuple[TableShape, str]:
     """The header of a CSV file and what separates its cells; that of bars may have several lines."""
     lines = data[:_LONGEST_HEADER].splitlines()[:ABOVE]
     wide = next((line for line in lines if _count_separators(line) >= len(PRICES)), b"")
-    names, separator = csv_header(path, wide if wide and pick is bar_columns and lines[0].strip() else data)
+    names, separator = csv_header(path, wide if wide and pick is bar_columns else data)
     rows = _cells(data, separator, 0, SAMPLE) if pick is bar_columns else []
     found = header_of(rows, path.name) if rows else TableShape(names, 1)
     return (TableShape(names, 1) if (found.rows, found.note) == (1, None) else found), separator
 
 
 def _count_separators(line: bytes) -> int:
-    return max(line.count(separator.encode()) for separator in _SEPARATORS)
+    bare = line.strip(b" ,;\t|")  # a row of empty cells has none
+    return max(bare.count(separator.encode()) for separator in _SEPARATORS)
 
 
 def _cells(lines: bytes, separator: str, first: int, most: int) -> list[list[str]]:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schemas.canonical import ns_to_datetime
 from schemas.settings import DataSettings
 from schemas.timeframes import TIMEFRAME_SECONDS
 from services.feeds.plausibility import doubted_bars
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar, fault
 from trading_core.live.growing_bars import Bar
-from trading_core.spacing import DAY_NS
-from worker.feeds.doubts import list_doubts
+from trading_core.spacing import DAY_NS, show_label
+from worker.feeds.doubts import far_times, list_doubts
 
 NS = 1_000_000_000
 MOST_LISTED = 100
@@ -117,14 +116,6 @@ def gaps(labels: Iterable[int], step: int) -> list[tuple[int, int, int]]:
     return found
 
 
-def show_label(label: int) -> str:
-    """A label as ISO 8601 in UTC; one that no calendar holds as it is."""
-    try:
-        return ns_to_datetime(label).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
-        return f"{label} ns"
-
-
 if TYPE_CHECKING:
     from trading_core.bars import BarSeries, IntArray
 
@@ -198,7 +189,9 @@ def _calendar(series: "BarSeries", s: int) -> dict[str, Any]:
     """
     if series.bar_ns > DAY_NS:
         return {"weekdays": [], "closed_days": [], "missing": []}
-    days = np.unique(series.times[series.present[:, s]].astype("datetime64[ns]").astype("datetime64[D]"))
+    times = series.times[series.present[:, s]]
+    times = np.setdiff1d(times, far_times(times))
+    days = np.unique(times.astype("datetime64[ns]").astype("datetime64[D]"))
     every = np.arange(days[0], days[-1] + 1)
     weekday, traded = (every.astype(np.int64) + 3) % 7, np.isin(every, days)
     counts = np.bincount(weekday[traded], minlength=7)

@@ -15,8 +15,9 @@ from typing import Any
 from schemas.errors import ConfigError, DataError, FeedError
 from schemas.settings.live import ExchangeSettings
 from schemas.timeframes import TIMEFRAME_SECONDS
+from trading_core.spacing import show_label
 from worker.feeds.ccxt.history import SLACK_NS, Patience, pages
-from worker.feeds.history.check import MOST_LISTED, NS, SymbolFindings, examine, show_label
+from worker.feeds.history.check import MOST_LISTED, NS, SymbolFindings, examine
 from worker.feeds.history.fetch_partial import PartialFile, check_target, write_bars
 from worker.feeds.history.public_source import FORMATS, HistorySource, open_source
 from worker.feeds.time_range import range_ns

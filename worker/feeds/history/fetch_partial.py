@@ -21,9 +21,9 @@ from schemas.errors import ConfigError, DataError
 from services.feeds.raw_bar import RawBar
 from services.model_calls.quoting import spreadsheet_text
 from trading_core.live.growing_bars import Bar
+from trading_core.spacing import show_label
 from worker.feeds.ccxt.history import Page
 from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES
-from worker.feeds.history.check import show_label
 
 VERSION = 1
 COLUMNS = ("time", "symbol", *Bar._fields)

@@ -13,7 +13,11 @@
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
     return new Response(stream).arrayBuffer();
   }
-  const numbers = async (packed) => new TYPES[packed.type](await inflated(packed.data));
+  async function numbers(packed) {
+    const found = new TYPES[packed.type](await inflated(packed.data));
+    if (packed.steps) for (let k = 1; k < found.length; k++) found[k] += found[k - 1];
+    return found;
+  }
   const records = async (text) => JSON.parse(new TextDecoder().decode(await inflated(text)));
 
   // Texts: everything foreign goes through textContent.

@@ -115,8 +115,13 @@ JSON_ROWS = [
 ]
 UTC: dict[str, Any] = {"tz": "UTC"}
 MT5_TEXT = lines(HOURS, MT5, "%Y.%m.%d\t%H:%M:%S", separator="\t", more="\t0\t4")
+DAYS_TEXT = lines(DAYS, "Date,Open,High,Low,Close,Volume", "%Y-%m-%d")
 CRYPTO = "unix,date,symbol,open,high,low,close,Volume BTC,Volume USDT"
 COINBASE = [[row[0] // 1000, row[3], row[2], row[1], *row[4:]] for row in rows_of(HOURS)[::-1]]
+UNFINISHED = [[1704070800000 + 3_600_000 * BARS, 11_900, 11_901, 11_899, 11_900, 3, 9, 9, 0]]
+OKX = UNFINISHED + [[*row, 9, 9, 1] for row in rows_of(HOURS)[::-1]]
+HTX = [dict(zip(("id", *ORDER), [row[0] // 1_000, *row[1:]], strict=True)) for row in rows_of(HOURS)[::-1]]
+COINAPI = "time_period_start;time_period_end;price_open;price_high;price_low;price_close;volume_traded"
 # name: bytes or text, the bars, what is told, and what the operator says of the file
 READ: dict[str, tuple[str | bytes, pd.DataFrame, list[str], dict[str, Any]]] = {
     "yf_single.csv": (lines(DAYS, "Date,Open,High,Low,Close,Volume", "%Y-%m-%d"), DAYS, [DAY_NOTE], {}),
@@ -267,6 +272,40 @@ READ: dict[str, tuple[str | bytes, pd.DataFrame, list[str], dict[str, Any]]] = {
     "utf16_without_mark.csv": (
         lines(DAYS, "Date,Open,High,Low,Close,Volume", "%Y-%m-%d").encode("utf-16-le"), DAYS, [DAY_NOTE], {},
     ),
+    "joined.csv": (
+        DAYS_TEXT.replace("2024-01-20", DAYS_TEXT[: DAYS_TEXT.index("2024")] + "2024-01-20"),
+        DAYS, ["1 row with the header once more left out"], {},
+    ),
+    "blank_above.csv": ("\n;;;;;\n" + DAYS_TEXT, DAYS, ["lines above the header"], {}),
+    "split.json": (DAYS.tz_localize("UTC").to_json(orient="split", date_format="iso"), DAYS, [], {}),
+    "columns_of_names.json": (
+        json.dumps({"candles": {"columns": ["begin", *ORDER], "data": rows_of(HOURS)}}), HOURS, [], {},
+    ),
+    "names_and_objects.json": (
+        json.dumps({"columns": ["t", "o", "h", "l", "c", "v"], "bars": JSON_ROWS}), HOURS, [], {},
+    ),
+    "coinapi.csv": (
+        lines(HOURS, COINAPI, "%Y-%m-%dT%H:%M:%S.0000000Z;x", separator=";"),
+        HOURS, ["'time_period_end' not read"], {},
+    ),
+    "coinapi.json": (
+        json.dumps([dict(zip(COINAPI.split(";"), [row[0], 1, *row[1:]], strict=True))
+                    for row in rows_of(HOURS)]), HOURS, [], {},
+    ),
+    "htx.json": (json.dumps({"ch": "market.x.kline", "ts": 1, "data": HTX}), HOURS, [NEWEST], {}),
+    "deribit.json": (
+        json.dumps({"result": {"volume": [1_250.0] * BARS, "ticks": [row[0] for row in rows_of(HOURS)],
+                               "cost": [1.0] * BARS, **{name: HOURS[name].tolist() for name in ORDER}}}),
+        HOURS, ["x.cost"], {},
+    ),
+    "okx.json": (
+        json.dumps({"code": "0", "data": [list(map(str, row)) for row in OKX]}),
+        HOURS, ["the newest row is marked confirm = 0: its bar is not finished"], {},
+    ),
+    "okx.csv": (
+        "ts,o,h,l,c,vol,volCcy,volCcyQuote,confirm\n" + "\n".join(",".join(map(str, row)) for row in OKX),
+        HOURS, ["the newest row is marked confirm = 0: its bar is not finished"], {},
+    ),
     "zerodha.json": (
         json.dumps({"status": "success", "data": {"candles": rows_of(HOURS)}}), HOURS, [NAMES_NOTE], {},
     ),
@@ -355,18 +394,22 @@ def archived(name: str) -> bytes:
             member = tarfile.TarInfo("x.csv")
             member.size = len(text)
             archive.addfile(member, io.BytesIO(text.encode()))
+    elif name.endswith(".orc"):
+        DAYS.reset_index().to_orc(data, index=False)
     else:
         return b"SQLite format 3\0" + bytes(2_000)
     return data.getvalue()
 
 
-@pytest.mark.parametrize("name", ["x.csv.bz2", "x.csv.xz", "x.db", "x.npz", "x.npy", "x.tar.gz"])
+@pytest.mark.parametrize("name", ["x.orc", "x.csv.bz2", "x.csv.xz", "x.db", "x.npz", "x.npy", "x.tar.gz"])
 def test_file_of_another_kind_is_refused_in_one_short_line(tmp_path, name):
     with pytest.raises(
-        DataError, match=rf"^{name} is not one of the kinds read .*: export it as CSV$"
+        DataError,
+        match=rf"^{name} is not one of the kinds read .*: export it as CSV, or read it with "
+        "pandas and write it with to_parquet$",
     ) as said:
         load(tmp_path, archived(name), name)
-    assert len(str(said.value)) < 150
+    assert len(str(said.value)) < 160
 
 
 def test_feather_file_is_read_and_bounded(tmp_path):
@@ -480,6 +523,30 @@ def test_blank_or_apostrophe_before_groups_of_three_digits_is_a_mark_of_thousand
     assert (found.close[0, 0], found.volume[0, 0]) == (1_234_567.5, 1_250_000.0)
 
 
+@pytest.mark.parametrize("mark", ["'", "’"])
+def test_prices_that_all_end_in_32nds_are_not_read_as_thousands(tmp_path, mark):
+    """128'165 is 128 and 16.5 / 32; an index has other digits behind its mark, sooner or later."""
+    cells = ["128'165", "129'000", "127'312", "128'057"]
+    rows = [f"2024-01-0{day},{','.join(cells)},1'250".replace("'", mark) for day in (1, 2, 3)]
+    text = "\n".join(["date,open,high,low,close,volume", *rows])
+    with pytest.raises(
+        DataError, match="thousands, which --decimal . says, or 32nds: write those as decimals"
+    ):
+        load(tmp_path, text)
+    assert load(tmp_path, text, decimal=".")[0].low[0, 0] == 127_312.0
+    found, _ = load(tmp_path, text.replace(f"127{mark}312", f"127{mark}313"))
+    assert (found.low[0, 0], found.volume[0, 0]) == (127_313.0, 1_250.0)
+
+
+def test_row_below_a_header_that_stands_again_is_refused_by_its_own_line(tmp_path):
+    header, *rows = DAYS_TEXT.splitlines()
+    text = "\n".join([header, *rows[:5], header, *rows[5:8], "2024-01-09,1,2,x,1,1", *rows[9:]])
+    with pytest.raises(DataError, match=r"x\.csv line 11: 'Low' is 'x'"):
+        load(tmp_path, text)
+    with pytest.raises(DataError, match=r"x\.csv line 3: 'Low' is 'x'"):
+        load(tmp_path, "\n".join([header, rows[0], "2024-01-02,1,2,x,1,1", header, *rows[2:]]))
+
+
 def test_date_format_that_times_do_not_have_names_the_row(tmp_path):
     text = lines(DAYS, "Date,Open,High,Low,Close,Volume", "%d.%m.%Y")
     with pytest.raises(
@@ -498,6 +565,9 @@ def test_date_format_that_times_do_not_have_names_the_row(tmp_path):
         ("1641024000,1234,47,49,46,48\n" * 2, "x.csv", "no known order of open, high, low and close"),
         ("EUR/USD,20240102 09:30:00.123,1.1,1.2\n" * 2, "x.csv", "make bars of ticks first, in pandas by"),
         ("Id;Strategy;Side;Amount;Price;Date/Time\n1;a;b;1;2;1/2/24", "x.csv", "if it is a table of bars"),
+        ("<!DOCTYPE html>\n<body>a, b, c, d, e, f</body>\n", "x.csv", "is a page of HTML or XML: open it"),
+        (DAYS[:2].to_html(), "x.html", "a table on it is read by pandas.read_html"),
+        ("date,open,high,low,close\n" * 3, "x.csv", "x.csv line 2: time 'date' is unreadable"),
         ("[" * 100_000, "x.json", "nests deeper than any table"),
         ('{"a": {"b": [1, 2]}}', "x.json", "holds no rows of bars: read it by pandas"),
         ('[[1,2,3,4,5]', "x.json", "is no JSON document"),
