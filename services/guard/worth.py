@@ -108,9 +108,7 @@ def trade_refused(
         if paper is None or checked.verdict.reduces or order.stop is None:
             continue
         closes = paper.bars.close_times
-        row, until = (
-            int(np.searchsorted(closes, at, side)) for at, side in ((checked.at, "left"), (now, "right"))
-        )
+        row, until = (int(np.searchsorted(closes, at)) for at in (checked.at, now + 1))
         if row >= until or paper.bars.open_of(0) > checked.at:
             continue
         entry = (order.symbol, order.side, int(closes[row]))
