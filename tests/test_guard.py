@@ -546,7 +546,7 @@ def test_guard_settled_orders_are_memory_and_expectation_of_their_strategy(bars,
     assert "memory" in new.not_checked
     trades = guard.trades()
     assert set(trades["r"]) == {-1.0}
-    assert tt.gate(trades).table["n"].iloc[0] == 20
+    assert tt.gate(trades).clusters["n"].iloc[0] == 20
 
 
 @pytest.mark.parametrize(
