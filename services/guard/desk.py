@@ -273,6 +273,20 @@ class GuardDesk:
 
         return await self._commit(decide)
 
+    async def worth(self, bars: "Mapping[str, BarSeries]") -> dict[str, Any]:
+        """What refusals were worth, see `worth_of`, once those that ended on bars by symbol are kept."""
+        from services.guard.worth import trade_refused, worth_of
+
+        def decide(now: int) -> tuple[None, list[Entry]]:
+            ended = trade_refused(self.ledger, bars, self.settings.execution, now)
+            orders = self.ledger.orders
+            return None, [
+                Entry("guard_outcome", row, orders[row["verdict_id"]].order.symbol) for row in ended
+            ]
+
+        await self._commit(decide)
+        return worth_of(self.ledger)
+
     def describe_room(self, symbol: str, account: Account | None, bars: "BarSeries | None") -> dict[str, Any]:
         """Directions and the largest size of an order in a symbol now; see `verdicts.describe_room`."""
         now = self._clock()
