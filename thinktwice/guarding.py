@@ -194,7 +194,7 @@ class Guard:
         """
         if account is None and self._account is not None:
             account = self._account()
-        return self._desk.allowed(symbol, read_account(account), self._bars_of(bars, symbol))
+        return self._desk.describe_room(symbol, read_account(account), self._bars_of(bars, symbol))
 
     @trims_errors
     def settle(self, trades: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> int:
