@@ -22,6 +22,7 @@ from trading_core.bars import BoolArray
 
 WORLDS, ORDERS, A_DAY, MONTHS = 200, 300, 3, 12
 EDGE, WORTH = 0.1, 0.3
+Z_BOTH = 1.96 + 0.84  # of an interval of 95 % that leaves out 0 four times of five
 TARGET, FOUND = 0.05, 0.8
 BRACKET, SPREAD_OF_ONE = Bracket(2.0), StudentT()
 SHARES = (0.2, 0.3, 0.5)
@@ -143,12 +144,16 @@ def no_worse_rows(worlds: int) -> list[tuple[str, ...]]:
 def found_rows(worlds: int) -> list[tuple[str, ...]]:
     """Worlds in which a refusal is worth `WORTH`: refused orders are that much below the mean of all."""
     rows = list[tuple[str, ...]]()
-    for name, payoff in (("brackets of +2R and -1R", BRACKET), ("spread of 1R", SPREAD_OF_ONE)):
+    for name, payoff, spread in (
+        ("brackets of +2R and -1R", BRACKET, 1.45),
+        ("spread of 1R", SPREAD_OF_ONE, 1.0),
+    ):
         for share in SHARES:
             world = World(payoff, single, gap=-WORTH / (1.0 - share))
             said = read_once(world, share, worlds, int(100 * share))
             kept = "reached" if said.count("helped") >= FOUND * worlds else "not reached"
-            rows.append((name, f"{share:g}", rate(said.count("helped"), worlds), kept))
+            needed = (Z_BOTH**2 * spread**2 * (1.0 - share) / share) / WORTH**2
+            rows.append((name, f"{share:g}", rate(said.count("helped"), worlds), kept, f"{needed:.0f}"))
     return rows
 
 
@@ -156,7 +161,8 @@ def section(worlds: int) -> str:
     """Both tables with what they mean."""
     head = ("refused orders are no worse", "share refused", "helped, one reading", "hurt, one reading")
     no_worse = table((*head, "helped ever, monthly readings"), no_worse_rows(worlds))
-    found = table(("outcomes", "share refused", "helped, one reading", f"{FOUND:.0%}"), found_rows(worlds))
+    columns = ("outcomes", "share refused", "helped, one reading", f"{FOUND:.0%}", f"orders for {FOUND:.0%}")
+    found = table(columns, found_rows(worlds))
     return f"""{worlds} worlds a row, {ORDERS} orders each, {A_DAY} a day. *Monthly* is the share of worlds in
 which at least one of {MONTHS} readings of the growing record says helped: a reading holds its error once, a
 habit of reading does not.
@@ -164,7 +170,8 @@ habit of reading does not.
 {no_worse}
 
 A refusal is worth {WORTH:g}R: refused orders are that much below the mean of all. Whether {FOUND:.0%} are
-found depends on the spread of outcomes and on how many are refused.
+found depends on the spread of outcomes and on how many are refused; the last column is what independent
+orders would take.
 
 {found}"""
 

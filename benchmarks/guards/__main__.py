@@ -97,8 +97,8 @@ Where another is better: {better(right, faulty, found)}.
 That an exit passes whatever holds is our rule and not everybody's: a guard that refuses a sale on stale
 prices, or above its size of an order, means to. No other spends its verdict with the order itself, so what
 happens to an order after it passed is stopped by none of them; approvals of Position Risk MCP expire and are
-spent by the fill that is told afterwards. The bank was written beside our checks and by the same hands: a bank
-of others' faults would be the fairer one.
+spent by the fill that is told afterwards. The bank was written beside our checks and by the same hands: a
+bank of others' faults would be the fairer one.
 
 Not asked: {left}."""
 
