@@ -15,8 +15,9 @@ import numpy as np
 
 from benchmarks.gate_worlds.payoffs import Bracket, FatWinners, Payoff, StudentT
 from benchmarks.guards.section import write_section
+from schemas.settings import GateSettings
 from services.guard.worth import weigh_refusals
-from services.statistics.blocks import Floats
+from services.statistics.blocks import Floats, winsorise
 from tools.docs_pages import table
 from trading_core.bars import BoolArray
 
@@ -144,17 +145,21 @@ def no_worse_rows(worlds: int) -> list[tuple[str, ...]]:
 def found_rows(worlds: int) -> list[tuple[str, ...]]:
     """Worlds in which a refusal is worth `WORTH`: refused orders are that much below the mean of all."""
     rows = list[tuple[str, ...]]()
-    for name, payoff, spread in (
-        ("brackets of +2R and -1R", BRACKET, 1.45),
-        ("spread of 1R", SPREAD_OF_ONE, 1.0),
-    ):
+    for name, payoff in (("brackets of +2R and -1R", BRACKET), ("spread of 1R", SPREAD_OF_ONE)):
         for share in SHARES:
             world = World(payoff, single, gap=-WORTH / (1.0 - share))
             said = read_once(world, share, worlds, int(100 * share))
             kept = "reached" if said.count("helped") >= FOUND * worlds else "not reached"
-            needed = (Z_BOTH**2 * spread**2 * (1.0 - share) / share) / WORTH**2
+            needed = Z_BOTH**2 * variance(payoff) * (1.0 - share) / share / WORTH**2
             rows.append((name, f"{share:g}", rate(said.count("helped"), worlds), kept, f"{needed:.0f}"))
     return rows
+
+
+def variance(payoff: Payoff) -> float:
+    """Of an outcome within the bounds that the worth counts it in."""
+    many, bounds = np.random.default_rng(0).standard_normal(100_000), GateSettings()
+    r = payoff.outcomes(many, np.full(len(many), EDGE))
+    return float(winsorise(r, bounds.winsor_low, bounds.winsor_high).var())
 
 
 def section(worlds: int) -> str:
