@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 import thinktwice as tt
 from schemas.errors import StoreError
+from schemas.guard import GuardLimits
 from services.store import open_store
 from services.store.journal_repository import JournalRepository
 from worker.cli.app import app
@@ -207,6 +209,30 @@ def test_guard_import_and_limits_load_no_engine_and_no_frames(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_guard_blocks_of_the_readme_and_the_page_run(capsys, tmp_path, monkeypatch):
+    pages = (ROOT / "README.md", ROOT / "docs" / "how-to" / "guard-your-agent.md")
+    blocks = [
+        block
+        for page in pages
+        for block in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+        if "tt.guard(" in block
+    ]
+    for number, block in enumerate(blocks):
+        (tmp_path / str(number)).mkdir()
+        monkeypatch.chdir(tmp_path / str(number))
+        exec(compile(block, f"block {number}", "exec"), {})
+    told = capsys.readouterr().out.splitlines()
+    assert told[:3] == ["pass tt", "unknown", "pass tt"]
+    assert told[3].startswith("revise: share_of_equity_over_limit: the order is worth 404000, at most 25000")
+    assert told[4:] == ["unknown so far; 1 trade for tt.gate", "was spent before: check the order again"]
+
+
+def test_guard_page_names_every_limit_with_its_default():
+    page = (ROOT / "docs" / "how-to" / "guard-your-agent.md").read_text("utf-8")
+    named = re.findall(r"^\| (`.*?) \|", page, re.M)
+    assert {name for row in named for name in re.findall(r"`(\w+)`", row)} == set(GuardLimits.model_fields)
 
 
 # What the journal keeps, and what it survives
