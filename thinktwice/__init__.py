@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any
 # ruff: noqa: F403, F405 - what a checker of types sees is the list of the other module
 
 if TYPE_CHECKING:
+    from thinktwice.guarding import Account, Guard, GuardSettings, Order, OrderRefused, Verdict, guard
     from thinktwice.public import *
 
 __all__ = [
     "AblationResult",
+    "Account",
     "BacktestResult",
     "CheckResult",
     "ConfigError",
@@ -33,9 +35,13 @@ __all__ = [
     "FaultsResult",
     "Finding",
     "GateResult",
+    "Guard",
+    "GuardSettings",
     "Judge",
     "Model",
     "ModelReply",
+    "Order",
+    "OrderRefused",
     "Parameter",
     "Playbook",
     "PlaybookDefinition",
@@ -48,6 +54,7 @@ __all__ = [
     "StrategistAnswer",
     "ThinktwiceError",
     "ToolAnswer",
+    "Verdict",
     "__version__",
     "ablate",
     "ask",
@@ -57,18 +64,25 @@ __all__ = [
     "feature",
     "finding",
     "gate",
+    "guard",
     "load",
     "settings",
     "simulate",
 ]
 
 
+# A guard stands in front of an agent that is not to wait for the engine: its names load nothing of that.
+GUARD = ("Account", "Guard", "GuardSettings", "Order", "OrderRefused", "Verdict", "guard")
 RUNS = ("ablate", "backtest", "faults", "load", "simulate")  # need the engine
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in GUARD:
+        from thinktwice import guarding
+
+        return getattr(guarding, name)
     if name not in RUNS or "thinktwice.public" in sys.modules:
         from thinktwice import public
     else:

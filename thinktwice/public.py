@@ -13,6 +13,7 @@ from services.model_calls.language_model import ModelReply
 from services.ports import Critic, Judge, Strategist
 from thinktwice.asking import ToolAnswer, ask
 from thinktwice.backtesting import backtest
+from thinktwice.guarding import Account, Guard, GuardSettings, Order, OrderRefused, Verdict, guard
 from thinktwice.inputs import Playbook, settings
 from thinktwice.parts import finding
 from thinktwice.research import feature, simulate
@@ -34,6 +35,7 @@ __version__ = version("thinktwice")
 
 __all__ = [
     "AblationResult",
+    "Account",
     "BacktestResult",
     "CheckResult",
     "ConfigError",
@@ -44,9 +46,13 @@ __all__ = [
     "FaultsResult",
     "Finding",
     "GateResult",
+    "Guard",
+    "GuardSettings",
     "Judge",
     "Model",
     "ModelReply",
+    "Order",
+    "OrderRefused",
     "Parameter",
     "Playbook",
     "PlaybookDefinition",
@@ -59,6 +65,7 @@ __all__ = [
     "StrategistAnswer",
     "ThinktwiceError",
     "ToolAnswer",
+    "Verdict",
     "__version__",
     "ablate",
     "ask",
@@ -68,6 +75,7 @@ __all__ = [
     "feature",
     "finding",
     "gate",
+    "guard",
     "load",
     "settings",
     "simulate",

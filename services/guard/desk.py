@@ -1,0 +1,423 @@
+"""The guard at work: every verdict is a row of the journal before anybody sees it.
+
+Several processes may share a guard. A row goes to the end of the journal or nowhere: where another process
+was first, its rows are folded and the decision is made anew, so that `once` holds among all of them.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
+
+from schemas.canonical import content_hash
+from schemas.errors import ConfigError, DataError, OrderRefused, StoreError, nearest
+from schemas.guard import Account, GuardSettings, Mode, Order, Verdict
+from schemas.reflection import Finding
+from schemas.settings import Settings
+from schemas.vocabulary import ReflectionStatus, Severity
+from services.guard.ledger import NS, Ledger, Question
+from services.guard.limits import CHECKS, OrderContext, check_limits
+from services.guard.verdicts import describe_room, make_verdict, note
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.model_calls.language_model import LanguageModel
+from services.policy_checks.findings import own_findings, status_of
+from services.ports import EventJournal
+
+if TYPE_CHECKING:
+    from services.guard.plans import OrderReflection
+    from services.store import RunRecord, Store
+    from trading_core.bars import BarSeries
+
+MODE = "guard"
+MOST_TRIES = 50  # rows of other processes that may come between
+Answer = TypeVar("Answer")
+OwnCritic = Callable[[OrderContext], Any]  # gives findings, or None
+ReaderMaker = Callable[[EventJournal], LanguageModel]
+
+
+class Entry(NamedTuple):
+    """A row to be."""
+
+    kind: str
+    payload: Mapping[str, Any]
+    symbol: str | None = None
+    telemetry: Mapping[str, Any] | None = None
+
+
+class ModelRows:
+    """Rows of model calls that go in front of the verdict that they led to."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+
+    def append(
+        self, kind: str, *, ts_event: int, known_at: int, symbol: str | None = None,
+        payload: dict[str, Any], telemetry: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Keep one; its time is that of the verdict."""
+        self.entries.append(Entry(kind, payload, symbol, telemetry))
+
+
+class GuardDesk:
+    """One guard of a store; `open` makes it.
+
+    Attributes:
+        run_id: of the run whose journal it writes.
+        ledger: what the rows come to.
+        settings, mode: in force.
+    """
+
+    def __init__(
+        self, store: "Store", run_id: str, settings: GuardSettings, mode: Mode, clock: Callable[[], int],
+        critics: Sequence[OwnCritic] = (), make_reader: ReaderMaker | None = None,
+    ) -> None:  # fmt: skip
+        self.run_id, self.settings, self.mode, self.ledger = run_id, settings, mode, Ledger()
+        self._store, self._clock, self._lock = store, clock, asyncio.Lock()
+        self._critics, self._make_reader, self._calls = tuple(critics), make_reader, ModelRows()
+        self._made: OrderReflection | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        address: str,
+        settings: GuardSettings,
+        *,
+        mode: Mode,
+        name: str,
+        clock: Callable[[], int],
+        environment: Mapping[str, str | None],
+        critics: Sequence[OwnCritic] = (),
+        make_reader: ReaderMaker | None = None,
+        create: bool = True,
+    ) -> Self:
+        """The guard of that name in a store.
+
+        Args:
+            address: URL of the store.
+            settings: in force from now on; journalled where they are others than before.
+            mode: shadow or enforce.
+            name: of the guard; processes that name the same share it.
+            clock: ns since 1970.
+            environment: packages and platform, stored beside the run.
+            critics: of the caller's own, asked after the rules.
+            make_reader: makes the second reader, whose calls it journals; None: rules alone.
+            create: make the store where there is none.
+
+        Raises:
+            ConfigError: an address, a mode or the name of a required check that cannot be.
+            StoreError: the store cannot be used.
+        """
+        from services.store import open_store
+
+        if mode not in get_args(Mode):
+            raise ConfigError(
+                f"mode {mode!r}: give 'shadow' or 'enforce'.{nearest(str(mode), get_args(Mode))}"
+            )
+        for required in settings.limits.required:
+            if required not in CHECKS:
+                guess = nearest(required, CHECKS) or f" There are {', '.join(CHECKS)}."
+                raise ConfigError(f"required {required!r} is no check that may lack its input.{guess}")
+        store = await open_store(address, create=create)
+        try:
+            run_id = await _find_run(store, settings, name, clock(), environment)
+            desk = cls(store, run_id, settings, mode, clock, critics, make_reader)
+            await desk._catch_up()
+            await desk._commit(lambda now: (None, desk._opening(name)))
+        except BaseException:
+            await store.close()
+            raise
+        return desk
+
+    @classmethod
+    async def attach(cls, store: "Store", run: "RunRecord", clock: Callable[[], int]) -> Self:
+        """A guard that another process opened, under the settings that it was opened with.
+
+        Raises:
+            ConfigError: the run is no guard's.
+            StoreError: a row of it cannot be read.
+        """
+        if run.mode != MODE:
+            raise ConfigError(f"run {run.run_id} is a {run.mode}, no guard: name one of `thinktwice runs`")
+        desk = cls(store, run.run_id, GuardSettings(), "enforce", clock)
+        await desk._catch_up()
+        desk.settings = GuardSettings.model_validate(desk.ledger.opened.get("settings", {}))
+        desk.mode = desk.ledger.opened.get("mode", "enforce")
+        return desk
+
+    async def close(self) -> None:
+        """Release the store."""
+        await self._store.close()
+
+    async def check(
+        self,
+        order: Order,
+        account: Account | None = None,
+        *,
+        bars: "BarSeries | None" = None,
+        why: str = "",
+        failure: Exception | None = None,
+    ) -> Verdict:
+        """The verdict on an order, journalled.
+
+        Args:
+            order: as it would be sent.
+            account: None: not known.
+            bars: of its symbol, perhaps among others; None: limits alone are checked.
+            why: what the agent says of it; no limit reads it.
+            failure: that kept the input of the check from being gathered.
+
+        Raises:
+            DataError: the bars are of another symbol, or none has closed.
+            StoreError: the row cannot be written; then there is no verdict.
+        """
+
+        async def decide(now: int) -> tuple[Verdict, list[Entry]]:
+            seen, closed = self._see(order, account, bars, now)
+            findings, missing = await self._ask(seen, closed, why, failure)
+            approved = None
+            if status_of(findings) is not ReflectionStatus.PASS:
+                approved = self.ledger.approval_of(order.content_hash, now)
+            approver = None if approved is None else self.ledger.questions[approved].by
+            verdict = make_verdict(seen, findings, missing, self.mode, approver)
+            row = {
+                "verdict_id": verdict.id, "verdict": verdict.payload(), "order": order.payload(), "why": why,
+                "account": account and account.payload(), "facts": seen.facts and seen.facts.payload(),
+                "position": seen.position, "quantity": seen.quantity, "notional": seen.notional,
+                "price": seen.price, "risk": seen.risk, "approved": approved,
+            }  # fmt: skip
+            calls, self._calls.entries = self._calls.entries, []
+            return verdict, [*calls, Entry("guard_verdict", row, order.symbol)]
+
+        return await self._commit(decide)
+
+    async def spend(self, verdict_id: str, order: Order) -> None:
+        """Use a verdict for exactly its order; in mode `shadow` what is wrong is journalled and no more.
+
+        Raises:
+            OrderRefused: unknown, another order, expired, spent before, or no pass.
+            StoreError: the row cannot be written.
+        """
+
+        def decide(now: int) -> tuple[str | None, list[Entry]]:
+            problem = self.ledger.spending_problem(verdict_id, order.content_hash, now)
+            row = {"verdict_id": verdict_id, "order_hash": order.content_hash, "problem": problem}
+            return problem, [Entry("guard_spent", row, order.symbol)]
+
+        problem = await self._commit(decide)
+        if problem is not None and self.mode == "enforce":
+            raise OrderRefused(f"verdict {verdict_id!a} {problem}")
+
+    async def ask(self, verdict: Verdict) -> str:
+        """The hash of a question to a person: whether exactly this order may be sent, once.
+
+        Raises:
+            DataError: the verdict is not one of this guard, or has passed.
+        """
+
+        def decide(now: int) -> tuple[str, list[Entry]]:
+            checked = self.ledger.orders.get(verdict.id)
+            if checked is None or verdict.status == "pass":
+                raise DataError(
+                    f"verdict {verdict.id!a}: ask for one that this guard gave and that is no pass"
+                )
+            order_hash, until = checked.verdict.order_hash, now + int(self.settings.limits.ask_expires_s * NS)
+            question = Question(content_hash([verdict.id, order_hash]), order_hash, verdict.id, until)
+            asked = question.hash in self.ledger.questions
+            return question.hash, [] if asked else [
+                Entry("guard_asked", asdict(question), checked.order.symbol)
+            ]
+
+        return await self._commit(decide)
+
+    async def decide(self, question: str, *, approve: bool, by: str) -> Question:
+        """Answer a question, once and in time; `question` may be a unique start of its hash.
+
+        Raises:
+            DataError: there is no such question, it was answered before, or it is over.
+        """
+
+        def decide(now: int) -> tuple[Question, list[Entry]]:
+            found = [asked for asked in self.ledger.questions.values() if asked.hash.startswith(question)]
+            if len(found) != 1 or not question:
+                raise DataError(f"question {question!a}: {len(found)} begin so: `thinktwice guard questions`")
+            if found[0].approve is not None:
+                raise DataError(f"question {question!a} was answered before, by {found[0].by!a}")
+            if now > found[0].expires_at:
+                raise DataError(f"question {question!a} is over: check the order again, and ask anew")
+            answered = replace(found[0], approve=approve, by=by)
+            return answered, [Entry("guard_decided", asdict(answered))]
+
+        return await self._commit(decide)
+
+    async def settle(self, outcomes: Sequence[Mapping[str, Any]]) -> int:
+        """Take in how sent orders ended; the number of those that are new.
+
+        Args:
+            outcomes: `client_order_id` (of the verdict), `r` or `pnl`, and `closed_at` in ns.
+
+        Raises:
+            DataError: an order is unknown, was settled otherwise, or has neither r nor pnl.
+        """
+
+        def decide(now: int) -> tuple[int, list[Entry]]:
+            new = {}
+            for outcome in outcomes:
+                row = self.ledger.settlement(outcome, now)
+                if row != self.ledger.settled.get(row["verdict_id"]):
+                    new[row["verdict_id"]] = row
+            return len(new), [
+                Entry("guard_settled", row, self.ledger.orders[name].order.symbol)
+                for name, row in new.items()
+            ]
+
+        return await self._commit(decide)
+
+    async def worth(self, bars: "Mapping[str, BarSeries]") -> dict[str, Any]:
+        """What refusals were worth, see `worth_of`, once those that ended on bars by symbol are kept."""
+        from services.guard.worth import trade_refused, worth_of
+
+        def decide(now: int) -> tuple[None, list[Entry]]:
+            ended = trade_refused(self.ledger, bars, self.settings.execution, now)
+            orders = self.ledger.orders
+            return None, [
+                Entry("guard_outcome", row, orders[row["verdict_id"]].order.symbol) for row in ended
+            ]
+
+        await self._commit(decide)
+        return worth_of(self.ledger)
+
+    def describe_room(self, symbol: str, account: Account | None, bars: "BarSeries | None") -> dict[str, Any]:
+        """Directions and the largest size of an order in a symbol now; see `verdicts.describe_room`."""
+        now = self._clock()
+        seen, _ = self._see(Order(symbol=symbol, side="buy", notional=1.0), account, bars, now)
+        return describe_room(symbol, account, self.settings, seen.facts, self.ledger, now)
+
+    def _see(
+        self, order: Order, account: Account | None, bars: "BarSeries | None", now: int
+    ) -> tuple[OrderContext, "BarSeries | None"]:
+        """What the checks look at, and the closed bars of the symbol."""
+        if bars is None:
+            return OrderContext(order, account, self.settings, None, self.ledger, now), None
+        from services.guard.plans import closed_bars, read_facts  # loads the engine
+
+        closed = closed_bars(bars, order.symbol, now)
+        return OrderContext(order, account, self.settings, read_facts(closed, now), self.ledger, now), closed
+
+    async def _ask(
+        self, seen: OrderContext, bars: "BarSeries | None", why: str, failure: Exception | None
+    ) -> tuple[list[Finding], list[str]]:
+        """Findings, and checks that could not be asked; what goes wrong in it is a finding that blocks."""
+        try:
+            if failure is not None:
+                raise failure
+            if seen.reduces:
+                return [
+                    note("exit", "the order only lowers the exposure of its symbol: no more is asked")
+                ], []
+            findings, missing = check_limits(seen)
+            if status_of(findings) is not ReflectionStatus.BLOCK:
+                findings += await self._reflect(seen, bars, why, missing)
+        except Exception as error:  # noqa: BLE001 - whatever a part of the caller's raises: no order slips through
+            text = f"the check itself failed: {type(error).__name__}: {str(error)[:300]!a}"
+            return [note("guard_error", text, Severity.BLOCKER)], []
+        if lacking := [name for name in dict.fromkeys(missing) if name in seen.limits.required]:
+            inputs = "; ".join(f"{name} needs {CHECKS[name]}" for name in lacking)
+            text = f"checks that are required could not be asked: {inputs}"
+            findings.append(note("check_required", text, Severity.BLOCKER))
+        return findings, list(dict.fromkeys(missing))
+
+    async def _reflect(
+        self, seen: OrderContext, bars: "BarSeries | None", why: str, missing: list[str]
+    ) -> Sequence[Finding]:
+        """The fast reflection on the order as a plan, the caller's critics in it; or those alone."""
+        if bars is None or seen.order.stop is None:
+            missing += ["coherence", "memory", "expectation"]
+            return own_findings(self._critics, seen)
+        if self._made is None:
+            from services.guard.plans import OrderReflection
+
+            reader = None if self._make_reader is None else self._make_reader(self._calls)
+            self._made = OrderReflection(self.settings, self._critics, reader)
+        found, lacking = await self._made.reflect(seen, bars, why)
+        missing += lacking
+        return found
+
+    def _opening(self, name: str) -> list[Entry]:
+        """The row of a guard that works by other settings than the one before; none where it does not."""
+        row = {"name": name, "mode": self.mode, "settings": self.settings.payload()}
+        row["settings_hash"] = content_hash(row)
+        is_known = row["settings_hash"] == self.ledger.opened.get("settings_hash")
+        return [] if is_known else [Entry("guard_opened", row)]
+
+    async def _commit(
+        self,
+        decide: Callable[[int], Awaitable[tuple[Answer, list[Entry]]]]
+        | Callable[[int], tuple[Answer, list[Entry]]],
+    ) -> Answer:
+        """What `decide` comes to, once its rows are the last of the journal."""
+        async with self._lock:
+            for _ in range(MOST_TRIES):
+                now = self._clock()
+                try:
+                    decided = decide(now)
+                    answer, entries = decided if isinstance(decided, tuple) else await decided
+                except DataError:  # what is asked about may be in rows that are not folded yet
+                    if not await self._catch_up():
+                        raise
+                    continue
+                writer = JournalWriter(MemorySink(), after=(self.ledger.events, self.ledger.head_hash))
+                rows = [
+                    writer.append(
+                        entry.kind, ts_event=now, known_at=now, symbol=entry.symbol,
+                        payload=entry.payload, telemetry=entry.telemetry,
+                    )
+                    for entry in entries
+                ]  # fmt: skip
+                try:
+                    await self._store.journal.append(self.run_id, rows, first=True)
+                except StoreError:
+                    if not await self._catch_up():
+                        raise
+                    continue
+                for row in rows:
+                    self.ledger.fold(row)
+                return answer
+        raise StoreError(
+            f"run {self.run_id!r}: other processes write all the time: try again", retryable=True
+        )
+
+    async def _catch_up(self) -> bool:
+        """Fold what other processes have written; whether there was anything."""
+        before = self.ledger.events
+        async for row in self._store.journal.rows(self.run_id, after=before - 1):
+            self.ledger.fold(row)
+        return self.ledger.events > before
+
+
+def run_settings(settings: GuardSettings) -> Settings:
+    """Those of a guard as those of a run."""
+    shared = {name: getattr(settings, name) for name in GuardSettings.model_fields if name != "limits"}
+    return Settings(**{name: value for name, value in shared.items() if name in Settings.model_fields})
+
+
+async def _find_run(
+    store: "Store", settings: GuardSettings, name: str, now: int, environment: Mapping[str, str | None]
+) -> str:
+    """The oldest open run of this guard; where two processes make one at once, both take the older."""
+    from services.store import NewRun
+
+    async def find_oldest() -> str | None:
+        runs = await store.runs.all()
+        return next(
+            (run.run_id for run in runs if (run.mode, run.name, run.status) == (MODE, name, "running")), None
+        )
+
+    if (found := await find_oldest()) is None:
+        tree = run_settings(settings)
+        data = {"source": MODE, "symbols": list(settings.envelope.allowed_symbols), "timeframe": "-"}
+        new = NewRun(name, now, MODE, tree.config_hash, tree.payload(), data, dict(environment))
+        made = await store.runs.create(new)
+        if (found := await find_oldest()) != made.run_id:
+            await store.runs.close(made.run_id, "interrupted")
+    return (await store.runs.find(found or "")).run_id

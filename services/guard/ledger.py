@@ -1,0 +1,242 @@
+"""The state of a guard: a fold of its journal rows, and nothing else."""
+
+import json
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from statistics import median
+from typing import Any
+
+from schemas.errors import DataError
+from schemas.guard import Order, Verdict
+from services.journal.chain import GENESIS_HASH, JournalRow
+
+NS = 1_000_000_000
+DAY_NS = 86_400 * NS
+LAST, FEWEST = 20, 5  # orders whose median size is the usual one
+
+
+@dataclass(frozen=True)
+class CheckedOrder:
+    """An order with its verdict, as one row has them; `position` is what was held then, in units."""
+
+    order: Order
+    verdict: Verdict
+    position: float
+    notional: float | None
+    risk: float | None
+    row: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Of the verdict."""
+        return self.verdict.id
+
+    @property
+    def at(self) -> int:
+        """When it was checked, ns."""
+        return self.verdict.at
+
+    @property
+    def opens(self) -> bool:
+        """Whether it was let pass, and adds to the exposure of its symbol."""
+        return bool(self.verdict) and not self.verdict.reduces
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a person is asked: about one order, until a time; `approve` None until it is decided."""
+
+    hash: str
+    order_hash: str
+    verdict_id: str
+    expires_at: int
+    approve: bool | None = None
+    by: str | None = None
+
+
+@dataclass
+class Ledger:
+    """Everything that the rows of one guard come to.
+
+    Attributes:
+        events, head_hash: rows that were folded, and the hash of the last.
+        opened: name, mode and settings that the guard was opened with last.
+        orders: checked ones by the id of their verdict, oldest first.
+        spent: ids of verdicts that were used.
+        settled: R by the id of the verdict, with when it was closed; None where the order has no risk.
+        outcomes: of refused orders on paper, by the id of the verdict.
+        questions: by hash.
+        closes: last close that was shown, by symbol, timeframe and label.
+        losses_in_a_row: of settled orders.
+    """
+
+    events: int = 0
+    head_hash: str = GENESIS_HASH
+    opened: Mapping[str, Any] = field(default_factory=dict)
+    orders: dict[str, CheckedOrder] = field(default_factory=dict)
+    spent: set[str] = field(default_factory=set)
+    settled: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    outcomes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    questions: dict[str, Question] = field(default_factory=dict)
+    closes: dict[tuple[str, str, int], float] = field(default_factory=dict)
+    losses_in_a_row: int = 0
+    _entries: list[int] = field(default_factory=list)  # their times
+    _like: dict[str, CheckedOrder] = field(default_factory=dict)
+    _of_symbol: dict[str, list[CheckedOrder]] = field(default_factory=lambda: defaultdict(list))
+    _sizes: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    _used: set[str] = field(default_factory=set)
+
+    def fold(self, row: JournalRow) -> None:
+        """Take the next row in."""
+        payload = json.loads(row.payload)
+        if row.kind == "guard_opened":
+            self.opened = payload
+        elif row.kind == "guard_verdict":
+            self._fold_verdict(payload)
+        elif row.kind == "guard_spent" and payload["problem"] is None:
+            self.spent.add(payload["verdict_id"])
+        elif row.kind == "guard_settled":
+            self.settled[payload["verdict_id"]] = payload
+            if payload["pnl"] is not None or payload["r"] is not None:
+                lost = (payload["r"] if payload["pnl"] is None else payload["pnl"]) < 0
+                self.losses_in_a_row = self.losses_in_a_row + 1 if lost else 0
+        elif row.kind == "guard_outcome":
+            self.outcomes[payload["verdict_id"]] = payload
+        elif row.kind in ("guard_asked", "guard_decided"):
+            question = Question(**payload)
+            self.questions[question.hash] = question
+        self.events, self.head_hash = row.seq + 1, row.hash
+
+    def _fold_verdict(self, payload: dict[str, Any]) -> None:
+        order, verdict = Order.model_validate(payload["order"]), Verdict.model_validate(payload["verdict"])
+        checked = CheckedOrder(
+            order, verdict, payload["position"], payload["notional"], payload["risk"], payload
+        )
+        if payload["approved"] is not None:
+            self._used.add(payload["approved"])
+        if facts := payload["facts"]:
+            self.closes[order.symbol, facts["timeframe"], facts["label"]] = facts["close"]
+        self.take(checked)
+
+    def take(self, checked: CheckedOrder) -> None:
+        """Remember a checked order; what limits count is what was let pass."""
+        order = checked.order
+        self.orders[checked.id] = checked
+        if not checked.verdict:
+            return
+        self._of_symbol[order.symbol].append(checked)
+        self._like[_likeness(order)] = checked
+        if checked.opens:
+            self._entries.append(checked.at)
+            if checked.notional is not None:
+                self._sizes[order.strategy].append(checked.notional)
+
+    def spending_problem(self, verdict_id: str, order_hash: str, now: int) -> str | None:
+        """Why a verdict cannot be used for an order now; None where it can."""
+        checked = self.orders.get(verdict_id)
+        if checked is None:
+            return "is unknown to this guard: check the order first"
+        if checked.verdict.order_hash != order_hash:
+            return "is of another order: check the order as it is now"
+        if verdict_id in self.spent:
+            return "was spent before: check the order again"
+        if now > checked.verdict.expires_at:
+            return "has expired: check the order again"
+        return None if checked.verdict.status == "pass" else f"is no pass: {checked.verdict.reply}"
+
+    def settlement(self, outcome: Mapping[str, Any], now: int) -> Mapping[str, Any]:
+        """The row of an order that ended.
+
+        Raises:
+            DataError: the order is unknown, was settled otherwise, or its outcome is no number.
+        """
+        name, closed_at = str(outcome.get("client_order_id")), outcome.get("closed_at", now)
+        checked = self.orders.get(name)
+        if checked is None:
+            raise DataError(f"client_order_id {name!a}: no order was checked under it: give the verdict's id")
+        r, pnl = outcome.get("r"), outcome.get("pnl")
+        given = {"r": r, "pnl": pnl, "closed_at": closed_at}
+        if r is None and pnl is None:
+            raise DataError(f"client_order_id {name!a}: neither r nor pnl: give one of them")
+        wrong = next((key for key, value in given.items() if not _is_number(value)), None)
+        if wrong is not None:
+            raise DataError(f"client_order_id {name!a}: {wrong} {given[wrong]!a} is no number: give one")
+        if closed_at < checked.at:
+            raise DataError(f"client_order_id {name!a}: closed_at {closed_at} lies before its check: mend it")
+        if r is None and pnl is not None and checked.risk:
+            r = pnl / checked.risk
+        row = {"verdict_id": name, "r": r, "pnl": pnl, "closed_at": int(closed_at)}
+        before = self.settled.get(name)
+        if before is not None and (before["r"], before["pnl"]) != (r, pnl):
+            raise DataError(f"client_order_id {name!a}: it was settled before, with r {before['r']!r}")
+        return before or row
+
+    def outcome_rows(self) -> Iterator[dict[str, Any]]:
+        """Orders that opened and have an R, oldest first; times in ns, `outcome` sent or shadow."""
+        for checked in self.orders.values():
+            ended = self.settled.get(checked.id) or self.outcomes.get(checked.id)
+            if ended is None or ended["r"] is None or checked.verdict.reduces:
+                continue
+            facts = checked.row["facts"] or {"timeframe": "1d", "regime": None}
+            labels = None if facts["regime"] is None else facts["regime"]["labels"]
+            yield {
+                "order": checked.id, "playbook": checked.order.strategy, "symbol": checked.order.symbol,
+                "direction": checked.order.direction, "timeframe": facts["timeframe"],
+                "regime": "unknown" if labels is None else f"{labels['trend']}/{labels['volatility']}",
+                "entry_time": checked.at, "exit_time": ended["closed_at"], "r": ended["r"],
+                "outcome": "sent" if checked.id in self.settled else "shadow",
+                "status": checked.verdict.status,
+            }  # fmt: skip
+
+    def usual_notional(self, strategy: str) -> float | None:
+        """Median of the strategy's last sizes, in quote currency; None while there are few."""
+        sizes = self._sizes[strategy][-LAST:]
+        return median(sizes) if len(sizes) >= FEWEST else None
+
+    def count_entries(self, since: int) -> int:
+        """Orders that opened or added from a time on, ns."""
+        return len(self._entries) - bisect_left(self._entries, since)
+
+    def last_like(self, order: Order) -> CheckedOrder | None:
+        """The last that was let pass and does the same, whatever its reasons are."""
+        return self._like.get(_likeness(order))
+
+    def count_adds(self, symbol: str) -> int:
+        """Orders that added to the position that is open in a symbol now."""
+        count = 0
+        for checked in reversed(self._of_symbol[symbol]):
+            if checked.position * checked.order.sign > 0:
+                count += 1
+            elif checked.opens:
+                break
+        return count
+
+    def closing(self, symbol: str, position: float, since: int) -> float:
+        """Units by which orders since then (ns) lower a position that still is as it was."""
+        found = 0.0
+        for checked in reversed(self._of_symbol[symbol]):
+            if checked.at < since:
+                break
+            if checked.verdict.reduces and checked.position == position:
+                found += checked.row["quantity"]
+        return found
+
+    def approval_of(self, order_hash: str, now: int) -> str | None:
+        """Hash of an approval of exactly this order that was neither used nor is over."""
+        for question in self.questions.values():
+            good = question.approve and question.expires_at >= now and question.hash not in self._used
+            if good and question.order_hash == order_hash:
+                return question.hash
+        return None
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and isfinite(value))
+
+
+def _likeness(order: Order) -> str:
+    said = {"reasons": "", "strategy": "agent", "conviction": None, "horizon_bars": None}
+    return order.model_copy(update=said).content_hash

@@ -1,0 +1,372 @@
+"""`tt.guard`: checks in front of the orders of any agent, each journalled before it may act on them."""
+
+import asyncio
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from schemas.canonical import datetime_to_ns, text_to_ns
+from schemas.errors import ConfigError, DataError, OrderRefused, StoreError
+from schemas.guard import LONGEST_TEXT, Account, GuardSettings, Mode, Order, Verdict
+from schemas.vocabulary import ReflectionStatus, Severity
+from services.guard.desk import GuardDesk, OwnCritic, ReaderMaker, run_settings
+from services.guard.reading import read_account, read_order, read_settings
+from services.guard.verdicts import describe_findings, note
+from thinktwice.boundary import trims_errors
+from worker.operations.environment import environment
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from trading_core.bars import BarSeries
+
+Answer = TypeVar("Answer")
+AccountPart = Account | Mapping[str, Any] | None
+
+
+@trims_errors
+def guard(
+    limits: GuardSettings | Mapping[str, Any] | str | Path | None = None,
+    *,
+    store: str = "sqlite:///guard.sqlite",
+    mode: Mode = "shadow",
+    name: str = "guard",
+    account: Callable[[], AccountPart] | None = None,
+    critics: Sequence[OwnCritic] = (),
+    model: Any = None,
+    clock: Callable[[], int] | None = None,
+    required: Sequence[str] = (),
+    tz: str | None = None,
+) -> "Guard":
+    """A guard in front of an agent's orders.
+
+    Args:
+        limits: path of a TOML file, a dict of its sections, or None for the defaults.
+        store: URL of the store that its journal is written to; it is made where it is missing.
+        mode: `shadow` records everything and refuses nothing; `enforce` refuses.
+        name: of the guard; processes that name the same share its limits and its journal.
+        account: gives the account where a check is given none.
+        critics: look at each order that breaks no guardrail, with its account and what its bars say; return
+            findings (`tt.finding`), or None.
+        model: the second reader, as `backtest` takes one; None: the one of the settings, where they have
+            `reflection.mode` "full".
+        clock: ns since 1970; None: the clock of the machine.
+        required: checks without whose input an order is blocked, as `verdict.not_checked` names them.
+        tz: zone of times of bars that carry none.
+
+    Raises:
+        ConfigError: a limit, an address or a name that cannot be.
+        StoreError: the store cannot be used.
+    """
+    settings = read_settings(limits)
+    asked = settings.limits.model_copy(update={"required": (*settings.limits.required, *required)})
+    settings, reader = _second_reader(settings.model_copy(update={"limits": asked}), model)
+    return Guard(settings, store, mode, name, account, tuple(critics), reader, clock or time.time_ns, tz)
+
+
+class Guard:
+    """A guard of this process; close it, or use it as a context manager. May be called from any thread.
+
+    Attributes:
+        settings: in force.
+        mode: shadow or enforce.
+        errors: what kept a guard in mode `shadow` from its work; it never stops the caller.
+    """
+
+    def __init__(
+        self, settings: GuardSettings, store: str, mode: Mode, name: str,
+        account: Callable[[], AccountPart] | None, critics: Sequence[OwnCritic], reader: ReaderMaker | None,
+        clock: Callable[[], int], tz: str | None = None,
+    ) -> None:  # fmt: skip
+        self.settings, self.mode, self.errors = settings, mode, list[str]()
+        self._account, self._clock, self._tz = account, clock, tz
+        self._read: dict[tuple[str, bytes], BarSeries] = {}
+        self._shown: dict[str, BarSeries] = {}  # the last of a symbol
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="thinktwice-guard", daemon=True)
+        self._thread.start()
+        opening = GuardDesk.open(
+            store, settings, mode=mode, name=name, clock=clock, environment=environment(),
+            critics=critics, make_reader=reader,
+        )  # fmt: skip
+        try:
+            self._desk = self._run(opening)
+        except BaseException:
+            self._stop()
+            raise
+
+    @property
+    def run_id(self) -> str:
+        """Of the run in the store that holds the journal of this guard."""
+        return self._desk.run_id
+
+    @trims_errors
+    def check(
+        self,
+        order: Order | Mapping[str, Any] | None = None,
+        *,
+        bars: "pd.DataFrame | BarSeries | None" = None,
+        account: AccountPart = None,
+        why: str | None = None,
+        **fields: Any,
+    ) -> Verdict:
+        """The verdict on an order; true where it may be sent. Its row is in the journal by then.
+
+        Args:
+            order: a dict or an `Order`; or its fields by name.
+            bars: of its symbol up to now, as `backtest` takes them; None: limits alone are checked.
+            account: equity, cash, positions, orders and the day's result; None: the guard's own, if any.
+            why: what the agent says of it; it is kept, and no limit reads it.
+            fields: of the order, in place of those that `order` has.
+
+        Raises:
+            DataError: a field or bars that cannot be; names it and what would do.
+            OrderRefused: in mode `enforce`, the store cannot take the verdict.
+        """
+        given, failure = read_order(order, fields), None
+        if account is None and self._account is not None:
+            try:
+                account = self._account()
+            except Exception as error:  # noqa: BLE001 - of the caller's own; no order may slip through
+                failure = error
+        held, series, text = (
+            read_account(account),
+            self._bars_of(bars, given.symbol),
+            (why or "")[:LONGEST_TEXT],
+        )
+        if series is not None:
+            self._shown[given.symbol] = series
+        try:
+            return self._run(self._desk.check(given, held, bars=series, why=text, failure=failure))
+        except StoreError as error:
+            return self._without_store(given, error)
+
+    @trims_errors
+    def spend(self, verdict_id: str, order: Order | Mapping[str, Any] | None = None, **fields: Any) -> None:
+        """Use a verdict for exactly its order, once; the doors call it right before they send.
+
+        In mode `shadow` what is wrong is journalled, and nothing is raised.
+
+        Raises:
+            OrderRefused: unknown, another order, expired, spent before, no pass, or no store to write it to.
+            DataError: a field of the order that cannot be.
+        """
+        given = read_order(order, fields)
+        try:
+            self._run(self._desk.spend(verdict_id, given))
+        except StoreError as error:
+            self._without_store(given, error)
+
+    @trims_errors
+    def ask(self, verdict: Verdict) -> str:
+        """The hash of a question to a person about an order that did not pass.
+
+        It is for `decide`, or for the command `thinktwice guard approve`; once approved, a check of exactly
+        this order passes, once.
+
+        Raises:
+            DataError: the verdict has passed, or is not one of this guard.
+        """
+        return self._run(self._desk.ask(verdict))
+
+    @trims_errors
+    def decide(self, question: str, *, approve: bool, by: str) -> None:
+        """Answer a question, once and in time; `by` is the name of the person.
+
+        Raises:
+            DataError: there is no such question, it was answered before, or it is over.
+        """
+        self._run(self._desk.decide(question, approve=approve, by=by))
+
+    @trims_errors
+    def allowed(
+        self, symbol: str, account: AccountPart = None, bars: "pd.DataFrame | BarSeries | None" = None
+    ) -> dict[str, Any]:
+        """What an order in a symbol may be now, for the prompt, before a model thinks.
+
+        `directions`, `max_notional` (None: no limit is known), `max_quantity` (with bars) and `reasons`, why
+        it is not more. A stop may lower it further, see `risk_over_cap`.
+        """
+        if account is None and self._account is not None:
+            account = self._account()
+        return self._desk.describe_room(symbol, read_account(account), self._bars_of(bars, symbol))
+
+    @trims_errors
+    def settle(self, trades: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> int:
+        """Take in how sent orders ended; the number of those that are new.
+
+        Args:
+            trades: one an order, with `client_order_id` (the verdict's id), `r` or `pnl` in quote currency,
+                and `closed_at`, a time with its zone or ns; without one it closed now.
+
+        Raises:
+            DataError: an order is unknown, was settled otherwise, or has neither r nor pnl.
+        """
+        rows: Any = trades.to_dict("records") if hasattr(trades, "to_dict") else trades
+        return self._run(self._desk.settle([_outcome(row) for row in rows]))
+
+    @trims_errors
+    def worth(
+        self, bars: "pd.DataFrame | BarSeries | Mapping[str, pd.DataFrame | BarSeries] | None" = None
+    ) -> dict[str, Any]:
+        """What refusals were worth: `answer` is helped, hurt or unknown.
+
+        `worth_r` is the mean R of all orders less that of refused ones, between `lower` and `upper` (95 %);
+        `refused` and `passed` orders counted, `orders_needed` more show this worth, and `not_counted` says
+        why others did not. Refused orders that nobody sent are traded on paper; their outcomes are kept.
+
+        Args:
+            bars: that came since, also by symbol; None: the last that a check of the symbol was given.
+
+        Raises:
+            DataError: bars that cannot be.
+        """
+        refused = sorted({row.order.symbol for row in self._desk.ledger.orders.values() if not row.verdict})
+        if not isinstance(bars, Mapping | None):
+            read = self._bars_of(bars, refused[0]) if refused else None
+            if read is not None and read is not bars and read.symbols == (refused[0],) != tuple(refused):
+                names = ", ".join(refused)
+                raise DataError(f"bars: refused orders are of {names}: give a dict of bars by symbol")
+            bars = {} if read is None else dict.fromkeys(read.symbols, read)
+        given = {symbol: self._bars_of(part, symbol) for symbol, part in (bars or {}).items()}
+        known = {**self._shown, **given}.items()
+        series = {symbol: part for symbol, part in known if part is not None and symbol in part.symbols}
+        return self._run(self._desk.worth(series))
+
+    def trades(self) -> "pd.DataFrame":
+        """Orders that have an outcome, settled ones as `sent` and refused ones on paper as `shadow`.
+
+        `tt.gate` reads it: `playbook` is the strategy; regimes are those of the bars at the check.
+        """
+        import pandas as pd
+
+        rows = list(self._desk.ledger.outcome_rows())
+        frame = pd.DataFrame(rows, columns=COLUMNS)
+        for name in ("entry_time", "exit_time"):
+            frame[name] = pd.to_datetime(frame[name], utc=True)
+        return frame
+
+    def _bars_of(self, given: Any, symbol: str) -> "BarSeries | None":
+        """Bars that a script hands over; a frame that was read before is not read again."""
+        if given is None or not hasattr(given, "columns"):
+            return _checked_bars(given)
+        import pandas as pd
+
+        from thinktwice.inputs import bars_of, settings_of
+        from worker.feeds.files.names import role_of
+
+        hashes = pd.util.hash_pandas_object(given).to_numpy().tobytes()
+        key = f"{symbol} {list(given.columns)}", hashes
+        if key not in self._read:
+            if len(self._read) >= MOST_FRAMES:
+                self._read.clear()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what is odd about bars is a finding here
+                named = any(role_of(str(name)) == "symbol" for name in given.columns)
+                symbols = None if named else [symbol]
+                self._read[key] = bars_of(
+                    given, settings_of(None, {"data__symbols": symbols, "runtime__tz": self._tz}, {})
+                )
+        return self._read[key]
+
+    def _without_store(self, order: Order, error: StoreError) -> Verdict:
+        """In mode `shadow` a verdict that nobody recorded, with a warning; else nothing leaves."""
+        if self.mode == "enforce":
+            raise OrderRefused(f"nothing may be sent: the guard cannot record it: {error}") from error
+        self.errors.append(str(error))
+        warnings.warn(f"the guard recorded nothing: {error}", stacklevel=4)
+        found, now = [note("guard_error", str(error), Severity.BLOCKER)], self._clock()
+        return Verdict(
+            id=f"unrecorded-{os.urandom(8).hex()}", order_hash=order.content_hash, status="block",
+            findings=tuple(found), reply=describe_findings(ReflectionStatus.BLOCK, found), at=now,
+            expires_at=now, mode="shadow",
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Release the store; a second time does nothing."""
+        if self._thread.is_alive():
+            self._run(self._desk.close())
+            self._stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+MOST_FRAMES = 64
+COLUMNS = [
+    "order", "playbook", "symbol", "direction", "regime", "timeframe", "entry_time", "exit_time", "r",
+    "outcome", "status",
+]  # fmt: skip
+
+
+def _checked_bars(given: Any) -> "BarSeries | None":
+    from trading_core.bars import BarSeries
+
+    if given is not None and not isinstance(given, BarSeries):
+        raise DataError(f"bars {type(given).__name__}: give a DataFrame or a BarSeries")
+    return given
+
+
+def _outcome(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A settled trade with its time in ns; a missing number of a frame is None."""
+    if not isinstance(row, Mapping):
+        raise DataError(f"trade {row!a}: give a dict with client_order_id, r or pnl, and closed_at")
+    found = {str(name): None if value != value else value for name, value in row.items()}
+    closed = found.get("closed_at")
+    closed = closed.to_pydatetime() if closed is not None and hasattr(closed, "to_pydatetime") else closed
+    try:
+        at = text_to_ns(closed) if isinstance(closed, str) else closed
+        at = at if at is None or isinstance(at, int) else datetime_to_ns(at)
+    except (ValueError, AttributeError) as error:
+        raise DataError(f"closed_at {closed!a}: {error}") from error
+    return {
+        **{name: value for name, value in found.items() if name != "closed_at"},
+        **({"closed_at": at} if at else {}),
+    }
+
+
+def _second_reader(settings: GuardSettings, model: Any) -> tuple[GuardSettings, ReaderMaker | None]:
+    """The settings with a model of the caller's own in them, and what opens the second reader they ask."""
+    if model is not None:
+        from thinktwice.parts import own_model, settings_of_model
+
+        answering = own_model(model)
+        word = settings_of_model(model, answering)["llm__model"]
+        llm = settings.llm.model_copy(update={"model": word, "structured_output": answering is None})
+        full = settings.reflection.model_copy(update={"mode": "full"})
+        settings = settings.model_copy(update={"llm": llm, "reflection": full})
+    if settings.reflection.mode == "off":
+        raise ConfigError("reflection.mode 'off': a guard reflects: give 'deterministic' or 'full'")
+    if settings.reflection.mode != "full":
+        return settings, None
+
+    def open_reader(journal: Any) -> Any:
+        from trading_core.clock import SimulatedClock
+        from trading_core.tick_guard import TickGuard
+        from worker.models import assemble_models, one_model
+
+        tree = run_settings(settings)
+        given = one_model(tree, answering) if model is not None and answering is not None else None
+        models = assemble_models(tree, journal, SimulatedClock(), TickGuard(), os.environ, given=given)
+        return models.accounted.fast
+
+    run_settings(settings)  # a seat without a model is refused now
+    return settings, open_reader
