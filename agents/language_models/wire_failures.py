@@ -32,10 +32,7 @@ WORD, QUOTED = re.compile(r"[\w-]+"), re.compile(r"""(?<!\w)([`'"])([\w.\[\]]+)\
 UNTAKEN = "not support "  # before what a server does not
 BESIDE = 3  # words at the start of a complaint, and behind that, among which its subject stands
 NO_CREDIT = "insufficient_quota"  # of a 429 that no pause will mend
-HINTS = {
-    "form": "a server that takes no schema of the reply needs llm.structured_output = false",
-    "tools": "a server whose models call no tools needs planner.native_tools = false",
-}
+NO_TOOLS = "; a server whose models call no tools needs planner.native_tools = false"
 SUCCESS = 200
 
 
@@ -82,11 +79,8 @@ class FailedCalls:
         reason = f"the reply is no message: {reason}; {size}"
         return self.describe("malformed", reason, attempt, retryable=True, **context)
 
-    def describe_error(self, error: Any, sent: Mapping[str, bool], attempt: Attempt) -> ModelError:
-        """What an SDK raised of an answer: a status, or an error event within a stream.
-
-        `sent` tells which of the parameters that have a hint were sent.
-        """
+    def describe_error(self, error: Any, attempt: Attempt, *, with_tools: bool) -> ModelError:
+        """What an SDK raised of an answer: a status, or an error event within a stream."""
         status = getattr(error, "status_code", SUCCESS)
         name, words = read_complaint(error.body)
         if status == SUCCESS:
@@ -100,8 +94,8 @@ class FailedCalls:
         reason = " ".join(part for part in (f"HTTP {status}", visible(self.mask(name))[:80], quoted) if part)
         if 300 <= status < 400:
             reason += "; a redirect is not followed with the key: set llm.base_url to where it leads"
-        about = refused_parameters(error.body) if kind == "rejected" else set()
-        reason += "".join(f"; {hint}" for part, hint in HINTS.items() if sent[part] and part in about)
+        if with_tools and kind == "rejected" and "tools" in refused_parameters(error.body):
+            reason += NO_TOOLS
         context: dict[str, Any] = {"status": status}
         pause = _pause(error.response.headers)
         if pause is not None:

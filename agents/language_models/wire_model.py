@@ -76,7 +76,7 @@ class Message(Contract, strict=True):
     def answer_tokens(self) -> int:
         """Tokens of the answer; from below where thoughts are not counted apart."""
         written = self.usage.output_tokens
-        if self.thoughts is not None:
+        if self.thoughts:  # zero is also what a server says that does not count them
             return written - self.thoughts
         return min(written, len(strip_thoughts(self.text).encode()) // BYTES_OF_TOKEN)
 
@@ -87,20 +87,25 @@ class TakenParameters:
 
     Attributes:
         bounds: names of the bound of a reply, and whether it holds room for thoughts; the first is sent.
-        temperature, effort: whether they are sent.
+        temperature, effort, form: whether they are sent.
     """
 
     bounds: tuple[tuple[str, bool], ...]
     temperature: bool = True
     effort: bool = True
+    form: bool = True
 
     def without(self, refused: AbstractSet[str]) -> "TakenParameters":
-        """The same without what was refused; another name of the bound, and in the end no room."""
+        """The same without what was refused; another name of the bound, and in the end no room.
+
+        The form and the effort may share a field: where that is refused without the form, the effort is it.
+        """
         tried = "bound" in refused and len(self.bounds) > 1
         return TakenParameters(
             self.bounds[tried:],
             self.temperature and "temperature" not in refused,
-            self.effort and "effort" not in refused,
+            self.effort and "effort" not in refused and (self.form or "form" not in refused),
+            self.form and "form" not in refused,
         )
 
 
@@ -279,8 +284,7 @@ class WireModel(ABC):
             reason = f"no connection: {type(error.__cause__ or error).__name__}"
             return self._failed.describe("network", reason, attempt, retryable=True, **note_unsent(error))
         except sdk.APIError as error:
-            sent = {"tools": bool(request.tools), "form": not request.tools and self._format is not None}
-            return self._failed.describe_error(error, sent, attempt)
+            return self._failed.describe_error(error, attempt, with_tools=bool(request.tools))
         except UNREADABLE as error:
             told = str(error) if isinstance(error, UnusableReply) else type(error).__name__
             return self._failed.describe_malformed(told, attempt)

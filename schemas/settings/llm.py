@@ -98,8 +98,8 @@ class LlmSettings(Contract):
     )
     structured_output: bool = Field(
         default=True,
-        description="send the closed schema of the reply with every question; off for a server that refuses "
-        "it",
+        description="send the closed schema of the reply with every question, as long as its server does not "
+        "refuse it",
     )
     anonymise: bool = Field(
         default=False,

@@ -120,6 +120,68 @@ def test_effort_that_claude_refuses_is_left_out_and_its_form_stays():
     ]
 
 
+EXTRA = "output_config: Extra inputs are not permitted"
+
+
+@pytest.mark.parametrize(
+    ("provider", "refuses", "requests"),
+    [
+        ("openai", {"response_format": (None, "This response_format type is unavailable now")}, 2),
+        ("openai", {"response_format": ("response_format.type", "Invalid value: 'json_schema'.")}, 2),
+        ("anthropic", {"format": (None, "output_config.format: Extra inputs are not permitted")}, 2),
+        ("anthropic", {"output_config": (None, EXTRA)}, 3),
+    ],
+)
+def test_form_that_a_server_refuses_is_left_out_for_the_run_and_no_setting_is_needed(
+    provider, refuses, requests
+):
+    wire = FORMATS[provider]
+    ends, bodies = ask(refusing(wire, refuses), wire.model, 2, reply_format=FORM)
+    assert [end.requests for end in ends] == [requests, 1]
+    assert [wire.form_of(body) for body in bodies] == [FORM.schema] + [None] * requests
+    effort = bodies[-1].get("reasoning_effort", bodies[-1].get("output_config", {}).get("effort"))
+    assert effort == (None if "output_config" in refuses else "low"), "what it takes is sent still"
+
+
+@EVERY
+def test_two_questions_at_once_that_are_refused_for_different_parameters_both_teach(provider):
+    wire, both, open_to_all = FORMATS[provider], [], asyncio.Event()
+    form = {"openai": "response_format", "anthropic": "format"}[provider]
+    effort = {"openai": "reasoning_effort", "anthropic": "effort"}[provider]
+
+    async def scenario() -> list[Any]:
+        async def handle(writer: asyncio.StreamWriter) -> None:
+            body = server.requests[-1][1]
+            given = body | body.get("output_config", {})
+            both.append(body)
+            if len(both) == 2:
+                open_to_all.set()
+            await open_to_all.wait()  # neither knows what the other is told
+            order = (form, effort) if wire.prompt_of(body) == "a" else (effort, form)
+            refused = next((name for name in order if name in given), None)
+            if refused is None:
+                return await answer(wire.body())(writer)
+            told = wire.error("invalid_request_error", f"Unknown parameter: '{refused}'")
+            told["error"]["param"] = {"format": "output_config.format"}.get(refused, refused)
+            await answer(told, 400)(writer)
+
+        async with serve(handle) as server:
+            model = wire.model(
+                "claude-test", api_key="k", guard=TickGuard(), base_url=server.url, reply_format=FORM
+            )
+            asked = [
+                model.complete(system="s", prompt=prompt, max_tokens=ANSWER, deadline_ms=4_000)
+                for prompt in ("a", "b")
+            ]
+            ends = await asyncio.gather(*asked)
+            await model.close()
+        return ends
+
+    assert [end.text for end in asyncio.run(scenario())] == ["hello", "hello"]
+    assert len(both) <= 6, "one refusal each, and no more than one after what the other learned"
+    assert not {form, effort} & (both[-1] | both[-1].get("output_config", {})).keys()
+
+
 @pytest.mark.parametrize(
     ("error", "refused"),
     [
@@ -198,7 +260,7 @@ def test_refusal_that_no_parameter_explains_is_told_once_and_teaches_nothing(pro
     assert bodies[0] == bodies[1]
     for end in ends:
         assert told in str(end)
-        assert "structured_output" not in str(end), "a hint names only what the complaint is about"
+        assert "native_tools" not in str(end), "a hint names only what the complaint is about"
 
 
 @EVERY
@@ -228,6 +290,10 @@ def usage(read: int, written: int, thoughts: int | None, total: int | None = Non
         (usage(11, 6_200, 6_000), "fine", 6_200, None),
         (usage(11, 6_257, 6_000), "fine", 6_257, "cut"),
         (usage(11, 6_200, None), "fine", 6_200, None),
+        (usage(11, 6_200, 0), "fine", 6_200, None),  # it counts none, and thought nevertheless
+        (usage(11, 6_200, 0), "word " * 300, 6_200, "cut"),
+        (usage(11, 200, 0), "fine", 200, None),
+        (usage(11, 6_200, None), f"{'word ' * 5_000}</think>fine", 6_200, None),
         (usage(11, 6_200, None), "word " * 300, 6_200, "cut"),
         (usage(11, 6_200, None), f"<think>{'word ' * 5_000}</think>fine", 6_200, None),
         (usage(11, 200, None, 6_211), "fine", 6_200, None),  # Gemini: thoughts are in the total alone
