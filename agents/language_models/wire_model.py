@@ -44,6 +44,7 @@ TEACHING = (400, 422)  # how a server says that it does not take a parameter
 BYTES_OF_TOKEN = 4  # of an answer, at least, where its server does not count thoughts apart
 MOST_BYTES_OF_TOKEN = 6  # of a question: no tokenizer takes more of JSON and English at once
 SHORTEST_CONTEXT = 256  # tokens; a server that counted fewer did not count what it read
+CONTEXT_STEP, LONGER = 256, 1.05  # tokens in which contexts are set, and times the bytes of a text that fits
 NS_PER_MS = 1_000_000
 
 
@@ -172,6 +173,7 @@ class WireModel(ABC):
         self._accept = tuple(accept)
         self._temperature = temperature
         self._learned = {} if learned is None else learned
+        self._shortest: dict[int, int] = {}  # bytes of the shortest question that filled so many tokens
         self._client: Any = None
 
     @abstractmethod
@@ -340,7 +342,7 @@ class WireModel(ABC):
             reason = f"model {other} answered; llm.accept_models names others whose answer counts"
         elif message.uses and not request.tools:
             kind, reason = "malformed", "it calls a tool where none was given"
-        elif self._row.cuts and SHORTEST_CONTEXT <= read < size / MOST_BYTES_OF_TOKEN:
+        elif self._row.cuts and self._is_cut(read, size):
             told = f"it read {read} tokens of {size} bytes"
             reason = f"the server cut the question: raise its context ({told})"
         elif message.fault is not None:
@@ -353,6 +355,18 @@ class WireModel(ABC):
         if kind == "malformed":
             return self._failed.describe_malformed(reason, attempt, usage=usage)
         return self._failed.describe(kind, reason, attempt, usage=usage) if reason else None
+
+    def _is_cut(self, read: int, size: int) -> bool:
+        """Whether a question of so many bytes was cut, of which so many tokens were read.
+
+        What is too long fills the context to the token: of two questions of different length that fill the
+        same one, the longer was cut. The first of them cannot be told from one that fits.
+        """
+        if read < SHORTEST_CONTEXT:
+            return False
+        shortest = self._shortest[read] = min(size, self._shortest.get(read, size))
+        is_full = read % CONTEXT_STEP == 0 and size >= LONGER * shortest
+        return is_full or read < size / MOST_BYTES_OF_TOKEN
 
 
 def demand_kind(value: Any, wanted: str) -> None:

@@ -14,7 +14,7 @@ from schemas.errors import ModelError
 from schemas.settings.providers import PROVIDERS, Provider
 from services.policy_checks.consolidation import FORM
 from tests.agents.language_models.wire_formats import FORMATS, WireFormat, completion
-from tests.agents.language_models.wire_server import Handler, WireServer, answer, message, serve
+from tests.agents.language_models.wire_server import Handler, WireServer, answer, in_turn, message, serve
 from trading_core.tick_guard import TickGuard
 
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
@@ -346,6 +346,39 @@ def test_question_that_its_server_cut_is_no_answer_and_says_what_to_raise(provid
         assert "the server cut the question: raise its context (it read 4096 tokens of 40002 bytes)" in str(
             end
         )
+
+
+@pytest.mark.parametrize(
+    ("provider", "counts", "cut"),
+    [
+        ("ollama", (3_900, 4_096, 4_096, 4_096), (False, False, True, True)),
+        ("ollama", (4_096, 4_096, 3_000, 4_096), (False, True, False, True)),
+        ("ollama", (4_000, 4_000, 4_000, 4_000), (False,) * 4),  # no context is set to that
+        ("ollama", (3_072, 3_200, 3_456, 3_584), (False,) * 4),  # dense text fills none
+        ("vllm", (4_096, 4_096, 4_096, 4_096), (False,) * 4),
+    ],
+)
+def test_question_cut_by_less_than_half_is_told_by_a_shorter_one_that_filled_the_same_context(
+    provider, counts, cut
+):
+    sizes, ends = (12_000, 14_000, 16_000, 18_000), []
+
+    async def scenario() -> None:
+        asked = [answer(completion(usage=usage(count, 7, None))) for count in counts]
+        async with serve(in_turn(*asked)) as server:
+            row = PROVIDERS[provider]
+            model = OpenAIModel("claude-test", api_key="k", guard=TickGuard(), row=row, base_url=server.url)
+            for size in sizes:
+                try:
+                    await model.complete(system="s", prompt="p" * size, max_tokens=8, deadline_ms=4_000)
+                    ends.append("")
+                except ModelError as error:
+                    ends.append(str(error))
+            await model.close()
+
+    asyncio.run(scenario())
+    assert tuple(bool(end) for end in ends) == cut
+    assert all("the server cut the question: raise its context" in end for end in ends if end)
 
 
 class TimedClaude(AnthropicModel):
