@@ -155,7 +155,7 @@ def test_question_holds_the_cases_that_a_reflection_on_such_a_plan_retrieves() -
         assert cases[key] == row["result"]["memory"]
         compared += bool(row["result"]["memory"]["winners"])
     assert compared > 10
-    shown = [item for asked in model.questions for item in (asked.background or {})["cases"]]
+    shown = [item for asked in model.questions for item in (asked.background or {}).get("cases", ())]
     assert {tuple(sorted(item)) for item in shown} == {
         ("base_rates", "direction", "failures", "insufficient", "losers", "playbook_id", "winners")
     }
@@ -165,7 +165,7 @@ def test_question_holds_the_cases_that_a_reflection_on_such_a_plan_retrieves() -
 def test_question_holds_what_became_of_the_symbols_last_plans() -> None:
     run, model = agreeing_run()
     check_outcomes(run.rows)
-    shown = [plan for asked in model.questions for plan in (asked.background or {})["last_plans"]]
+    shown = [plan for asked in model.questions for plan in (asked.background or {}).get("last_plans", ())]
     assert {"replaced", "retired", "exit_filled"} <= {plan["became"] for plan in shown}
     assert {trade["reason"] for plan in shown for trade in plan["trades"]} > {"stop"}
     assert any(plan["orders_refused"] or plan["theses_expired"] for plan in shown)

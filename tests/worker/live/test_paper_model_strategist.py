@@ -45,7 +45,7 @@ def test_paper_live_strategist_of_a_model_is_shown_its_background_and_the_run_re
     assert outcome.document is not None
     assert outcome.document["errors"] == 0
     assert backgrounds(tmp_path) > 50
-    assert any(asked.background["last_plans"] for asked in model.questions)  # type: ignore[index]
+    assert any(asked.background.get("last_plans") for asked in model.questions)  # type: ignore[union-attr]
     report = replayed(tmp_path, SETTINGS)
     assert (report.ok, report.problem) == (True, None)
 
@@ -121,5 +121,5 @@ def test_session_restored_asks_a_model_what_the_session_before_it_would_have_ask
     asked = [[(request["system"], request["prompt"]) for request in model.requests] for model in models]
     assert asked[1] == asked[0][before:]
     assert len(models[1].requests) > 10
-    assert any(question.background["last_plans"] for question in models[1].questions[:2])  # type: ignore[index]
+    assert any(question.background.get("last_plans") for question in models[1].questions[:2])  # type: ignore[union-attr]
     assert again.journal.head_hash == first.journal.head_hash
