@@ -128,8 +128,8 @@ class RecordedSource:
 
 
 @dataclass(frozen=True)
-class EarlySource:
-    """The outcome of a question that was asked before its turn."""
+class KnownSource:
+    """The outcome of a question that was asked before its turn, or that may not be asked any more."""
 
     call: RecordedCall
     waits = False
@@ -237,7 +237,9 @@ class AccountedModel:
         self._guard.forbid("llm_calls")
         question = self.account.admit(self.caller, system, prompt, max_tokens, tools)
         call = self.account.early.take(question)
-        return AccountedCall(question, self.source if call is None else EarlySource(call), self.account)
+        if call is None and self.source.waits:
+            call = self.account.refused_by_early(question)
+        return AccountedCall(question, self.source if call is None else KnownSource(call), self.account)
 
 
 class NotAskedEarly(Exception):

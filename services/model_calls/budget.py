@@ -30,6 +30,7 @@ BYTES_PER_TOKEN = 2
 
 Scope = Literal["event", "day", "run"]
 LIMITS: tuple[Literal["calls", "tokens", "usd", "seconds"], ...] = ("calls", "tokens", "usd", "seconds")
+LOST_AFTER = 3  # times turned away in a row for good
 # A reply came that its caller could not read.
 UNUSABLE = "unusable"
 # No answer of use, and it is paid for each time. A call that was not made shows nothing.
@@ -151,24 +152,42 @@ class Ledger(Stateful):
         self._empty("event")
 
     def refusal(
-        self, question: Question, price: ModelPrice, now: int, kept_back: Sequence[tuple[Purse, Spent]] = ()
+        self,
+        question: Question,
+        price: ModelPrice,
+        now: int,
+        kept_back: Sequence[tuple[Purse, Spent]] = (),
+        elsewhere: Sequence[tuple[Purse, Spent]] = (),
+        *,
+        early: bool = False,
     ) -> Refusal | None:
         """The first limit that this call might break, narrowest scope first; None: it may be made.
 
-        `kept_back` is what calls that are not answered yet may come to use, with the purse of each.
+        Args:
+            question: to be asked.
+            price: of its model.
+            now: ns.
+            kept_back: what calls of the event that are not answered yet may come to use, with their purses.
+            elsewhere: the same of calls of other events.
+            early: the event has not begun, and is none of the slow loop.
         """
         self._turn_page(now)
         needed, purse = estimate_use(question, price), question.caller.purse
         self.largest = Spent(*map(max, astuple(self.largest), astuple(needed)))
         ever = dict.fromkeys((*self.due.events, *self.due.slots), inf)
         scopes: tuple[tuple[Scope, ModelLimits, Mapping[Purse, float]], ...] = (
-            ("event", self.settings.per_event, self.due.slots if self.in_slot else self.due.events),
+            (
+                "event",
+                self.settings.per_event,
+                self.due.slots if self.in_slot and not early else self.due.events,
+            ),
             ("day", self.settings.per_day, ever),
             ("run", self.settings.per_run, ever),
         )
         for scope, limits, due in scopes:
-            spent = [replace(self._of(scope, payer)) for payer in Purse]
-            for other, use in kept_back:
+            begins = early and scope == "event"
+            spent = [Spent() if begins else replace(self._of(scope, payer)) for payer in Purse]
+            for other, use in kept_back if scope == "event" else (*kept_back, *elsewhere):
                 spent[other].add(use)
             found = self._broken(scope, limits, purse, spent, needed, due)
             if found is not None:
@@ -241,7 +260,7 @@ class BreakerChange(StrEnum):
 
 
 @dataclass
-class Breaker(Stateful):
+class Breaker:
     """`limit` failures in a row open it for `pause` calls; then one call tries, and decides.
 
     Attributes:
@@ -249,9 +268,8 @@ class Breaker(Stateful):
         waiting: calls still to be refused; 0 while closed or trying.
         open: whether the last word was a failure at the limit.
         turned_away: in a row, for a reason that no later question will mend.
+        reason: what was said of the last call, if it brought no usable reply.
     """
-
-    REBUILT = frozenset({"limit", "pause"})
 
     limit: int
     pause: int
@@ -259,6 +277,12 @@ class Breaker(Stateful):
     waiting: int = 0
     open: bool = False
     turned_away: int = 0
+    reason: str | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is not asked any more."""
+        return self.turned_away >= LOST_AFTER
 
     def admit(self) -> bool:
         """Whether the next call may be made; a refused one counts towards the pause."""

@@ -107,7 +107,9 @@ class TradingStatus:
             "plans_waiting": tuple(session.slow_loop.plans.waiting),
             "model_spend": session.models.account.ledger.run.usd,
             "model_calls": dict(sorted(session.models.account.outcomes.items())),
-            "models_failing": session.models.account.failing(),
+            "models_failing": {
+                name: breaker.failures for name, breaker in session.models.account.failing().items()
+            },
             "model_silence": model_silence(
                 {"model": session.models.account.document(), "strategist": policy.strategist()}
             ),

@@ -1,6 +1,7 @@
 """A strategist that is a model on a live feed: what it is shown survives lateness, death and savepoints."""
 
 import asyncio
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,8 @@ def test_paper_live_run_says_that_its_model_answers_no_more(tmp_path) -> None:
     assert level_of("model_failing") == logging.WARNING
     (warned,) = [detail for kind, detail in live.told if kind == "model_failing"]
     assert warned["model"] == "claude-test (strategist)"
-    assert warned["failed_in_a_row"] >= FAILING
+    assert warned["failed_in_a_row"] == FAILING, "it is told at the row that shows it, whoever polls"
+    assert warned["reason"] == "no connection"
     status = live.process.traded.status.status()
     assert status.model_calls["reply"] == 3
     failed = status.model_calls["network"]
@@ -94,6 +96,39 @@ def test_paper_live_run_whose_model_answers_says_nothing_of_failing(tmp_path) ->
     assert live.process.traded.status.status().models_failing == {}
     told = CliRunner().invoke(app, ["status", "--db", address(tmp_path)], catch_exceptions=False).stdout
     assert "usable" not in told
+
+
+class Refused(Asked):
+    """A model whose server takes its key no more, until that is mended."""
+
+    def __init__(self, *, mended: bool) -> None:
+        super().__init__()
+        self.mended = mended
+
+    async def complete(self, **request: Any) -> ModelReply:
+        if self.requests and not self.mended:
+            self.requests.append(request)
+            raise ModelError("HTTP 401 invalid x-api-key", kind="rejected", status=401)
+        return await super().complete(**request)
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_paper_that_goes_on_asks_a_lost_model_once_more_and_the_run_replays(tmp_path, mended) -> None:
+    first = Refused(mended=False)
+    with pytest.raises(Killed):
+        asyncio.run(Live(0, SETTINGS, KillAt("validated", 240), Models(strategist=first)).trade(tmp_path))
+    assert len(first.requests) == 4, "lost behind the third refusal"
+    again = Live(0, SETTINGS, models=Models(strategist=Refused(mended=mended)))
+    again_asked = again.models.strategist.requests  # type: ignore[union-attr]
+    again_asked += [{}] * (not mended)
+    assert asyncio.run(again.trade(tmp_path)).document is not None
+    assert len(again_asked) > 20 if mended else len(again_asked) == 2
+    told = [detail for kind, detail in again.told if kind == "models_asked_again"]
+    assert told == [{"models": ["claude-test (strategist)"]}]
+    rows = [row for row in rows_stored(tmp_path, "latest") if row.kind == "operator_command"]
+    assert [json.loads(row.payload) for row in rows] == [{"number": 0, "kind": "ask_models", "payload": {}}]
+    report = replayed(tmp_path, SETTINGS)
+    assert (report.ok, report.problem) == (True, None)
 
 
 @pytest.mark.parametrize("anonymise", [False, True])
