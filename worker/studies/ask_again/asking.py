@@ -13,8 +13,8 @@ from typing import Any
 
 from agents.language_models.accounted import AccountedModel, LiveSource, RecordedSource, ReplySource
 from agents.language_models.cassette import CassetteWriter
-from agents.model_seats import seats_of, text_models_of
-from agents.reply_forms import FORMS_ON_DEMAND, SEAT_FORMS
+from agents.model_seats import seats_of
+from agents.reply_forms import SEAT_FORMS
 from prompts import PromptTemplate
 from schemas.canonical import content_hash
 from schemas.errors import CassetteMiss, ConfigError
@@ -26,7 +26,7 @@ from services.model_calls.language_model import LanguageModel
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 from worker.models import Models, caller_of, check_models, configured_cassette, configured_models
-from worker.studies.ask_again.templates import PLANNER, SEATS
+from worker.studies.ask_again.templates import SEATS
 
 Progress = Callable[[int, int], None]
 STEM_DIGITS = 16
@@ -99,9 +99,7 @@ class StudyArm:
     @property
     def model(self) -> str:
         """Who is asked."""
-        prompt = self.template.name
-        seats = seats_of(self.settings) | {"planner": text_models_of(self.settings).get(PLANNER, "")}
-        return seats[SEATS[prompt]]
+        return seats_of(self.settings)[SEATS[self.template.name]]
 
     @property
     def stem(self) -> str:
@@ -117,8 +115,7 @@ class AskedModel:
     def __init__(self, arm: StudyArm, source: ReplySource) -> None:
         self._arm, self._clock = arm, SimulatedClock()
         settings, template = arm.settings, arm.template
-        form = {**FORMS_ON_DEMAND, **{each.name: each for each in SEAT_FORMS.values()}}[template.name]
-        caller = caller_of(settings, arm.model, form, template.hash)
+        caller = caller_of(settings, arm.model, SEAT_FORMS[SEATS[template.name]], template.hash)
         self.account = ModelAccount(settings.llm, JournalWriter(MemorySink()), self._clock)
         self._model = AccountedModel(caller, source, self.account, TickGuard())
 

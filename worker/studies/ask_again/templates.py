@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from agents.planning import plan_reply
 from agents.strategies import model_strategist
 from prompts import PromptError, PromptTemplate, load_prompt, template_from_text
 from schemas.errors import ConfigError
@@ -10,8 +9,7 @@ from services import policy_level_reflection_service
 from services.text.given_files import read_text
 
 READER, STRATEGIST = policy_level_reflection_service.PROMPT, model_strategist.PROMPT
-PLANNER = plan_reply.PROMPT
-SEATS = {READER: "fast", STRATEGIST: "strategist", PLANNER: "planner"}  # of `Models`
+SEATS = {READER: "fast", STRATEGIST: "strategist"}  # of `Models`
 
 
 def read_template(path: Path) -> PromptTemplate:
