@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agents.judging import evidence_of, judge_of
-from agents.model_seats import text_models_of
 from schemas.errors import ConfigError
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
@@ -35,7 +34,7 @@ from worker.session import Session
 from worker.settings import load_settings
 from worker.slow_worker.ports import Clock
 from worker.slow_worker.wiring import JudgeModels
-from worker.studies.asked_models import asked_models
+from worker.studies.asked_models import open_models
 
 JudgeName = Literal["rules", "model"]
 
@@ -198,7 +197,6 @@ async def judge_models(
         note("judge_without_model", {"reason": str(error)})
         yield None
         return
-    texts = text_models_of(asking)
-    async with asked_models(asking, environment, texts, clock, decides=True) as (models, account):
+    async with open_models(asking, environment, clock=clock, decides=True) as opened:
         wordings = Wordings.of_run(symbols, anonymise=settings.llm.anonymise)
-        yield JudgeModels(models.judge, models.texts, wordings, account.open_event)
+        yield JudgeModels(opened.models.judge, opened.models.texts, wordings, opened.account.open_event)
