@@ -48,10 +48,8 @@ class ReplySource(Protocol):
         """Whether it has to be waited for."""
         ...
 
-    async def ask(
-        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
-    ) -> RecordedCall:
-        """The outcome, settled; `settle` is told also when the asking is cancelled."""
+    async def ask(self, question: Question, deadline_ms: float) -> RecordedCall:
+        """The outcome."""
         ...
 
 
@@ -60,35 +58,14 @@ class LiveSource:
 
     waits = True
 
-    def __init__(self, model: LanguageModel, timer: Callable[[], int] = time.perf_counter_ns) -> None:
+    def __init__(self, model: LanguageModel) -> None:
         self._model = model
-        self._timer = timer
 
-    async def ask(
-        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
-    ) -> RecordedCall:
-        """The outcome of one call; being cancelled is a timeout, recorded before it goes on.
-
-        Raises:
-            ModelRefused: the first question of a run is answered as one is that can never be right.
-        """
-        start = self._timer()
-        try:
-            call = await self._outcome(question, deadline_ms, start)
-        except asyncio.CancelledError:
-            settle(record_silence(question, self._since(start), asked=True))
-            raise
-        settle(call)
-        if question.first and is_turned_away(call):
-            raise ModelRefused(
-                f"the first question was turned away: {call.message}{CHECK.get(call.status or 0, '')}; see "
-                "`thinktwice doctor --network`"
-            )
-        return call
-
-    async def _outcome(self, question: Question, deadline_ms: float, start: int) -> RecordedCall:
+    async def ask(self, question: Question, deadline_ms: float) -> RecordedCall:
+        """The outcome of one call, failed or not."""
         if deadline_ms <= 0.0:
             return record_silence(question, 0.0, asked=False)
+        start = time.perf_counter_ns()
         try:
             reply = await with_tools(self._model, question.tools).complete(
                 system=question.system,
@@ -97,13 +74,10 @@ class LiveSource:
                 deadline_ms=deadline_ms,
             )
         except ModelError as error:
-            return record_failure(question, error, self._since(start))
+            return record_failure(question, error, _ms_since(start))
         except TimeoutError:
-            return record_silence(question, self._since(start), asked=True)
-        return record_reply(question, reply, self._since(start))
-
-    def _since(self, start: int) -> float:
-        return (self._timer() - start) / NS_PER_MS
+            return record_silence(question, _ms_since(start), asked=True)
+        return record_reply(question, reply, _ms_since(start))
 
 
 class RecordedSource:
@@ -114,17 +88,9 @@ class RecordedSource:
     def __init__(self, cassette: Cassette) -> None:
         self._cassette = cassette
 
-    async def ask(
-        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
-    ) -> RecordedCall:
-        """The recorded outcome.
-
-        Raises:
-            CassetteMiss: there is none.
-        """
-        call = self._cassette.find(question)
-        settle(call)
-        return call
+    async def ask(self, question: Question, deadline_ms: float) -> RecordedCall:
+        """The recorded outcome; raises CassetteMiss where there is none."""
+        return self._cassette.find(question)
 
 
 @dataclass(frozen=True)
@@ -134,26 +100,23 @@ class KnownSource:
     call: RecordedCall
     waits = False
 
-    async def ask(
-        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
-    ) -> RecordedCall:
+    async def ask(self, question: Question, deadline_ms: float) -> RecordedCall:
         """The outcome, as it was."""
-        settle(self.call)
         return self.call
 
 
+@dataclass(frozen=True)
 class SplicedSource:
     """Plays back while the past of a run is replayed, then asks: how a run goes on after a restart.
 
-    Args:
+    Attributes:
         past: whether the run still stands in its recorded past.
         recorded, live: the two sources.
     """
 
-    def __init__(self, past: Callable[[], bool], recorded: ReplySource, live: ReplySource) -> None:
-        self._past = past
-        self._recorded = recorded
-        self._live = live
+    past: Callable[[], bool]
+    recorded: ReplySource
+    live: ReplySource
 
     @property
     def waits(self) -> bool:
@@ -162,13 +125,29 @@ class SplicedSource:
 
     @property
     def _due(self) -> ReplySource:
-        return self._recorded if self._past() else self._live
+        return self.recorded if self.past() else self.live
 
-    async def ask(
-        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
-    ) -> RecordedCall:
+    async def ask(self, question: Question, deadline_ms: float) -> RecordedCall:
         """The outcome from whichever source is due."""
-        return await self._due.ask(question, deadline_ms, settle)
+        return await self._due.ask(question, deadline_ms)
+
+
+async def _ask(
+    source: ReplySource, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
+) -> RecordedCall:
+    """The outcome, settled; being cancelled is a timeout, settled before it goes on."""
+    start = time.perf_counter_ns()
+    try:
+        call = await source.ask(question, deadline_ms)
+    except asyncio.CancelledError:
+        settle(record_silence(question, _ms_since(start), asked=True))
+        raise
+    settle(call)
+    return call
+
+
+def _ms_since(start_ns: int) -> float:
+    return (time.perf_counter_ns() - start_ns) / NS_PER_MS
 
 
 @dataclass(frozen=True)
@@ -189,12 +168,19 @@ class AccountedCall:
 
         Raises:
             ModelError: it failed.
+            ModelRefused: the first question of a run is answered as one is that can never be right.
             CassetteMiss: it is played back and was not recorded.
         """
+        is_first = self.question.first and self.waits  # what is played back ended its run where it stands
         try:
-            call = await self.source.ask(self.question, deadline_ms, self._settle)
+            call = await _ask(self.source, self.question, deadline_ms, self._settle)
         finally:
             self.release()
+        if is_first and is_turned_away(call):
+            raise ModelRefused(
+                f"the first question was turned away: {call.message}{CHECK.get(call.status or 0, '')}; see "
+                "`thinktwice doctor --network`"
+            )
         return call.result()
 
     def release(self) -> None:
@@ -261,7 +247,7 @@ class EarlyCall:
             ModelError: it failed, which is kept as well.
             NotAskedEarly: it failed in a way that the turn may not.
         """
-        call = await self.model.source.ask(self.question, deadline_ms, self._keep)
+        call = await _ask(self.model.source, self.question, deadline_ms, self._keep)
         if not _is_kept(call):
             raise NotAskedEarly(call.outcome)
         return call.result()
