@@ -25,7 +25,7 @@ from schemas.evidence_plan import DroppedCall, EvidenceCall, EvidencePlan, Plann
 from schemas.settings.planner import PlannerSettings
 from schemas.tool import ToolUse
 from services.evidence.tools import LONGEST_SHOWN, quote_value
-from services.model_calls.asking import NoReply, ask, with_tools
+from services.model_calls.asking import NoReply, ask
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import visible
 from services.model_calls.reply_text import SEEN, MalformedReply
@@ -71,13 +71,14 @@ class ModelPlanner:
         template = load_prompt(PROMPT)
         to_call = tools_to_call(tools) if self._settings.native_tools else {}
         reply = await ask(
-            with_tools(self._model, [sent for _, _, sent in to_call.values()]),
+            self._model,
             system=template.system,
             prompt=template.render(
                 **self._describe_question(question, GIVEN if to_call else tool_listing(tools), earlier)
             ),
             max_tokens=self._max_tokens,
             deadline_ms=self._deadline_ms,
+            tools=[sent for _, _, sent in to_call.values()],
         )
         plan = self._read_plan(reply, tools, {name: there[:2] for name, there in to_call.items()})
         plan = plan.model_copy(update={"prompt_hash": template.hash})

@@ -19,7 +19,7 @@ from agents.language_models.paced import PACED
 from schemas.errors import ModelError, ModelRefused
 from schemas.tool import Tools
 from services.model_calls.account import ModelAccount, is_turned_away
-from services.model_calls.asking import with_tools
+from services.model_calls.asking import tool_arguments
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.record import (
     LATE,
@@ -67,11 +67,12 @@ class LiveSource:
             return record_silence(question, 0.0, asked=False)
         start = time.perf_counter_ns()
         try:
-            reply = await with_tools(self._model, question.tools).complete(
+            reply = await self._model.complete(
                 system=question.system,
                 prompt=question.prompt,
                 max_tokens=question.max_tokens,
                 deadline_ms=deadline_ms,
+                **tool_arguments(question.tools),
             )
         except ModelError as error:
             return record_failure(question, error, _ms_since(start))

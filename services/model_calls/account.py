@@ -246,7 +246,7 @@ class ModelAccount(Stateful):
         spent, guessed = measure_use(call, question, self._settings.price(*_model_of(question)))
         payload = {"call": call.payload(), "usd": spent.usd, "estimated": guessed}
         self._event("model_call", payload, call.telemetry())
-        if call.outcome == BUDGET:  # it was not made
+        if call.outcome == BUDGET and not call.requests:
             self.cut_overs[BUDGET] += 1
             self.refused[question.caller.purse.name.lower()] += 1
             return
@@ -339,17 +339,8 @@ class ModelAccount(Stateful):
     def _note_breaker(self, call: RecordedCall, change: BreakerChange, outcome: str) -> None:
         self.opened += change is BreakerChange.OPENED
         breaker = self._breaker(call.model, call.prompt)
-        self._event(
-            "model_breaker",
-            {
-                "model": call.model,
-                "prompt": call.prompt,
-                "change": change,
-                "failures": breaker.failures,
-                "pause": breaker.waiting,
-                "outcome": outcome,
-            },
-        )
+        about = {"model": call.model, "prompt": call.prompt, "change": change, "outcome": outcome}
+        self._event("model_breaker", about | {"failures": breaker.failures, "pause": breaker.waiting})
 
     def _breaker(self, model: str, prompt: str) -> Breaker:
         fresh = Breaker(self._settings.breaker_failures, self._settings.breaker_pause)
