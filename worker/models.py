@@ -201,16 +201,7 @@ def check_models(settings: Settings, environment: Mapping[str, str], *, goes_on:
             model_address(settings, environment, asked)
     configured_cassette(settings)
     if not goes_on:
-        check_recording(settings)
-
-
-def check_recording(settings: Settings) -> None:
-    """Refuse to record into a file that is there already.
-
-    Raises:
-        ConfigError: it is.
-    """
-    _writer(settings, None)
+        open_recording(settings)
 
 
 @dataclass(frozen=True)
@@ -336,7 +327,7 @@ def assemble_models(
     live = configured_models(settings, guard, environment, texts, names) if asks else given or Models()
     due = due_of(seats_of(settings), text_models_of(settings)) if decides else None
     account = ModelAccount(settings.llm, journal, clock, due)
-    writer = _writer(settings, past) if tape is None and settings.uses_models else None
+    writer = open_recording(settings, past) if tape is None and settings.uses_models else None
     if writer is not None:
         account.keep = writer.keep
 
@@ -402,7 +393,12 @@ def _source(
     return SplicedSource(past.lasts, RecordedSource(past.cassette), present)
 
 
-def _writer(settings: Settings, past: RecordedPast | None) -> CassetteWriter | None:
+def open_recording(settings: Settings, past: RecordedPast | None = None) -> CassetteWriter | None:
+    """What replies are recorded into, made with the first; None where none are.
+
+    Raises:
+        ConfigError: the file is there already, and not of a run that goes on.
+    """
     path = settings.runtime.cassette
     if path is None or settings.runtime.llm != "record":
         return None

@@ -192,14 +192,14 @@ class AccountedCall:
         self.account.settle(call, self.question)
 
 
+@dataclass(eq=False)
 class AccountedModel:
     """`LanguageModel` of one prompt of one run."""
 
-    def __init__(self, caller: Caller, source: ReplySource, account: ModelAccount, guard: TickGuard) -> None:
-        self.caller = caller
-        self.source = source
-        self.account = account
-        self._guard = guard
+    caller: Caller
+    source: ReplySource
+    account: ModelAccount
+    guard: TickGuard
 
     async def complete(
         self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
@@ -221,11 +221,11 @@ class AccountedModel:
             ModelError: budget or breaker did not admit it.
             InvariantViolation: called from inside the tick path.
         """
-        self._guard.forbid("llm_calls")
+        self.guard.forbid("llm_calls")
         question = self.account.admit(self.caller, system, prompt, max_tokens, tools)
         call = self.account.early.take(question)
         if call is None and self.source.waits:
-            call = self.account.refused_by_early(question)
+            call = self.account.record_crowded_out(question)
         return AccountedCall(question, self.source if call is None else KnownSource(call), self.account)
 
 

@@ -173,23 +173,23 @@ class ModelAccount(Stateful):
             caller, system, prompt, max_tokens, self._asked[key] + 1, not self.requests, tuple(tools)
         )
         price = self._settings.price(caller.provider, caller.model)
-        refusal = self.ledger.refusal(question, price, self._clock.now, self._kept_back())
+        refusal = self.ledger.refusal(question, price, self._clock.now, self._list_pending())
         if refusal is not None:
             self._refuse(caller, refusal)
         self._asked[key] += 1
         self._pending.append(_PendingCall(question, estimate_use(question, price)))
         return question
 
-    def _kept_back(self) -> list[tuple[Purse, Spent]]:
+    def _list_pending(self) -> list[tuple[Purse, Spent]]:
         return [(asked.question.caller.purse, asked.kept_back) for asked in self._pending]
 
-    def refused_by_early(self, question: Question) -> RecordedCall | None:
+    def record_crowded_out(self, question: Question) -> RecordedCall | None:
         """The record of an admitted question for which what was asked early leaves no room; None: it does."""
         others = self.early.uses_beside(None)
         if not others and self.paid.run == self.ledger.run:
             return None
         price, self.paid.largest = self._settings.price(*_model_of(question)), self.ledger.largest
-        kept_back = self._kept_back()[:-1]  # the last is this question's own
+        kept_back = self._list_pending()[:-1]  # the last is this question's own
         refusal = self.paid.refusal(question, price, self._clock.now, kept_back, others)
         if refusal is None:
             return None
@@ -210,7 +210,7 @@ class ModelAccount(Stateful):
         key = question_key(caller, system, prompt, max_tokens, tools)
         repeat = self._asked[key] + turn.asked[key] + 1
         question = Question(caller, system, prompt, max_tokens, repeat, tools=tuple(tools))
-        others = [*self._kept_back(), *self.early.uses_beside(turn)]
+        others = [*self._list_pending(), *self.early.uses_beside(turn)]
         own = [*turn.uses.values()]
         if self.paid.refusal(question, price, self._clock.now, own, others, early=True) is not None:
             return None
