@@ -27,7 +27,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.wording import Wordings
 from services.slow_loop.evidence_rows import evidence_rows
-from worker.models import Models, assemble_models, check_models
+from worker.models import Models, check_models
 from worker.operations.logs import EventSink
 from worker.runs.replay import Rebuilt
 from worker.session import Session
@@ -80,31 +80,23 @@ async def ask_judge(
     settings = judging_settings(session.settings, judge)
     sink = MemorySink()
     journal = JournalWriter(sink)
-    minds = Models()
-    if judge == "model":
-        asked = assemble_models(settings, journal, session.clock, session.guard, environment)
-        minds = asked.accounted
+    rules = None if judge == "model" else Models()
     definitions = tuple(version.definition for version in session.registry.reader().active())
     experiments = sum(1 for trial in session.lifecycle.shadows() if trial.kind == "experiment")
-    try:
+    asked = open_models(
+        settings, environment, clock=session.clock, decides=True, given=rules, journal=journal
+    )
+    async with asked as opened:
         wordings = Wordings.of_run(session.bars.symbols, anonymise=settings.llm.anonymise)
-        client = judge_of(settings, minds.judge, wordings)
+        client = judge_of(settings, opened.models.judge, wordings)
         evidence: tuple[RecommendationEvidence, ...] = ()
         if session.kept is not None:
-            reader = evidence_of(settings, minds.texts, wordings, session.kept)
+            reader = evidence_of(settings, opened.models.texts, wordings, session.kept)
             evidence = () if reader is None else await reader.read(report, session.journal.events)
         for kind, payload, telemetry in evidence_rows(evidence, report.content_hash[:16]):
-            journal.append(
-                kind,
-                ts_event=report.known_at,
-                known_at=report.known_at,
-                payload=payload,
-                telemetry=telemetry,
-            )
+            at = report.known_at
+            journal.append(kind, ts_event=at, known_at=at, payload=payload, telemetry=telemetry)
         verdict = await client.replan(report, definitions, experiments, evidence)
-    finally:
-        if judge == "model":
-            await asked.live.close()
     await journal.flush()
     return verdict, [_call(row) for row in sink.rows]
 

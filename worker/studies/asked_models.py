@@ -38,6 +38,7 @@ async def open_models(
     *,
     decides: bool = False,
     given: Models | None = None,
+    journal: JournalWriter | None = None,
 ) -> AsyncIterator[OpenModels]:
     """The models that the settings ask, closed at the end.
 
@@ -49,13 +50,14 @@ async def open_models(
         names: of the run, by the field of a reply that takes them; None: any name can be written.
         decides: whether anything is decided, for which texts leave something.
         given: asked instead of the configured ones.
+        journal: of the calls; None: nobody reads it.
 
     Raises:
         ConfigError: a model without a key, a price or a cassette.
     """
     if given is None:
         check_models(settings, environment)
-    journal, own = JournalWriter(MemorySink()), SimulatedClock()
+    journal, own = journal or JournalWriter(MemorySink()), SimulatedClock()
     made = assemble_models(
         settings, journal, clock or own, TickGuard(), environment,
         given=given, texts=texts, names=names, decides=decides,
