@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from agents import language_models
 from agents.language_models.accounted import (
@@ -35,13 +34,13 @@ from schemas.settings.providers import NO_MODEL, OWN_PROVIDER, ModelName, model_
 from schemas.state import PART, Stateful
 from services.deliberation.forms import CRITICS, REASONS, TEXT_FORMS
 from services.deliberation.text_models import TextModels
-from services.model_calls.account import Clock, ModelAccount
+from services.model_calls.account import ModelAccount
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.record import Caller, Purse
 from services.model_calls.reply_format import ReplyFormat
-from services.ports import EventJournal
+from services.ports import Clock, EventJournal
 from trading_core.tick_guard import TickGuard
-from worker.secrets.redaction import masked_addresses
+from worker.secrets.redaction import is_address, masked_addresses
 from worker.secrets.secrets import secret
 
 Names = Mapping[str, tuple[str, ...]]
@@ -172,12 +171,7 @@ def model_address(settings: Settings, environment: Mapping[str, str], asked: Mod
     named, address = next(((name, value) for name, value in given if value is not None), ("", None))
     if address is None:
         raise ConfigError(asked.address_missing())
-    try:
-        parts = urlsplit(address)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # a port or a bracket that is none
-        usable = False
-    if not usable or not address.isascii() or not address.isprintable() or " " in address:
+    if not is_address(address):
         raise ConfigError(
             f"{named} is {masked_addresses(address)[:80]!r}: give http://HOST:PORT or https://HOST, "
             "or unset it"

@@ -88,7 +88,8 @@ class FailedCalls:
             reason = f"error event {self.mask(name or words)[:80]!r}"
             return self.describe(kind, reason, attempt, retryable=kind != "rejected")
         kind = KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
-        if status == 429 and NO_CREDIT in _type_and_code(error.body):
+        error_object = _innermost(error.body)
+        if status == 429 and isinstance(error_object, dict) and NO_CREDIT in error_object.values():
             kind = "rejected"
         quoted = quote_beginning(self.mask(words)) if words else ""
         reason = " ".join(part for part in (f"HTTP {status}", visible(self.mask(name))[:80], quoted) if part)
@@ -112,11 +113,6 @@ def read_complaint(body: Any) -> tuple[str, str]:
     name = error.get("type") or error.get("code")
     words = error.get("message") or error.get("msg")
     return str(name or ""), words if isinstance(words, str) else ""
-
-
-def _type_and_code(body: Any) -> tuple[Any, ...]:
-    error = _innermost(body)
-    return (error.get("type"), error.get("code")) if isinstance(error, dict) else ()
 
 
 def _innermost(body: Any) -> Any:

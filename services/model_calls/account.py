@@ -8,7 +8,7 @@ at once are settled in the order in which they were admitted, whichever is answe
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ModelError
@@ -36,7 +36,7 @@ from services.model_calls.record import (
     question_key,
     record_refusal,
 )
-from services.ports import EventJournal
+from services.ports import Clock, EventJournal
 from services.statistics.quantiles import quantiles
 
 BUDGET, BREAKER, LOST = "budget", "breaker", "lost"
@@ -46,15 +46,6 @@ REJECTED = "rejected"  # not to be asked again, as one that is throttled is
 DECIDING = (Purse.EVENT, Purse.DECISION)  # without the seats that these pay for, a run is another one
 UNREAD = "its reply could not be read"
 FAILING = 5  # calls in a row without a usable reply; fewer where a breaker left the model alone earlier
-
-
-class Clock(Protocol):
-    """Bar time."""
-
-    @property
-    def now(self) -> int:
-        """Ns."""
-        ...
 
 
 @dataclass

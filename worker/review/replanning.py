@@ -26,13 +26,13 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.wording import Wordings
+from services.ports import Clock
 from services.slow_loop.evidence_rows import evidence_rows
 from worker.models import Models, check_models
 from worker.operations.logs import EventSink
 from worker.runs.replay import Rebuilt
 from worker.session import Session
 from worker.settings import load_settings
-from worker.slow_worker.ports import Clock
 from worker.slow_worker.wiring import JudgeModels
 from worker.studies.asked_models import open_models
 

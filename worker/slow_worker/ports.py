@@ -21,15 +21,6 @@ def lease_name(run_id: str) -> str:
     return f"{JOB}/{run_id}"
 
 
-class Clock(Protocol):
-    """The present, in ns UTC."""
-
-    @property
-    def now(self) -> int:
-        """Nanoseconds since 1970."""
-        ...
-
-
 class SystemClock:
     """The wall clock."""
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.model_calls.account import Clock, ModelAccount
+from services.model_calls.account import ModelAccount
+from services.ports import Clock
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 from worker.models import Models, Names, assemble_models, check_models
