@@ -59,11 +59,10 @@ async def ask_again(
     decision moved and all replies came, else 1. Nothing is stored in the run.
     """
     from worker.mcp_server.client_config import without_password
-    from worker.studies.ask_again.asking import ask_all
+    from worker.studies.ask_again.asking import ask_all, read_template
     from worker.studies.ask_again.figures import study_document
     from worker.studies.ask_again.inspect_export import export_questions
     from worker.studies.ask_again.run_questions import arms_of, prompt_of, read_questions
-    from worker.studies.ask_again.templates import read_template
 
     if export is not None and export[0] != "inspect":
         raise ConfigError(f"--export {export[0]!r}: there is inspect: give --export inspect DIR")

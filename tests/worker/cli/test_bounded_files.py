@@ -26,7 +26,7 @@ from worker.feeds.files.columns import bar_columns
 from worker.feeds.files.files import load_bar_file
 from worker.feeds.files.tables import read_table
 from worker.settings import load_settings
-from worker.studies.ask_again.templates import read_template
+from worker.studies.ask_again.asking import read_template
 from worker.studies.given_text import given_text
 
 MIB = 1 << 20

@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from agents.model_seats import seats_of
-from prompts import PromptTemplate
+from agents.strategies import model_strategist
+from prompts import PromptError, PromptTemplate, load_prompt, template_from_text
 from schemas.canonical import content_hash
 from schemas.errors import CassetteMiss, ConfigError
 from schemas.settings import Settings
+from services import policy_level_reflection_service
 from services.model_calls.language_model import LanguageModel
-from worker.studies.ask_again.templates import SEATS
+from services.text.given_files import read_text
 from worker.studies.asked_models import open_models
 
+READER, STRATEGIST = policy_level_reflection_service.PROMPT, model_strategist.PROMPT
+SEATS = {READER: "fast", STRATEGIST: "strategist"}  # of `Models`
 Progress = Callable[[int, int], None]
 STEM_DIGITS = 16
 
@@ -156,3 +160,23 @@ def _files(folder: Path, stem: str) -> tuple[Path, Path]:
     except OSError as error:
         raise ConfigError(f"--cassette {str(folder)!r}: {error.strerror}: name another folder") from error
     return kept, part
+
+
+def read_template(path: Path) -> PromptTemplate:
+    """The template of a file, named after the prompt whose placeholders it has: each question fills its own.
+
+    Raises:
+        ConfigError: the file cannot be read, or is no template of a prompt that is asked again.
+    """
+    try:
+        text = read_text(path, ConfigError)
+        found = template_from_text(str(path), text).placeholders
+    except (OSError, UnicodeDecodeError, PromptError) as error:
+        raise ConfigError(f"--prompt {str(path)!r} cannot be read: {error}") from error
+    known = {name: load_prompt(name).placeholders for name in SEATS}
+    for name, placeholders in known.items():
+        if found == placeholders:
+            return template_from_text(name, text)
+    names = {name: ", ".join("{{" + each + "}}" for each in sorted(known[name])) for name in known}
+    either = " or ".join(f"{name} ({words})" for name, words in names.items())
+    raise ConfigError(f"--prompt {str(path)!r}: give it exactly the placeholders of {either}")

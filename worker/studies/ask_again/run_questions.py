@@ -18,10 +18,9 @@ from services.store import RunRecord, Store
 from worker.runs.progress import told_rows
 from worker.runs.replay import stored_settings
 from worker.settings import load_settings
-from worker.studies.ask_again.asking import RunQuestions, StudyArm
+from worker.studies.ask_again.asking import READER, STRATEGIST, RunQuestions, StudyArm
 from worker.studies.ask_again.second_reader import read_reader_questions
 from worker.studies.ask_again.strategist import read_strategist_questions
-from worker.studies.ask_again.templates import READER, STRATEGIST
 
 PROMPTS = {"reader": READER, "strategist": STRATEGIST}  # by `--seat`
 
