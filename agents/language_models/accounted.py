@@ -10,6 +10,7 @@ that there was no time to ask. The asking for that symbol ends there.
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,7 +20,7 @@ from agents.language_models.paced import PACED
 from schemas.errors import ModelError, ModelRefused
 from schemas.tool import Tools
 from services.model_calls.account import ModelAccount, is_turned_away
-from services.model_calls.asking import tool_arguments
+from services.model_calls.asking import PendingCall, tool_arguments
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.record import (
     LATE,
@@ -53,13 +54,12 @@ class ReplySource(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class LiveSource:
     """Asks the model."""
 
+    model: LanguageModel
     waits = True
-
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
 
     async def ask(self, question: Question, deadline_ms: float) -> RecordedCall:
         """The outcome of one call, failed or not."""
@@ -67,7 +67,7 @@ class LiveSource:
             return record_silence(question, 0.0, asked=False)
         start = time.perf_counter_ns()
         try:
-            reply = await self._model.complete(
+            reply = await self.model.complete(
                 system=question.system,
                 prompt=question.prompt,
                 max_tokens=question.max_tokens,
@@ -81,17 +81,16 @@ class LiveSource:
         return record_reply(question, reply, _ms_since(start))
 
 
+@dataclass(frozen=True)
 class RecordedSource:
     """Plays a cassette back: no key, no network, no waiting, whatever the deadline is."""
 
+    cassette: Cassette
     waits = False
-
-    def __init__(self, cassette: Cassette) -> None:
-        self._cassette = cassette
 
     async def ask(self, question: Question, deadline_ms: float) -> RecordedCall:
         """The recorded outcome; raises CassetteMiss where there is none."""
-        return self._cassette.find(question)
+        return self.cassette.find(question)
 
 
 @dataclass(frozen=True)
@@ -192,27 +191,29 @@ class AccountedCall:
         self.account.settle(call, self.question)
 
 
-@dataclass(eq=False)
-class AccountedModel:
+class PromptModel(ABC):
     """`LanguageModel` of one prompt of one run."""
+
+    async def complete(
+        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
+    ) -> ModelReply:
+        """The reply of a question that may be asked; raises what `admit` and its call do."""
+        admitted = self.admit(system=system, prompt=prompt, max_tokens=max_tokens, tools=tools)
+        return await admitted.reply(deadline_ms)
+
+    @abstractmethod
+    def admit(self, *, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> PendingCall:
+        """A question that may be asked, before it is."""
+
+
+@dataclass(eq=False)
+class AccountedModel(PromptModel):
+    """The model of a run, asked at its turn."""
 
     caller: Caller
     source: ReplySource
     account: ModelAccount
     guard: TickGuard
-
-    async def complete(
-        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
-    ) -> ModelReply:
-        """The reply, recorded and paid for.
-
-        Raises:
-            ModelError: it failed, or budget or breaker did not admit it.
-            CassetteMiss: it is played back and was not recorded.
-            InvariantViolation: called from inside the tick path.
-        """
-        admitted = self.admit(system=system, prompt=prompt, max_tokens=max_tokens, tools=tools)
-        return await admitted.reply(deadline_ms)
 
     def admit(self, *, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> AccountedCall:
         """A question that may be asked, before it is.
@@ -262,17 +263,10 @@ class EarlyCall:
 
 
 @dataclass(frozen=True)
-class EarlyModel:
+class EarlyModel(PromptModel):
     """The model of a run, asked before its turn inside `EarlyReplies.asking`."""
 
     model: AccountedModel
-
-    async def complete(
-        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
-    ) -> ModelReply:
-        """The reply, kept; raises as `EarlyCall.reply` does, and where it may not be asked."""
-        admitted = self.admit(system=system, prompt=prompt, max_tokens=max_tokens, tools=tools)
-        return await admitted.reply(deadline_ms)
 
     def admit(self, *, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> EarlyCall:
         """A question that is asked at its turn for certain, as far as that is known.

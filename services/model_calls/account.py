@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ModelError
-from schemas.settings.llm import LlmSettings
+from schemas.settings.llm import LlmSettings, ModelPrice
 from schemas.state import PART, Pairs, Stateful
 from schemas.tool import Tools
 from services.model_calls.budget import (
@@ -27,7 +27,7 @@ from services.model_calls.budget import (
     estimate_use,
     measure_use,
 )
-from services.model_calls.early_replies import EarlyReplies, present_turn
+from services.model_calls.early_replies import TURN, EarlyReplies
 from services.model_calls.record import (
     Caller,
     Purse,
@@ -163,13 +163,16 @@ class ModelAccount(Stateful):
         question = Question(
             caller, system, prompt, max_tokens, self._asked[key] + 1, not self.requests, tuple(tools)
         )
-        price = self._settings.price(caller.provider, caller.model)
+        price = self._price(caller)
         refusal = self.ledger.refusal(question, price, self._clock.now, self._list_pending())
         if refusal is not None:
             self._refuse(caller, refusal)
         self._asked[key] += 1
         self._pending.append(_PendingCall(question, estimate_use(question, price)))
         return question
+
+    def _price(self, caller: Caller) -> ModelPrice:
+        return self._settings.price(caller.provider, caller.model)
 
     def _list_pending(self) -> list[tuple[Purse, Spent]]:
         return [(asked.question.caller.purse, asked.kept_back) for asked in self._pending]
@@ -179,7 +182,7 @@ class ModelAccount(Stateful):
         others = self.early.uses_beside(None)
         if not others and self.paid.run == self.ledger.run:
             return None
-        price, self.paid.largest = self._settings.price(*_model_of(question)), self.ledger.largest
+        price, self.paid.largest = self._price(question.caller), self.ledger.largest
         kept_back = self._list_pending()[:-1]  # the last is this question's own
         refusal = self.paid.refusal(question, price, self._clock.now, kept_back, others)
         if refusal is None:
@@ -197,7 +200,7 @@ class ModelAccount(Stateful):
         failing = self.last_reply is None or self._breaker(caller.model, caller.prompt).failures
         if failing or self.lost is not None:
             return None
-        turn, price = present_turn(), self._settings.price(caller.provider, caller.model)
+        turn, price = TURN.get(), self._price(caller)
         key = question_key(caller, system, prompt, max_tokens, tools)
         repeat = self._asked[key] + turn.asked[key] + 1
         question = Question(caller, system, prompt, max_tokens, repeat, tools=tuple(tools))
@@ -211,7 +214,7 @@ class ModelAccount(Stateful):
 
     def keep_early(self, question: Question, call: RecordedCall) -> None:
         """Keep an outcome for the turn of its question."""
-        spent, _ = measure_use(call, question, self._settings.price(*_model_of(question)))
+        spent, _ = measure_use(call, question, self._price(question.caller))
         self.early.keep(question, call, spent)
 
     def settle(self, call: RecordedCall, question: Question) -> None:
@@ -234,7 +237,7 @@ class ModelAccount(Stateful):
 
     def _settle(self, call: RecordedCall, question: Question) -> None:
         self.keep(call)
-        spent, guessed = measure_use(call, question, self._settings.price(*_model_of(question)))
+        spent, guessed = measure_use(call, question, self._price(question.caller))
         payload = {"call": call.payload(), "usd": spent.usd, "estimated": guessed}
         self._event("model_call", payload, call.telemetry())
         if call.outcome == BUDGET and not call.requests:
@@ -362,10 +365,6 @@ class ModelAccount(Stateful):
         self._journal.append(
             kind, ts_event=now, known_at=now, symbol=self._symbol, payload=payload, telemetry=telemetry
         )
-
-
-def _model_of(question: Question) -> tuple[str, str]:
-    return question.caller.provider, question.caller.model
 
 
 def _describe_refusal(caller: Caller, refusal: Refusal) -> str:

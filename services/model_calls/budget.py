@@ -59,6 +59,9 @@ class Spent(Stateful):
         self.seconds += other.seconds
 
 
+Uses = Sequence[tuple[Purse, Spent]]
+
+
 @dataclass(frozen=True)
 class Due:
     """The purses from which models may be asked in policy events, and in slots of the slow loop.
@@ -152,35 +155,21 @@ class Ledger(Stateful):
         self._empty("event")
 
     def refusal(
-        self,
-        question: Question,
-        price: ModelPrice,
-        now: int,
-        kept_back: Sequence[tuple[Purse, Spent]] = (),
-        elsewhere: Sequence[tuple[Purse, Spent]] = (),
-        *,
-        early: bool = False,
-    ) -> Refusal | None:
+        self, question: Question, price: ModelPrice, now: int, kept_back: Uses = (), elsewhere: Uses = (),
+        *, early: bool = False,
+    ) -> Refusal | None:  # fmt: skip
         """The first limit that this call might break, narrowest scope first; None: it may be made.
 
-        Args:
-            question: to be asked.
-            price: of its model.
-            now: ns.
-            kept_back: what calls of the event that are not answered yet may come to use, with their purses.
-            elsewhere: the same of calls of other events.
-            early: the event has not begun, and is none of the slow loop.
+        `kept_back` is what calls of the event that are not answered yet may come to use, `elsewhere` the same
+        of other events, each with its purse. `early`: the event has not begun, and is none of the slow loop.
         """
         self._turn_page(now)
         needed, purse = estimate_use(question, price), question.caller.purse
         self.largest = Spent(*map(max, astuple(self.largest), astuple(needed)))
-        ever = dict.fromkeys((*self.due.events, *self.due.slots), inf)
+        events, slots = self.due.events, self.due.slots
+        ever = dict.fromkeys((*events, *slots), inf)
         scopes: tuple[tuple[Scope, ModelLimits, Mapping[Purse, float]], ...] = (
-            (
-                "event",
-                self.settings.per_event,
-                self.due.slots if self.in_slot and not early else self.due.events,
-            ),
+            ("event", self.settings.per_event, slots if self.in_slot and not early else events),
             ("day", self.settings.per_day, ever),
             ("run", self.settings.per_run, ever),
         )

@@ -7,8 +7,8 @@ ask for was paid for all the same, and counts for the limits of what is asked fr
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import inf
@@ -28,8 +28,7 @@ class EarlyTurn:
     uses: dict[Asked, tuple[Purse, Spent]] = field(default_factory=dict)
 
 
-_TURN: ContextVar[EarlyTurn | None] = ContextVar("early_turn", default=None)
-
+TURN: ContextVar[EarlyTurn] = ContextVar("early_turn")  # that a task of `EarlyReplies.asking` asks for
 
 WaitFor = Callable[[Any], Awaitable[None]]
 
@@ -94,26 +93,18 @@ class EarlyReplies:
 
     async def _ask(self, ask: WaitFor, evaluation: Any, places: asyncio.Semaphore) -> bool:
         """Whether anything was asked."""
-        # Nothing comes of a failure here: the turn meets it again, or asks for itself what was not asked.
+        turn = EarlyTurn()
+        TURN.set(turn)  # in the context of this task alone
         async with places:
-            with self._turn() as turn, suppress(Exception):
+            self.turns.append(turn)
+            with suppress(Exception):  # the turn meets it again, or asks for itself what was not asked
                 await ask(evaluation)
         return bool(turn.asked)
-
-    @contextmanager
-    def _turn(self) -> Iterator[EarlyTurn]:
-        turn = EarlyTurn()
-        self.turns.append(turn)
-        token = _TURN.set(turn)
-        try:
-            yield turn
-        finally:
-            _TURN.reset(token)
 
     def keep(self, question: Question, call: RecordedCall, spent: Spent) -> None:
         """Keep the outcome of a call for the turn that asks for it."""
         self._kept[question.key, question.repeat] = call
-        present_turn().uses[question.key, question.repeat] = question.caller.purse, spent
+        TURN.get().uses[question.key, question.repeat] = question.caller.purse, spent
 
     def take(self, question: Question) -> RecordedCall | None:
         """The outcome of exactly this question, once; None where it was not asked before."""
@@ -135,15 +126,3 @@ class EarlyReplies:
                     self._drop(purse, spent)
         self._kept.clear()
         self.turns.clear()
-
-
-def present_turn() -> EarlyTurn:
-    """The turn that this task asks for.
-
-    Raises:
-        LookupError: it asks for none.
-    """
-    turn = _TURN.get()
-    if turn is None:
-        raise LookupError("a question is asked early inside `EarlyReplies.asking` alone")
-    return turn
