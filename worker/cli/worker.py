@@ -25,10 +25,10 @@ from worker.runs.interrupts import run_async
 from worker.settings import ResolvedSettings
 
 if TYPE_CHECKING:
-    from services.ports import Clock
     from services.store import RunRecord, Store
     from worker.operations.logs import EventSink, Logging
     from worker.operations.monitoring import Prepared
+    from worker.slow_worker.ports import Clock
     from worker.slow_worker.service import Looks
     from worker.slow_worker.status import SlowLoopStatus
 

@@ -7,6 +7,7 @@ from typing import Protocol
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from services.ports import Clock as Clock  # named here for who starts a worker
 
 JOB = "slow_loop"  # the name of the slow loop in claims and reports
 
