@@ -249,7 +249,7 @@ class BreakerChange(StrEnum):
 
 
 @dataclass
-class Breaker:
+class Breaker(Stateful):
     """`limit` failures in a row open it for `pause` calls; then one call tries, and decides.
 
     Attributes:
@@ -259,6 +259,8 @@ class Breaker:
         turned_away: in a row, for a reason that no later question will mend.
         reason: what was said of the last call, if it brought no usable reply.
     """
+
+    REBUILT = frozenset({"limit", "pause"})
 
     limit: int
     pause: int

@@ -145,7 +145,7 @@ def test_form_that_a_server_refuses_is_left_out_for_the_run_and_no_setting_is_ne
 
 @EVERY
 def test_two_questions_at_once_that_are_refused_for_different_parameters_both_teach(provider):
-    wire, both, open_to_all = FORMATS[provider], [], asyncio.Event()
+    wire, both, open_to_all = FORMATS[provider], list[Any](), asyncio.Event()
     form = {"openai": "response_format", "anthropic": "format"}[provider]
     effort = {"openai": "reasoning_effort", "anthropic": "effort"}[provider]
 

@@ -175,7 +175,7 @@ def test_account_asks_a_lost_model_once_more_and_its_answer_decides():
         turned_away(made, "gone", Purse.EVENT)
     assert made.failing()["gone (gone)"].reason == made.lost == "HTTP 404 no such model"
     assert made.retry_lost() == ["gone (gone)"]
-    assert made.lost is None
+    assert not made.document()["lost"]
     turned_away(made, "gone", Purse.EVENT)
     assert made.lost == "HTTP 404 no such model", "one refusal more, and it is not asked any more"
     with pytest.raises(ModelError, match="not asked any more"):
@@ -185,4 +185,6 @@ def test_account_asks_a_lost_model_once_more_and_its_answer_decides():
     made.settle(record_reply(question, ModelReply("x", "gone", 1, 1, 0.0), 1.0), question)
     for _ in range(2):
         turned_away(made, "gone", Purse.EVENT)
-    assert (made.lost, made.retry_lost()) == (None, []), "it answered: three refusals are needed again"
+    assert (made.document()["lost"], made.retry_lost()) == (False, []), (
+        "it answered: three refusals are needed again"
+    )

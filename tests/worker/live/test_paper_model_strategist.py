@@ -124,7 +124,7 @@ def test_paper_that_goes_on_asks_a_lost_model_once_more_and_the_run_replays(tmp_
         asyncio.run(Live(0, SETTINGS, KillAt("committed", 240), Models(strategist=first)).trade(tmp_path))
     assert len(first.requests) == 4, "lost behind the third refusal"
     again = Live(0, SETTINGS, models=Models(strategist=Refused(mended=mended)))
-    again_asked = again.models.strategist.requests  # type: ignore[union-attr]
+    again_asked = again.models.strategist.requests
     again_asked += [{}] * (not mended)
     assert asyncio.run(again.trade(tmp_path)).document is not None
     assert len(again_asked) > 20 if mended else len(again_asked) == 2
