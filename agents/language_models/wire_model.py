@@ -43,8 +43,8 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError
 TEACHING = (400, 422)  # how a server says that it does not take a parameter
 BYTES_OF_TOKEN = 4  # of an answer, at least, where its server does not count thoughts apart
 MOST_BYTES_OF_TOKEN = 6  # of a question: no tokenizer takes more of JSON and English at once
-SHORTEST_CONTEXT = 256  # tokens; a server that counted fewer did not count what it read
-CONTEXT_STEP, LONGER = 256, 1.05  # tokens in which contexts are set, and times the bytes of a text that fits
+# Tokens in which contexts are set; a server that counted fewer did not count what it read.
+CONTEXT_STEP, LONGER = 256, 1.05  # and times the bytes of a text that fits
 NS_PER_MS = 1_000_000
 
 
@@ -362,7 +362,7 @@ class WireModel(ABC):
         What is too long fills the context to the token: of two questions of different length that fill the
         same one, the longer was cut. The first of them cannot be told from one that fits.
         """
-        if read < SHORTEST_CONTEXT:
+        if read < CONTEXT_STEP:
             return False
         shortest = self._shortest[read] = min(size, self._shortest.get(read, size))
         is_full = read % CONTEXT_STEP == 0 and size >= LONGER * shortest

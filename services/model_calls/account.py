@@ -62,8 +62,8 @@ class ModelAccount(Stateful):
 
     Attributes:
         ledger: what was used.
-        paid: the same with what was asked early and in vain. A question that is asked now has to leave room
-            for that too; one that has not is recorded so, for only the run that asked knows of it.
+        paid: the same with what was asked early and in vain. A question has to leave room for that too, or
+            it is recorded as not made: only the run that asked knows of it.
         keep: told every record before anybody reads the reply; a cassette that is being recorded.
         answered: models that gave at least one reply.
         unusable: replies that no caller could read.
@@ -205,8 +205,7 @@ class ModelAccount(Stateful):
         repeat = self._asked[key] + turn.asked[key] + 1
         question = Question(caller, system, prompt, max_tokens, repeat, tools=tuple(tools))
         others = [*self._list_pending(), *self.early.uses_beside(turn)]
-        own = [*turn.uses.values()]
-        if self.paid.refusal(question, price, self._clock.now, own, others, early=True) is not None:
+        if self.paid.refusal(question, price, self._clock.now, [*turn.uses.values()], others, early=True):
             return None
         turn.asked[key] += 1
         turn.uses[key, repeat] = caller.purse, estimate_use(question, price)
