@@ -19,13 +19,13 @@ from agents.planning.plan_reply import (
 )
 from agents.planning.summaries import summaries
 from agents.planning.tool_listing import tool_listing, tools_to_call
-from prompts import PromptTemplate, load_prompt
+from prompts import load_prompt
 from schemas.errors import nearest
 from schemas.evidence_plan import DroppedCall, EvidenceCall, EvidencePlan, PlannedCall
 from schemas.settings.planner import PlannerSettings
 from schemas.tool import ToolUse
 from services.evidence.tools import LONGEST_SHOWN, quote_value
-from services.model_calls.asking import NoReply, ask, with_tools
+from services.model_calls.asking import NoReply, ask
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import visible
 from services.model_calls.reply_text import SEEN, MalformedReply
@@ -48,7 +48,6 @@ class ModelPlanner:
         max_tokens: of a reply.
         deadline_ms: for a reply.
         wording: of the question; names that it disguises are those of the market again in the plan.
-        template: words the question; None: the present prompt.
     """
 
     def __init__(
@@ -59,27 +58,27 @@ class ModelPlanner:
         max_tokens: int,
         deadline_ms: float = DEADLINE_MS,
         wording: Wording = PLAIN,
-        template: PromptTemplate | None = None,
     ) -> None:
         self._model, self._settings = model, settings
         self._max_tokens, self._deadline_ms = max_tokens, deadline_ms
-        self._wording, self._template = wording, template
+        self._wording = wording
         self._symbols = {disguise: symbol for symbol, disguise in wording.symbols.items()}
 
     async def plan(
         self, question: EvidenceQuestion, tools: Offered, earlier: Sequence[EvidenceCall] = ()
     ) -> EvidencePlan:
         """The calls that the model names; after `earlier` ones none may be missing, and it is sure."""
-        template = self._template or load_prompt(PROMPT)
+        template = load_prompt(PROMPT)
         to_call = tools_to_call(tools) if self._settings.native_tools else {}
         reply = await ask(
-            with_tools(self._model, [sent for _, _, sent in to_call.values()]),
+            self._model,
             system=template.system,
             prompt=template.render(
                 **self._describe_question(question, GIVEN if to_call else tool_listing(tools), earlier)
             ),
             max_tokens=self._max_tokens,
             deadline_ms=self._deadline_ms,
+            tools=[sent for _, _, sent in to_call.values()],
         )
         plan = self._read_plan(reply, tools, {name: there[:2] for name, there in to_call.items()})
         plan = plan.model_copy(update={"prompt_hash": template.hash})

@@ -101,6 +101,12 @@ PUBLISHED = (
         "claude-haiku-4-5", date(2025, 7, 31), TRAINED,
         f"{DOCS}, models overview: training data cutoff Jul 2025, reliable knowledge Feb 2025", READ,
     ),
+    PublishedModel(
+        "gpt-6.2-sol", date(2026, 6, 1), RELIABLE,
+        "developers.openai.com/api/docs/models/gpt-6.2-sol: Jun 01, 2026 knowledge cutoff",
+        date(2026, 11, 27),
+        {"input_usd": 2.0, "output_usd": 10.0, "cache_write_usd": 2.5, "cache_read_usd": 0.1},
+    ),
 )  # fmt: skip
 
 

@@ -36,6 +36,15 @@ from schemas.trials import TrialCounts
 from schemas.vocabulary import Direction
 
 
+class Clock(Protocol):
+    """The present of a run or of a worker."""
+
+    @property
+    def now(self) -> int:
+        """Ns since 1970, UTC."""
+        ...
+
+
 @dataclass(frozen=True)
 class MemoryQuery:
     """What a proposal looks like to memory; `fingerprint` holds five ranks in [0, 1].

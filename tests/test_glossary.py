@@ -13,7 +13,7 @@ WORD = re.compile(r"[A-Z][a-z0-9]+|[A-Z]+(?=[A-Z][a-z]|$)")
 NO_NOUNS = frozenset({
     "abandoned", "abstain", "accounted", "ai", "amended", "another", "answered", "anthropic", "approved",
     "arguing", "asked", "asking", "backed", "begun", "both", "bounded", "brought", "cached",
-    "calling", "ccxt", "checked", "chunked", "closed", "comparing", "damaged", "deferred",
+    "ccxt", "checked", "chunked", "closed", "comparing", "damaged", "deferred",
     "died", "dropped", "early", "empty", "executed", "failed", "far", "finished", "first", "found",
     "frozen", "gathered", "given", "graded", "growing", "held", "high", "in", "interrupted", "invalid",
     "judged", "keep", "kept", "late", "lazy", "live", "looking", "lost", "made", "malformed",

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from agents import language_models
 from agents.language_models.accounted import (
@@ -26,7 +25,6 @@ from agents.language_models.paced import RequestRate
 from agents.language_models.retrying import RetryingModel
 from agents.language_models.wire_model import TakenParameters, WireModel
 from agents.model_seats import models_in_use, seats_of, text_models_of
-from agents.planning.plan_reply import PROMPT as PLANNER
 from agents.reply_forms import FORMS_ON_DEMAND, PURSES, SEAT_FORMS, due_of
 from prompts import load_prompt
 from schemas.errors import ConfigError
@@ -36,13 +34,13 @@ from schemas.settings.providers import NO_MODEL, OWN_PROVIDER, ModelName, model_
 from schemas.state import PART, Stateful
 from services.deliberation.forms import CRITICS, REASONS, TEXT_FORMS
 from services.deliberation.text_models import TextModels
-from services.model_calls.account import Clock, ModelAccount
+from services.model_calls.account import ModelAccount
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.record import Caller, Purse
 from services.model_calls.reply_format import ReplyFormat
-from services.ports import EventJournal
+from services.ports import Clock, EventJournal
 from trading_core.tick_guard import TickGuard
-from worker.secrets.redaction import masked_addresses
+from worker.secrets.redaction import is_address, masked_addresses
 from worker.secrets.secrets import secret
 
 Names = Mapping[str, tuple[str, ...]]
@@ -78,11 +76,6 @@ class Models:
     strategist: LanguageModel | None = None
     judge: LanguageModel | None = None
     texts: Mapping[str, LanguageModel] = field(default_factory=dict)
-
-    @property
-    def planner(self) -> LanguageModel | None:
-        """The model that plans what is read."""
-        return self.texts.get(PLANNER)
 
     def text_models(self) -> TextModels:
         """Those of texts with their prompts."""
@@ -178,12 +171,7 @@ def model_address(settings: Settings, environment: Mapping[str, str], asked: Mod
     named, address = next(((name, value) for name, value in given if value is not None), ("", None))
     if address is None:
         raise ConfigError(asked.address_missing())
-    try:
-        parts = urlsplit(address)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # a port or a bracket that is none
-        usable = False
-    if not usable or not address.isascii() or not address.isprintable() or " " in address:
+    if not is_address(address):
         raise ConfigError(
             f"{named} is {masked_addresses(address)[:80]!r}: give http://HOST:PORT or https://HOST, "
             "or unset it"
@@ -207,16 +195,7 @@ def check_models(settings: Settings, environment: Mapping[str, str], *, goes_on:
             model_address(settings, environment, asked)
     configured_cassette(settings)
     if not goes_on:
-        check_recording(settings)
-
-
-def check_recording(settings: Settings) -> None:
-    """Refuse to record into a file that is there already.
-
-    Raises:
-        ConfigError: it is.
-    """
-    _writer(settings, None)
+        open_recording(settings)
 
 
 @dataclass(frozen=True)
@@ -229,8 +208,8 @@ class _ModelSource:
     rate: RequestRate
     learned: dict[tuple[str | None, str], TakenParameters] = field(default_factory=dict)
 
-    def open_model(self, word: str, form: ReplyFormat, stall_ms: float | None = None) -> RetryingModel:
-        """One model at one form of its replies, its connection open."""
+    def open_model(self, place: str, word: str, form: ReplyFormat) -> RetryingModel:
+        """The model of a seat or prompt at one form of its replies, its connection open."""
         settings, asked = self.settings, model_name(word)
         llm = settings.llm
         model = wire_model(asked.row.wire)(
@@ -239,7 +218,7 @@ class _ModelSource:
             guard=self.guard,
             row=asked.row,
             base_url=model_address(settings, self.environment, asked),
-            stall_ms=stall_ms,
+            stall_ms=llm.stall_ms if place in STREAMED else None,
             effort=llm.effort,
             thought_tokens=llm.thought_tokens,
             reply_format=form if llm.structured_output else None,
@@ -269,14 +248,26 @@ def configured_models(
     if not settings.uses_models or settings.runtime.llm == "replay":
         return Models()
     llm = settings.llm
-    opened = _ModelSource(settings, environment, guard, RequestRate(llm.at_once, llm.per_minute)).open_model
+    source = _ModelSource(settings, environment, guard, RequestRate(llm.at_once, llm.per_minute))
+    return _seat_models(settings, texts, names, source.open_model)
+
+
+def _seat_models(
+    settings: Settings,
+    texts: Mapping[str, str] | None,
+    names: Names | None,
+    seat_model: Callable[[str, str, ReplyFormat], LanguageModel | None],
+) -> Models:
+    """What is made for each seat and each prompt about texts, of its name, its model's and its form."""
     asked = text_models_of(settings) if texts is None else texts
     seats = {
-        seat: opened(word, form_of(SEAT_FORMS[seat], names), llm.stall_ms if seat in STREAMED else None)
+        seat: seat_model(seat, word, form_of(SEAT_FORMS[seat], names))
         for seat, word in seats_of(settings).items()
     }
-    written = {name: opened(word, form_of(FORMS_ON_DEMAND[name], names)) for name, word in asked.items()}
-    return Models(**seats, texts=written)
+    found = {
+        name: seat_model(name, word, form_of(FORMS_ON_DEMAND[name], names)) for name, word in asked.items()
+    }
+    return Models(**seats, texts={name: model for name, model in found.items() if model is not None})
 
 
 def configured_cassette(settings: Settings) -> Cassette | None:
@@ -330,43 +321,18 @@ def assemble_models(
     live = configured_models(settings, guard, environment, texts, names) if asks else given or Models()
     due = due_of(seats_of(settings), text_models_of(settings)) if decides else None
     account = ModelAccount(settings.llm, journal, clock, due)
-    accounted = accounted_models(settings, live, account, guard, tape, past, texts, names)
-    return RunModels(live, account, accounted)
-
-
-def accounted_models(
-    settings: Settings,
-    models: Models,
-    account: ModelAccount,
-    guard: TickGuard,
-    cassette: Cassette | None,
-    past: RecordedPast | None = None,
-    texts: Mapping[str, str] | None = None,
-    names: Names | None = None,
-) -> Models:
-    """The models as a run uses them: admitted, recorded and paid for, or played back from the cassette.
-
-    Raises:
-        ConfigError: the file to record into cannot be made.
-    """
-    if not settings.uses_models:
-        return Models()
-    writer = _writer(settings, past) if cassette is None else None
+    writer = open_recording(settings, past) if tape is None and settings.uses_models else None
     if writer is not None:
         account.keep = writer.keep
 
-    def account_for(model: LanguageModel | None, name: str, form: ReplyFormat) -> LanguageModel | None:
-        source = _source(model, cassette, past)
-        if source is None:
-            return None
-        caller = caller_of(settings, name, form_of(form, names), load_prompt(form.name).hash)
-        return AccountedModel(caller, source, account, guard)
+    def account_for(place: str, word: str, form: ReplyFormat) -> LanguageModel | None:
+        source = _source(live.texts.get(place) or getattr(live, place, None), tape, past)
+        caller = caller_of(settings, word, form, load_prompt(form.name).hash)
+        return None if source is None else AccountedModel(caller, source, account, guard)
 
-    asked = text_models_of(settings) if texts is None else texts
-    found = {name: account_for(models.texts.get(name), asked[name], FORMS_ON_DEMAND[name]) for name in asked}
-    named = seats_of(settings).items()
-    seats = {seat: account_for(getattr(models, seat), name, SEAT_FORMS[seat]) for seat, name in named}
-    return Models(**seats, texts={name: model for name, model in found.items() if model is not None})
+    uses = settings.uses_models
+    accounted = _seat_models(settings, texts, names, account_for) if uses else Models()
+    return RunModels(live, account, accounted)
 
 
 def form_of(form: ReplyFormat, names: Names | None) -> ReplyFormat:
@@ -421,7 +387,12 @@ def _source(
     return SplicedSource(past.lasts, RecordedSource(past.cassette), present)
 
 
-def _writer(settings: Settings, past: RecordedPast | None) -> CassetteWriter | None:
+def open_recording(settings: Settings, past: RecordedPast | None = None) -> CassetteWriter | None:
+    """What replies are recorded into, made with the first; None where none are.
+
+    Raises:
+        ConfigError: the file is there already, and not of a run that goes on.
+    """
     path = settings.runtime.cassette
     if path is None or settings.runtime.llm != "record":
         return None

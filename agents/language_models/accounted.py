@@ -10,6 +10,7 @@ that there was no time to ask. The asking for that symbol ends there.
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,7 +20,7 @@ from agents.language_models.paced import PACED
 from schemas.errors import ModelError, ModelRefused
 from schemas.tool import Tools
 from services.model_calls.account import ModelAccount, is_turned_away
-from services.model_calls.asking import with_tools
+from services.model_calls.asking import PendingCall, tool_arguments
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.record import (
     LATE,
@@ -48,112 +49,74 @@ class ReplySource(Protocol):
         """Whether it has to be waited for."""
         ...
 
-    async def ask(
-        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
-    ) -> RecordedCall:
-        """The outcome, settled; `settle` is told also when the asking is cancelled."""
+    async def ask(self, question: Question, deadline_ms: float) -> RecordedCall:
+        """The outcome."""
         ...
 
 
+@dataclass(frozen=True)
 class LiveSource:
     """Asks the model."""
 
+    model: LanguageModel
     waits = True
 
-    def __init__(self, model: LanguageModel, timer: Callable[[], int] = time.perf_counter_ns) -> None:
-        self._model = model
-        self._timer = timer
-
-    async def ask(
-        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
-    ) -> RecordedCall:
-        """The outcome of one call; being cancelled is a timeout, recorded before it goes on.
-
-        Raises:
-            ModelRefused: the first question of a run is answered as one is that can never be right.
-        """
-        start = self._timer()
-        try:
-            call = await self._outcome(question, deadline_ms, start)
-        except asyncio.CancelledError:
-            settle(record_silence(question, self._since(start), asked=True))
-            raise
-        settle(call)
-        if question.first and is_turned_away(call):
-            raise ModelRefused(
-                f"the first question was turned away: {call.message}{CHECK.get(call.status or 0, '')}; see "
-                "`thinktwice doctor --network`"
-            )
-        return call
-
-    async def _outcome(self, question: Question, deadline_ms: float, start: int) -> RecordedCall:
+    async def ask(self, question: Question, deadline_ms: float) -> RecordedCall:
+        """The outcome of one call, failed or not."""
         if deadline_ms <= 0.0:
             return record_silence(question, 0.0, asked=False)
+        start = time.perf_counter_ns()
         try:
-            reply = await with_tools(self._model, question.tools).complete(
+            reply = await self.model.complete(
                 system=question.system,
                 prompt=question.prompt,
                 max_tokens=question.max_tokens,
                 deadline_ms=deadline_ms,
+                **tool_arguments(question.tools),
             )
         except ModelError as error:
-            return record_failure(question, error, self._since(start))
+            return record_failure(question, error, _ms_since(start))
         except TimeoutError:
-            return record_silence(question, self._since(start), asked=True)
-        return record_reply(question, reply, self._since(start))
-
-    def _since(self, start: int) -> float:
-        return (self._timer() - start) / NS_PER_MS
-
-
-class RecordedSource:
-    """Plays a cassette back: no key, no network, no waiting, whatever the deadline is."""
-
-    waits = False
-
-    def __init__(self, cassette: Cassette) -> None:
-        self._cassette = cassette
-
-    async def ask(
-        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
-    ) -> RecordedCall:
-        """The recorded outcome.
-
-        Raises:
-            CassetteMiss: there is none.
-        """
-        call = self._cassette.find(question)
-        settle(call)
-        return call
+            return record_silence(question, _ms_since(start), asked=True)
+        return record_reply(question, reply, _ms_since(start))
 
 
 @dataclass(frozen=True)
-class EarlySource:
-    """The outcome of a question that was asked before its turn."""
+class RecordedSource:
+    """Plays a cassette back: no key, no network, no waiting, whatever the deadline is."""
+
+    cassette: Cassette
+    waits = False
+
+    async def ask(self, question: Question, deadline_ms: float) -> RecordedCall:
+        """The recorded outcome; raises CassetteMiss where there is none."""
+        return self.cassette.find(question)
+
+
+@dataclass(frozen=True)
+class KnownSource:
+    """The outcome of a question that was asked before its turn, or that may not be asked any more."""
 
     call: RecordedCall
     waits = False
 
-    async def ask(
-        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
-    ) -> RecordedCall:
+    async def ask(self, question: Question, deadline_ms: float) -> RecordedCall:
         """The outcome, as it was."""
-        settle(self.call)
         return self.call
 
 
+@dataclass(frozen=True)
 class SplicedSource:
     """Plays back while the past of a run is replayed, then asks: how a run goes on after a restart.
 
-    Args:
+    Attributes:
         past: whether the run still stands in its recorded past.
         recorded, live: the two sources.
     """
 
-    def __init__(self, past: Callable[[], bool], recorded: ReplySource, live: ReplySource) -> None:
-        self._past = past
-        self._recorded = recorded
-        self._live = live
+    past: Callable[[], bool]
+    recorded: ReplySource
+    live: ReplySource
 
     @property
     def waits(self) -> bool:
@@ -162,13 +125,29 @@ class SplicedSource:
 
     @property
     def _due(self) -> ReplySource:
-        return self._recorded if self._past() else self._live
+        return self.recorded if self.past() else self.live
 
-    async def ask(
-        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
-    ) -> RecordedCall:
+    async def ask(self, question: Question, deadline_ms: float) -> RecordedCall:
         """The outcome from whichever source is due."""
-        return await self._due.ask(question, deadline_ms, settle)
+        return await self._due.ask(question, deadline_ms)
+
+
+async def _ask(
+    source: ReplySource, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
+) -> RecordedCall:
+    """The outcome, settled; being cancelled is a timeout, settled before it goes on."""
+    start = time.perf_counter_ns()
+    try:
+        call = await source.ask(question, deadline_ms)
+    except asyncio.CancelledError:
+        settle(record_silence(question, _ms_since(start), asked=True))
+        raise
+    settle(call)
+    return call
+
+
+def _ms_since(start_ns: int) -> float:
+    return (time.perf_counter_ns() - start_ns) / NS_PER_MS
 
 
 @dataclass(frozen=True)
@@ -189,12 +168,19 @@ class AccountedCall:
 
         Raises:
             ModelError: it failed.
+            ModelRefused: the first question of a run is answered as one is that can never be right.
             CassetteMiss: it is played back and was not recorded.
         """
+        is_first = self.question.first and self.waits  # what is played back ended its run where it stands
         try:
-            call = await self.source.ask(self.question, deadline_ms, self._settle)
+            call = await _ask(self.source, self.question, deadline_ms, self._settle)
         finally:
             self.release()
+        if is_first and is_turned_away(call):
+            raise ModelRefused(
+                f"the first question was turned away: {call.message}{CHECK.get(call.status or 0, '')}; see "
+                "`thinktwice doctor --network`"
+            )
         return call.result()
 
     def release(self) -> None:
@@ -205,27 +191,29 @@ class AccountedCall:
         self.account.settle(call, self.question)
 
 
-class AccountedModel:
+class PromptModel(ABC):
     """`LanguageModel` of one prompt of one run."""
-
-    def __init__(self, caller: Caller, source: ReplySource, account: ModelAccount, guard: TickGuard) -> None:
-        self.caller = caller
-        self.source = source
-        self.account = account
-        self._guard = guard
 
     async def complete(
         self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
     ) -> ModelReply:
-        """The reply, recorded and paid for.
-
-        Raises:
-            ModelError: it failed, or budget or breaker did not admit it.
-            CassetteMiss: it is played back and was not recorded.
-            InvariantViolation: called from inside the tick path.
-        """
+        """The reply of a question that may be asked; raises what `admit` and its call do."""
         admitted = self.admit(system=system, prompt=prompt, max_tokens=max_tokens, tools=tools)
         return await admitted.reply(deadline_ms)
+
+    @abstractmethod
+    def admit(self, *, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> PendingCall:
+        """A question that may be asked, before it is."""
+
+
+@dataclass(eq=False)
+class AccountedModel(PromptModel):
+    """The model of a run, asked at its turn."""
+
+    caller: Caller
+    source: ReplySource
+    account: ModelAccount
+    guard: TickGuard
 
     def admit(self, *, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> AccountedCall:
         """A question that may be asked, before it is.
@@ -234,10 +222,12 @@ class AccountedModel:
             ModelError: budget or breaker did not admit it.
             InvariantViolation: called from inside the tick path.
         """
-        self._guard.forbid("llm_calls")
+        self.guard.forbid("llm_calls")
         question = self.account.admit(self.caller, system, prompt, max_tokens, tools)
         call = self.account.early.take(question)
-        return AccountedCall(question, self.source if call is None else EarlySource(call), self.account)
+        if call is None and self.source.waits:
+            call = self.account.record_crowded_out(question)
+        return AccountedCall(question, self.source if call is None else KnownSource(call), self.account)
 
 
 class NotAskedEarly(Exception):
@@ -259,7 +249,7 @@ class EarlyCall:
             ModelError: it failed, which is kept as well.
             NotAskedEarly: it failed in a way that the turn may not.
         """
-        call = await self.model.source.ask(self.question, deadline_ms, self._keep)
+        call = await _ask(self.model.source, self.question, deadline_ms, self._keep)
         if not _is_kept(call):
             raise NotAskedEarly(call.outcome)
         return call.result()
@@ -273,17 +263,10 @@ class EarlyCall:
 
 
 @dataclass(frozen=True)
-class EarlyModel:
+class EarlyModel(PromptModel):
     """The model of a run, asked before its turn inside `EarlyReplies.asking`."""
 
     model: AccountedModel
-
-    async def complete(
-        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
-    ) -> ModelReply:
-        """The reply, kept; raises as `EarlyCall.reply` does, and where it may not be asked."""
-        admitted = self.admit(system=system, prompt=prompt, max_tokens=max_tokens, tools=tools)
-        return await admitted.reply(deadline_ms)
 
     def admit(self, *, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> EarlyCall:
         """A question that is asked at its turn for certain, as far as that is known.

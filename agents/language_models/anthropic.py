@@ -125,7 +125,7 @@ class AnthropicModel(WireModel):
                 | ({"strict": True} if form.strict else {})
                 for form in tool_forms(request.tools, nulls=False)
             ]
-        elif self._format is not None:
+        elif self._format is not None and taken.form:
             config["format"] = {"type": "json_schema", "schema": self._format.schema}
         return await client.messages.with_raw_response.create(
             model=self._model,

@@ -83,53 +83,37 @@ def read_cassette(path: Path, most: int = MAX_BYTES) -> Cassette:
         raise ConfigError(f"cassette {str(path)!r} does not exist: record one with --llm record") from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cassette {str(path)!r} cannot be read: {error}") from error
-    rows = [row for number, line in enumerate(lines, 1) for row in _rows(path, number, line)]
-    _demand_unchanged(path, rows)
-    calls = [_call(path, number, row) for number, row in rows]
+    read = (_read_call(path, number, line) for number, line in enumerate(lines, 1) if line.strip())
+    calls = [call for call in read if call is not None]
     if not calls:
         raise ConfigError(f"cassette {str(path)!r} holds no recorded call: record one with --llm record")
     return Cassette(f"cassette {str(path)!r}", calls)
 
 
-def _rows(path: Path, number: int, line: str) -> list[tuple[int, dict[str, Any]]]:
-    if not line.strip():
-        return []
+def _read_call(path: Path, number: int, line: str) -> RecordedCall | None:
+    """The call of a line that is as it was recorded; None of a row of another kind."""
+    place = f"cassette {str(path)!r}, line {number}"
     try:
         row = json.loads(line)
-        if not isinstance(row, dict):
-            raise ValueError("not an object")
-    except (ValueError, RecursionError) as error:
-        raise _no_row(path, number, error) from error
-    return [(number, row)] if row.get("kind") == KIND else []
-
-
-def _call(path: Path, number: int, row: dict[str, Any]) -> RecordedCall:
-    try:
+        if row.get("kind") != KIND:
+            return None
+        # A row of a printed journal has its hash in the place of the digest.
+        if row.get(DIGEST, row.get(HASH)) is None or row.get(DIGEST, _digest(row)) != _digest(row):
+            raise ConfigError(
+                f"{place}: it was changed after it was recorded (its digest is another): play the file as it "
+                "was, or record anew with --llm record"
+            )
         return recorded_call(row["payload"], row.get("telemetry"))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise ConfigError(f"cassette {str(path)!r}, line {number}: no recorded call ({reason})") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise _no_row(path, number, error) from error
-
-
-def _no_row(path: Path, number: int, error: Exception) -> ConfigError:
-    return ConfigError(f"cassette {str(path)!r}, line {number}: not a row of a journal ({error})")
+        raise ConfigError(f"{place}: no recorded call ({reason})") from error
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ConfigError(f"{place}: not a row of a journal ({error})") from error
 
 
 def _digest(row: dict[str, Any]) -> str:
     return content_hash({name: row.get(name) for name in HELD})
-
-
-def _demand_unchanged(path: Path, rows: list[tuple[int, dict[str, Any]]]) -> None:
-    """Refuse a line that is not as it was recorded; a row of a printed journal has its hash in that place."""
-    for number, row in rows:
-        if row.get(DIGEST, row.get(HASH)) is None or row.get(DIGEST, _digest(row)) != _digest(row):
-            raise ConfigError(
-                f"cassette {str(path)!r}, line {number}: it was changed after it was recorded (its digest is "
-                "another): play the file as it was, or record anew with --llm record"
-            )
 
 
 class CassetteWriter:

@@ -113,7 +113,7 @@ class OpenAIModel(WireModel):
                 }
                 for form in tool_forms(request.tools, nulls=True)
             ]
-        elif self._format is not None:
+        elif self._format is not None and taken.form:
             closed = {"name": self._format.name, "schema": self._format.schema, "strict": True}
             further["response_format"] = {"type": "json_schema", "json_schema": closed}
         return await client.chat.completions.with_raw_response.create(

@@ -8,6 +8,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Awaitable
+from concurrent.futures import Future
 from typing import Any, Protocol
 
 from schemas.errors import ModelError
@@ -65,26 +66,15 @@ class OwnModel:
 
 async def _in_a_thread(complete: Any, asked: dict[str, Any]) -> Any:
     """What a plain function returns, or raises; its thread ends with it, and keeps no process alive."""
-    loop = asyncio.get_running_loop()
-    answered: asyncio.Future[Any] = loop.create_future()
-
-    def settle(given: Any, error: BaseException | None) -> None:
-        if answered.done():  # its deadline is over
-            return
-        if error is None:
-            answered.set_result(given)
-        else:
-            answered.set_exception(error)
+    answered: Future[Any] = Future()
+    answered.set_running_or_notify_cancel()  # a thread goes on, whoever waits for it no more
 
     def run() -> None:
-        given, failed = None, None
         try:
-            given = complete(**asked)
+            answered.set_result(complete(**asked))
         except BaseException as error:  # noqa: BLE001 - raised again where the answer is awaited
-            failed = error if isinstance(error, Exception) else RuntimeError(repr(error))
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, given, failed)
+            answered.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
 
     threading.Thread(target=run, name="thinktwice-model", daemon=True).start()
-    given = await answered
+    given = await asyncio.wrap_future(answered)
     return await given if inspect.isawaitable(given) else given

@@ -14,7 +14,7 @@ from dataclasses import replace
 from agents.language_models.paced import RequestRate
 from schemas.errors import ModelError
 from schemas.tool import Tools
-from services.model_calls.asking import with_tools
+from services.model_calls.asking import tool_arguments
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.record import UNTOLD
 
@@ -65,15 +65,15 @@ class RetryingModel:
             ModelError: the failure that ended it.
         """
         start, attempts, sent, lost = self._timer(), 0, 0, 0
-        model = with_tools(self._model, tools)
         while True:
             left_ms = deadline_ms - self._since(start)
             attempts += 1
             try:
                 async with self._rate.turn(left_ms) if self._rate else nullcontext(left_ms) as within_ms:
-                    reply = await model.complete(
-                        system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=within_ms
-                    )
+                    reply = await self._model.complete(
+                        system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=within_ms,
+                        **tool_arguments(tools),
+                    )  # fmt: skip
                 requests = sent + reply.requests
                 return replace(reply, requests=requests, lost=lost, latency_ms=self._since(start))
             except ModelError as error:

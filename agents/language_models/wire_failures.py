@@ -32,10 +32,7 @@ WORD, QUOTED = re.compile(r"[\w-]+"), re.compile(r"""(?<!\w)([`'"])([\w.\[\]]+)\
 UNTAKEN = "not support "  # before what a server does not
 BESIDE = 3  # words at the start of a complaint, and behind that, among which its subject stands
 NO_CREDIT = "insufficient_quota"  # of a 429 that no pause will mend
-HINTS = {
-    "form": "a server that takes no schema of the reply needs llm.structured_output = false",
-    "tools": "a server whose models call no tools needs planner.native_tools = false",
-}
+NO_TOOLS = "; a server whose models call no tools needs planner.native_tools = false"
 SUCCESS = 200
 
 
@@ -82,11 +79,8 @@ class FailedCalls:
         reason = f"the reply is no message: {reason}; {size}"
         return self.describe("malformed", reason, attempt, retryable=True, **context)
 
-    def describe_error(self, error: Any, sent: Mapping[str, bool], attempt: Attempt) -> ModelError:
-        """What an SDK raised of an answer: a status, or an error event within a stream.
-
-        `sent` tells which of the parameters that have a hint were sent.
-        """
+    def describe_error(self, error: Any, attempt: Attempt, *, with_tools: bool) -> ModelError:
+        """What an SDK raised of an answer: a status, or an error event within a stream."""
         status = getattr(error, "status_code", SUCCESS)
         name, words = read_complaint(error.body)
         if status == SUCCESS:
@@ -94,14 +88,15 @@ class FailedCalls:
             reason = f"error event {self.mask(name or words)[:80]!r}"
             return self.describe(kind, reason, attempt, retryable=kind != "rejected")
         kind = KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
-        if status == 429 and NO_CREDIT in _type_and_code(error.body):
+        error_object = _innermost(error.body)
+        if status == 429 and isinstance(error_object, dict) and NO_CREDIT in error_object.values():
             kind = "rejected"
         quoted = quote_beginning(self.mask(words)) if words else ""
         reason = " ".join(part for part in (f"HTTP {status}", visible(self.mask(name))[:80], quoted) if part)
         if 300 <= status < 400:
             reason += "; a redirect is not followed with the key: set llm.base_url to where it leads"
-        about = refused_parameters(error.body) if kind == "rejected" else set()
-        reason += "".join(f"; {hint}" for part, hint in HINTS.items() if sent[part] and part in about)
+        if with_tools and kind == "rejected" and "tools" in refused_parameters(error.body):
+            reason += NO_TOOLS
         context: dict[str, Any] = {"status": status}
         pause = _pause(error.response.headers)
         if pause is not None:
@@ -118,11 +113,6 @@ def read_complaint(body: Any) -> tuple[str, str]:
     name = error.get("type") or error.get("code")
     words = error.get("message") or error.get("msg")
     return str(name or ""), words if isinstance(words, str) else ""
-
-
-def _type_and_code(body: Any) -> tuple[Any, ...]:
-    error = _innermost(body)
-    return (error.get("type"), error.get("code")) if isinstance(error, dict) else ()
 
 
 def _innermost(body: Any) -> Any:

@@ -43,7 +43,8 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError
 TEACHING = (400, 422)  # how a server says that it does not take a parameter
 BYTES_OF_TOKEN = 4  # of an answer, at least, where its server does not count thoughts apart
 MOST_BYTES_OF_TOKEN = 6  # of a question: no tokenizer takes more of JSON and English at once
-SHORTEST_CONTEXT = 256  # tokens; a server that counted fewer did not count what it read
+# Tokens in which contexts are set; a server that counted fewer did not count what it read.
+CONTEXT_STEP, LONGER = 256, 1.05  # and times the bytes of a text that fits
 NS_PER_MS = 1_000_000
 
 
@@ -76,7 +77,7 @@ class Message(Contract, strict=True):
     def answer_tokens(self) -> int:
         """Tokens of the answer; from below where thoughts are not counted apart."""
         written = self.usage.output_tokens
-        if self.thoughts is not None:
+        if self.thoughts:  # zero is also what a server says that does not count them
             return written - self.thoughts
         return min(written, len(strip_thoughts(self.text).encode()) // BYTES_OF_TOKEN)
 
@@ -87,20 +88,25 @@ class TakenParameters:
 
     Attributes:
         bounds: names of the bound of a reply, and whether it holds room for thoughts; the first is sent.
-        temperature, effort: whether they are sent.
+        temperature, effort, form: whether they are sent.
     """
 
     bounds: tuple[tuple[str, bool], ...]
     temperature: bool = True
     effort: bool = True
+    form: bool = True
 
     def without(self, refused: AbstractSet[str]) -> "TakenParameters":
-        """The same without what was refused; another name of the bound, and in the end no room."""
+        """The same without what was refused; another name of the bound, and in the end no room.
+
+        The form and the effort may share a field: where that is refused without the form, the effort is it.
+        """
         tried = "bound" in refused and len(self.bounds) > 1
         return TakenParameters(
             self.bounds[tried:],
             self.temperature and "temperature" not in refused,
-            self.effort and "effort" not in refused,
+            self.effort and "effort" not in refused and (self.form or "form" not in refused),
+            self.form and "form" not in refused,
         )
 
 
@@ -167,6 +173,7 @@ class WireModel(ABC):
         self._accept = tuple(accept)
         self._temperature = temperature
         self._learned = {} if learned is None else learned
+        self._shortest: dict[int, int] = {}  # bytes of the shortest question that filled so many tokens
         self._client: Any = None
 
     @abstractmethod
@@ -279,8 +286,7 @@ class WireModel(ABC):
             reason = f"no connection: {type(error.__cause__ or error).__name__}"
             return self._failed.describe("network", reason, attempt, retryable=True, **note_unsent(error))
         except sdk.APIError as error:
-            sent = {"tools": bool(request.tools), "form": not request.tools and self._format is not None}
-            return self._failed.describe_error(error, sent, attempt)
+            return self._failed.describe_error(error, attempt, with_tools=bool(request.tools))
         except UNREADABLE as error:
             told = str(error) if isinstance(error, UnusableReply) else type(error).__name__
             return self._failed.describe_malformed(told, attempt)
@@ -336,7 +342,7 @@ class WireModel(ABC):
             reason = f"model {other} answered; llm.accept_models names others whose answer counts"
         elif message.uses and not request.tools:
             kind, reason = "malformed", "it calls a tool where none was given"
-        elif self._row.cuts and SHORTEST_CONTEXT <= read < size / MOST_BYTES_OF_TOKEN:
+        elif self._row.cuts and self._is_cut(read, size):
             told = f"it read {read} tokens of {size} bytes"
             reason = f"the server cut the question: raise its context ({told})"
         elif message.fault is not None:
@@ -349,6 +355,18 @@ class WireModel(ABC):
         if kind == "malformed":
             return self._failed.describe_malformed(reason, attempt, usage=usage)
         return self._failed.describe(kind, reason, attempt, usage=usage) if reason else None
+
+    def _is_cut(self, read: int, size: int) -> bool:
+        """Whether a question of so many bytes was cut, of which so many tokens were read.
+
+        What is too long fills the context to the token: of two questions of different length that fill the
+        same one, the longer was cut. The first of them cannot be told from one that fits.
+        """
+        if read < CONTEXT_STEP:
+            return False
+        shortest = self._shortest[read] = min(size, self._shortest.get(read, size))
+        is_full = read % CONTEXT_STEP == 0 and size >= LONGER * shortest
+        return is_full or read < size / MOST_BYTES_OF_TOKEN
 
 
 def demand_kind(value: Any, wanted: str) -> None:

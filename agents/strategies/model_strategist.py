@@ -35,6 +35,7 @@ from services.policy_checks.reasons import with_reasons
 from services.ports import BackgroundReader, PlaybookReader, Revision
 
 DESIGN = ("playbook_id", "playbook_version", "n", "prior")
+MEASURED = "measured"  # by a playbook's rules alone, which no playbook holds
 PROMPT = "strategist"
 MAX_TOKENS = 1_500
 NOTHING_TO_CHOOSE = "nothing_to_choose"
@@ -242,20 +243,22 @@ class ModelStrategist:
 
 
 def shown_snapshot(snapshot: PolicySnapshot) -> dict[str, Any]:
-    """A snapshot as the prompt carries it: an expectation without a trade is its design alone."""
+    """A snapshot as the prompt carries it: without counts of nothing, and designs that the playbooks hold."""
     told = snapshot.payload()
     told["expectations"] = [
-        known if known["n"] else {name: known[name] for name in DESIGN} for known in told["expectations"]
+        known if known["n"] else {name: known[name] for name in DESIGN}
+        for known in told["expectations"]
+        if known["n"] or known["prior"]["source"] == MEASURED
     ]
+    if not told["base_rates"]["population"]:
+        del told["base_rates"]
     return told
 
 
 def shown_background(background: DecisionBackground) -> dict[str, Any]:
-    """A background as the prompt carries it: bars by column, and what tells cases apart, if there are any."""
+    """A background as the prompt carries it: bars by column, what tells cases apart, and no empty part."""
     told = background.payload()
     del told["snapshot_hash"]
-    if not told["others"]:
-        del told["others"]
     bars = told["recent_bars"]
     told["recent_bars"] = {name: [bar[name] for bar in bars] for name in RecentBar.model_fields}
     told["cases"] = [plan for plan in told["cases"] if plan["memory"]["base_rates"]["population"]]
@@ -264,7 +267,7 @@ def shown_background(background: DecisionBackground) -> dict[str, Any]:
         plan |= {name: memory[name] for name in ("base_rates", "insufficient")}
         for bucket in BUCKETS:
             plan[bucket] = [{name: case[name] for name in SHOWN_OF_CASE} for case in memory[bucket]]
-    return told
+    return {name: part for name, part in told.items() if part}
 
 
 def _describe_fault(fault: ReplyFault, wording: Wording) -> dict[str, str]:

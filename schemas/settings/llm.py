@@ -3,7 +3,7 @@
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from schemas.contract import Contract
 from schemas.model_table import PUBLISHED, is_version_of, published_row
@@ -98,8 +98,8 @@ class LlmSettings(Contract):
     )
     structured_output: bool = Field(
         default=True,
-        description="send the closed schema of the reply with every question; off for a server that refuses "
-        "it",
+        description="send the closed schema of the reply with every question, as long as its server does not "
+        "refuse it",
     )
     anonymise: bool = Field(
         default=False,
@@ -124,9 +124,10 @@ class LlmSettings(Contract):
     )
     prices: tuple[ModelPrice, ...] = Field(
         default=(),
+        validate_default=True,
         description="tables of `model` (its name, or `provider/name`), `input_usd`, `output_usd`, "
         "`cache_write_usd`, `cache_read_usd`, `cache_hour_usd`: US dollars per million tokens, before those "
-        "of the published table",
+        "of the published table; for a model that has none here the published one is entered",
     )
     unknown_price: Literal["dearest", "zero"] = Field(
         default="dearest",
@@ -194,6 +195,21 @@ class LlmSettings(Contract):
         """The model of the judge."""
         return self.judge or self.slow_model
 
+    @field_validator("prices")
+    @classmethod
+    def _with_published(cls, given: tuple[ModelPrice, ...], info: ValidationInfo) -> tuple[ModelPrice, ...]:
+        """The prices of all seats are stored with a run: a later table prices it as this one does."""
+        llm, found = cls.model_construct(**info.data, prices=given), list(given)
+        for seat in dict.fromkeys(llm._seats()):
+            price = llm.known_price(seat.provider, seat.name)
+            if price is not None and price not in given and price.output_usd:
+                found.append(price.model_copy(update={"model": f"{seat.provider}/{seat.name}"}))
+        return tuple(found)
+
+    def _seats(self) -> list[ModelName]:
+        words = (self.model, self.fast, self.slow, self.strategist, self.judge)
+        return [model_name(word) for word in words if word not in (None, NO_MODEL)]
+
     def known_price(self, provider: str, name: str) -> ModelPrice | None:
         """The price of a model: as configured, nothing on a machine of one's own, as published, else None."""
         found = (price for price in self.prices if price.model in (f"{provider}/{name}", name))
@@ -208,8 +224,7 @@ class LlmSettings(Contract):
 
     def _is_free(self, provider: str, name: str) -> bool:
         """Whether a model runs on a machine of one's own: by its provider, and each address given for it."""
-        words = (self.model, self.fast, self.slow, self.strategist, self.judge)
-        seats = [model_name(word) for word in words if word not in (None, NO_MODEL)]
+        seats = self._seats()
         given = [seat.address for seat in seats if (seat.provider, seat.name) == (provider, name)] or [None]
         shared = self.base_url if self.model == NO_MODEL or seats[0].provider == provider else None
         addresses = [address or shared for address in given]

@@ -6,16 +6,17 @@ at once are settled in the order in which they were admitted, whichever is answe
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ModelError
-from schemas.settings.llm import LlmSettings
-from schemas.state import PART, Stateful, demand_fields, read_as
+from schemas.settings.llm import LlmSettings, ModelPrice
+from schemas.state import PART, Pairs, Stateful
 from schemas.tool import Tools
 from services.model_calls.budget import (
+    LOST_AFTER,
     UNUSABLE,
     Breaker,
     BreakerChange,
@@ -26,28 +27,25 @@ from services.model_calls.budget import (
     estimate_use,
     measure_use,
 )
-from services.model_calls.early_replies import EarlyReplies, present_turn
-from services.model_calls.record import Caller, Purse, Question, RecordedCall, question_key
-from services.ports import EventJournal
+from services.model_calls.early_replies import TURN, EarlyReplies
+from services.model_calls.record import (
+    Caller,
+    Purse,
+    Question,
+    RecordedCall,
+    question_key,
+    record_refusal,
+)
+from services.ports import Clock, EventJournal
 from services.statistics.quantiles import quantiles
 
 BUDGET, BREAKER, LOST = "budget", "breaker", "lost"
 # A key, a model or an account that no later question will find right; a 429 says so of a spent quota alone.
 WRONG_SETTINGS = (400, 401, 402, 403, 404, 429)
 REJECTED = "rejected"  # not to be asked again, as one that is throttled is
-LOST_AFTER = 3  # of them in a row
 DECIDING = (Purse.EVENT, Purse.DECISION)  # without the seats that these pay for, a run is another one
 UNREAD = "its reply could not be read"
 FAILING = 5  # calls in a row without a usable reply; fewer where a breaker left the model alone earlier
-
-
-class Clock(Protocol):
-    """Bar time."""
-
-    @property
-    def now(self) -> int:
-        """Ns."""
-        ...
 
 
 @dataclass
@@ -64,6 +62,8 @@ class ModelAccount(Stateful):
 
     Attributes:
         ledger: what was used.
+        paid: the same with what was asked early and in vain. A question has to leave room for that too, or
+            it is recorded as not made: only the run that asked knows of it.
         keep: told every record before anybody reads the reply; a cassette that is being recorded.
         answered: models that gave at least one reply.
         unusable: replies that no caller could read.
@@ -81,6 +81,8 @@ class ModelAccount(Stateful):
         "_asked": Counter[str],
         "_symbol": str | None,
         "ledger": PART,
+        "paid": PART,
+        "_breakers": Pairs(tuple[str, str], Breaker),
         "outcomes": Counter[str],
         "answered": set[str],
         "unpriced": set[str],
@@ -98,7 +100,6 @@ class ModelAccount(Stateful):
         "last_failure": str | None,
     }
     REBUILT = frozenset({"_settings", "_journal", "_clock", "_pending", "keep", "early", "forecast"})
-    BREAKERS: ClassVar = {"_breakers": list[tuple[str, str, dict[str, Any]]]}
 
     def __init__(
         self, settings: LlmSettings, journal: EventJournal, clock: Clock, due: Due | None = None
@@ -111,7 +112,10 @@ class ModelAccount(Stateful):
         self._symbol: str | None = None
         self._pending: list[_PendingCall] = []
         self.ledger = Ledger(settings, due or Due())
-        self.early = EarlyReplies(settings.at_once)
+        self.paid = Ledger(settings, self.ledger.due)
+        self.early = EarlyReplies(
+            settings.at_once, lambda purse, spent: self.paid.charge(spent, clock.now, purse)
+        )
         self.forecast: dict[str, Any] | None = None
         self.keep: Callable[[RecordedCall], None] = lambda call: None
         self.outcomes: Counter[str] = Counter()
@@ -133,7 +137,8 @@ class ModelAccount(Stateful):
     def open_event(self, symbol: str | None = None) -> None:
         """A policy event of a symbol, or a slot of the slow loop, begins."""
         self._symbol = symbol
-        self.ledger.open_event(in_slot=symbol is None)
+        for ledger in (self.ledger, self.paid):
+            ledger.open_event(in_slot=symbol is None)
 
     def admit(self, caller: Caller, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> Question:
         """The question to ask.
@@ -142,9 +147,9 @@ class ModelAccount(Stateful):
             ModelError: kind `lost`, `breaker` or `budget`; nothing may be asked.
         """
         breaker = self._breaker(caller.model, caller.prompt)
-        if self.lost is not None or breaker.turned_away >= LOST_AFTER:
+        if self.lost is not None or breaker.is_lost:
             self.cut_overs[LOST] += 1
-            why = self.lost or f"turned away {LOST_AFTER} times in a row at prompt {caller.prompt!r}"
+            why = self.lost or f"at prompt {caller.prompt!r}: {breaker.reason}"
             raise ModelError(f"model {caller.model!r} is not asked any more: {why}", kind=LOST)
         if not breaker.admit():
             self.cut_overs[BREAKER] += 1
@@ -158,14 +163,31 @@ class ModelAccount(Stateful):
         question = Question(
             caller, system, prompt, max_tokens, self._asked[key] + 1, not self.requests, tuple(tools)
         )
-        price = self._settings.price(caller.provider, caller.model)
-        kept_back = [(asked.question.caller.purse, asked.kept_back) for asked in self._pending]
-        refusal = self.ledger.refusal(question, price, self._clock.now, kept_back)
+        price = self._price(caller)
+        refusal = self.ledger.refusal(question, price, self._clock.now, self._list_pending())
         if refusal is not None:
             self._refuse(caller, refusal)
         self._asked[key] += 1
         self._pending.append(_PendingCall(question, estimate_use(question, price)))
         return question
+
+    def _price(self, caller: Caller) -> ModelPrice:
+        return self._settings.price(caller.provider, caller.model)
+
+    def _list_pending(self) -> list[tuple[Purse, Spent]]:
+        return [(asked.question.caller.purse, asked.kept_back) for asked in self._pending]
+
+    def record_crowded_out(self, question: Question) -> RecordedCall | None:
+        """The record of an admitted question for which what was asked early leaves no room; None: it does."""
+        others = self.early.uses_beside(None)
+        if not others and self.paid.run == self.ledger.run:
+            return None
+        price, self.paid.largest = self._price(question.caller), self.ledger.largest
+        kept_back = self._list_pending()[:-1]  # the last is this question's own
+        refusal = self.paid.refusal(question, price, self._clock.now, kept_back, others)
+        if refusal is None:
+            return None
+        return record_refusal(question, BUDGET, _describe_refusal(question.caller, refusal))
 
     def admit_early(
         self, caller: Caller, system: str, prompt: str, max_tokens: int, tools: Tools = ()
@@ -178,25 +200,20 @@ class ModelAccount(Stateful):
         failing = self.last_reply is None or self._breaker(caller.model, caller.prompt).failures
         if failing or self.lost is not None:
             return None
-        turn, now = present_turn(), self._clock.now
-        price = self._settings.price(caller.provider, caller.model)
+        turn, price = TURN.get(), self._price(caller)
         key = question_key(caller, system, prompt, max_tokens, tools)
         repeat = self._asked[key] + turn.asked[key] + 1
         question = Question(caller, system, prompt, max_tokens, repeat, tools=tuple(tools))
-        ledger = Ledger(self._settings, self.ledger.due)
-        ledger.restore(self.ledger.state())
-        for purse, use in (used for other in self.early.turns if other is not turn for used in other.uses):
-            ledger.charge(use, now, purse)
-        ledger.open_event(in_slot=False)
-        if ledger.refusal(question, price, now, turn.uses) is not None:
+        others = [*self._list_pending(), *self.early.uses_beside(turn)]
+        if self.paid.refusal(question, price, self._clock.now, [*turn.uses.values()], others, early=True):
             return None
         turn.asked[key] += 1
-        turn.uses.append((caller.purse, estimate_use(question, price)))
+        turn.uses[key, repeat] = caller.purse, estimate_use(question, price)
         return question
 
     def keep_early(self, question: Question, call: RecordedCall) -> None:
         """Keep an outcome for the turn of its question."""
-        spent, _ = measure_use(call, question, self._settings.price(call.provider, call.model))
+        spent, _ = measure_use(call, question, self._price(question.caller))
         self.early.keep(question, call, spent)
 
     def settle(self, call: RecordedCall, question: Question) -> None:
@@ -219,10 +236,15 @@ class ModelAccount(Stateful):
 
     def _settle(self, call: RecordedCall, question: Question) -> None:
         self.keep(call)
-        spent, guessed = measure_use(call, question, self._settings.price(call.provider, call.model))
+        spent, guessed = measure_use(call, question, self._price(question.caller))
         payload = {"call": call.payload(), "usd": spent.usd, "estimated": guessed}
         self._event("model_call", payload, call.telemetry())
-        self.ledger.charge(spent, self._clock.now, question.caller.purse)
+        if call.outcome == BUDGET and not call.requests:
+            self.cut_overs[BUDGET] += 1
+            self.refused[question.caller.purse.name.lower()] += 1
+            return
+        for ledger in (self.ledger, self.paid):
+            ledger.charge(spent, self._clock.now, question.caller.purse)
         self._count(call, guessed)
         outcome = _weigh(call, question)
         self.unusable += outcome == UNUSABLE
@@ -238,30 +260,25 @@ class ModelAccount(Stateful):
         """
         breaker = self._breaker(call.model, call.prompt)
         if is_answer:
-            self.last_reply, breaker.turned_away = self._clock.now, 0
+            self.last_reply, breaker.turned_away, breaker.reason = self._clock.now, 0, None
+            self.early.answers += 1
             return
-        self.last_failure = " ".join((call.message or UNREAD).split())
+        self.last_failure = breaker.reason = " ".join((call.message or UNREAD).split())
         breaker.turned_away = breaker.turned_away + 1 if is_turned_away(call) else 0
         if breaker.turned_away == LOST_AFTER:
             if purse in DECIDING:
                 self.lost = self.last_failure
             self._note_breaker(call, BreakerChange.LOST, call.outcome)
 
-    def state(self) -> dict[str, Any]:
-        """Every field of the state, and each breaker with its model and prompt."""
-        breakers = [[*key, breaker.state()] for key, breaker in self._breakers.items()]
-        return super().state() | {"_breakers": breakers}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Stand where the account stood that wrote this; limits are those of the settings.
-
-        Raises:
-            ValueError: it has other fields, or a value is not of its type.
-        """
-        demand_fields("ModelAccount", state, {**self.STATE, **self.BREAKERS})
-        super().restore({name: state[name] for name in self.STATE})
-        for model, prompt, breaker in read_as(self.BREAKERS["_breakers"], state["_breakers"]):
-            self._breaker(model, prompt).restore(breaker)
+    def retry_lost(self) -> list[str]:
+        """Let each model that is not asked any more be asked once; their names. Its answer decides."""
+        found = []
+        for (model, prompt), breaker in sorted(self._breakers.items()):
+            if breaker.is_lost:
+                breaker.turned_away, breaker.waiting = LOST_AFTER - 1, 0
+                found.append(f"{model} ({prompt})")
+        self.lost = None
+        return found
 
     def document(self) -> dict[str, Any]:
         """The `model` part of the JSON document; zeros without a model."""
@@ -283,19 +300,19 @@ class ModelAccount(Stateful):
             "unpriced": sorted(self.unpriced),
             "usd": run.usd,
             "cost": self.cost,
-            "unused_early": {"calls": self.early.unused.calls, "usd": self.early.unused.usd},
+            "unused_early": {"calls": self.paid.run.calls - run.calls, "usd": self.paid.run.usd - run.usd},
             "forecast": self.forecast,
             "latency_ms": quantiles(self.latencies_ms),
         }
 
-    def failing(self) -> dict[str, int]:
-        """Calls in a row that brought no usable reply, by model and prompt: of those where it is the rule."""
+    def failing(self) -> dict[str, Breaker]:
+        """What came of the last calls, by model and prompt: of those where no usable reply is the rule."""
         return {
-            f"{model} ({prompt})": breaker.failures
+            f"{model} ({prompt})": breaker
             for (model, prompt), breaker in sorted(self._breakers.items())
             if breaker.open
             or breaker.failures >= FAILING
-            or breaker.turned_away >= LOST_AFTER
+            or breaker.is_lost
             or (self.lost and breaker.failures)
         }
 
@@ -310,27 +327,13 @@ class ModelAccount(Stateful):
         self.refused[purse] += 1
         asked = {"model": caller.model, "prompt": caller.prompt, "purse": purse}
         self._event("model_budget", {**asked, **asdict(refusal)})
-        left = f" and {refusal.reserved:g} left to decisions" if refusal.reserved else ""
-        raise ModelError(
-            f"model {caller.model!r} was not asked: {refusal.needed:g} {refusal.limit} on top of "
-            f"{refusal.used:g}{left} would pass the {refusal.allowed:g} allowed per {refusal.scope}",
-            kind=BUDGET,
-        )
+        raise ModelError(_describe_refusal(caller, refusal), kind=BUDGET)
 
     def _note_breaker(self, call: RecordedCall, change: BreakerChange, outcome: str) -> None:
         self.opened += change is BreakerChange.OPENED
         breaker = self._breaker(call.model, call.prompt)
-        self._event(
-            "model_breaker",
-            {
-                "model": call.model,
-                "prompt": call.prompt,
-                "change": change,
-                "failures": breaker.failures,
-                "pause": breaker.waiting,
-                "outcome": outcome,
-            },
-        )
+        about = {"model": call.model, "prompt": call.prompt, "change": change, "outcome": outcome}
+        self._event("model_breaker", about | {"failures": breaker.failures, "pause": breaker.waiting})
 
     def _breaker(self, model: str, prompt: str) -> Breaker:
         fresh = Breaker(self._settings.breaker_failures, self._settings.breaker_pause)
@@ -361,6 +364,14 @@ class ModelAccount(Stateful):
         self._journal.append(
             kind, ts_event=now, known_at=now, symbol=self._symbol, payload=payload, telemetry=telemetry
         )
+
+
+def _describe_refusal(caller: Caller, refusal: Refusal) -> str:
+    left = f" and {refusal.reserved:g} left to decisions" if refusal.reserved else ""
+    return (
+        f"model {caller.model!r} was not asked: {refusal.needed:g} {refusal.limit} on top of "
+        f"{refusal.used:g}{left} would pass the {refusal.allowed:g} allowed per {refusal.scope}"
+    )
 
 
 def is_turned_away(call: RecordedCall) -> bool:

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from schemas.errors import ModelError
-from schemas.tool import ToolDefinition, Tools
-from services.model_calls.language_model import GIVEN_UP, TIMEOUT, LanguageModel, ModelReply, ToolCallingModel
+from schemas.tool import Tools
+from services.model_calls.language_model import GIVEN_UP, TIMEOUT, LanguageModel, ModelReply
 
 GRACE_MS = 20.0
 
@@ -21,26 +21,9 @@ class NoReply:
     detail: str
 
 
-@dataclass(frozen=True)
-class ModelWithTools:
-    """A model whose every question comes with the same tools."""
-
-    model: ToolCallingModel
-    tools: tuple[ToolDefinition, ...]
-
-    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
-        """The model's reply, with the calls that it asks for."""
-        return await self.model.complete(
-            system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=deadline_ms, tools=self.tools
-        )
-
-
-def with_tools(model: LanguageModel, tools: Tools) -> LanguageModel:
-    """The model with tools that it may call; without any the model as it is.
-
-    Whether a provider takes tools is known before a run; see `WireModel.calls_tools`.
-    """
-    return ModelWithTools(cast("ToolCallingModel", model), tuple(tools)) if tools else model
+def tool_arguments(tools: Tools) -> dict[str, Any]:
+    """How a model is given tools: one that is asked without any need not take them."""
+    return {"tools": tuple(tools)} if tools else {}
 
 
 class PendingCall(Protocol):
@@ -70,14 +53,17 @@ class CallAdmission(Protocol):
 
 
 async def ask(
-    model: LanguageModel, *, system: str, prompt: str, max_tokens: int, deadline_ms: float
+    model: LanguageModel,
+    *,
+    system: str,
+    prompt: str,
+    max_tokens: int,
+    deadline_ms: float,
+    tools: Tools = (),
 ) -> ModelReply | NoReply:
-    """The model's reply within a deadline, or why there is none."""
-
-    def reply() -> Awaitable[ModelReply]:
-        return model.complete(system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=deadline_ms)
-
-    return await _within(reply, deadline_ms)
+    """The model's reply within a deadline, or why there is none; `tools` are those that it may call."""
+    asked = tool_arguments(tools) | {"system": system, "prompt": prompt, "max_tokens": max_tokens}
+    return await _within(partial(model.complete, deadline_ms=deadline_ms, **asked), deadline_ms)
 
 
 async def ask_at_once(

@@ -30,6 +30,7 @@ BYTES_PER_TOKEN = 2
 
 Scope = Literal["event", "day", "run"]
 LIMITS: tuple[Literal["calls", "tokens", "usd", "seconds"], ...] = ("calls", "tokens", "usd", "seconds")
+LOST_AFTER = 3  # times turned away in a row for good
 # A reply came that its caller could not read.
 UNUSABLE = "unusable"
 # No answer of use, and it is paid for each time. A call that was not made shows nothing.
@@ -56,6 +57,9 @@ class Spent(Stateful):
         self.tokens += other.tokens
         self.usd += other.usd
         self.seconds += other.seconds
+
+
+Uses = Sequence[tuple[Purse, Spent]]
 
 
 @dataclass(frozen=True)
@@ -151,24 +155,28 @@ class Ledger(Stateful):
         self._empty("event")
 
     def refusal(
-        self, question: Question, price: ModelPrice, now: int, kept_back: Sequence[tuple[Purse, Spent]] = ()
-    ) -> Refusal | None:
+        self, question: Question, price: ModelPrice, now: int, kept_back: Uses = (), elsewhere: Uses = (),
+        *, early: bool = False,
+    ) -> Refusal | None:  # fmt: skip
         """The first limit that this call might break, narrowest scope first; None: it may be made.
 
-        `kept_back` is what calls that are not answered yet may come to use, with the purse of each.
+        `kept_back` is what calls of the event that are not answered yet may come to use, `elsewhere` the same
+        of other events, each with its purse. `early`: the event has not begun, and is none of the slow loop.
         """
         self._turn_page(now)
         needed, purse = estimate_use(question, price), question.caller.purse
         self.largest = Spent(*map(max, astuple(self.largest), astuple(needed)))
-        ever = dict.fromkeys((*self.due.events, *self.due.slots), inf)
+        events, slots = self.due.events, self.due.slots
+        ever = dict.fromkeys((*events, *slots), inf)
         scopes: tuple[tuple[Scope, ModelLimits, Mapping[Purse, float]], ...] = (
-            ("event", self.settings.per_event, self.due.slots if self.in_slot else self.due.events),
+            ("event", self.settings.per_event, slots if self.in_slot and not early else events),
             ("day", self.settings.per_day, ever),
             ("run", self.settings.per_run, ever),
         )
         for scope, limits, due in scopes:
-            spent = [replace(self._of(scope, payer)) for payer in Purse]
-            for other, use in kept_back:
+            begins = early and scope == "event"
+            spent = [Spent() if begins else replace(self._of(scope, payer)) for payer in Purse]
+            for other, use in kept_back if scope == "event" else (*kept_back, *elsewhere):
                 spent[other].add(use)
             found = self._broken(scope, limits, purse, spent, needed, due)
             if found is not None:
@@ -249,6 +257,7 @@ class Breaker(Stateful):
         waiting: calls still to be refused; 0 while closed or trying.
         open: whether the last word was a failure at the limit.
         turned_away: in a row, for a reason that no later question will mend.
+        reason: what was said of the last call, if it brought no usable reply.
     """
 
     REBUILT = frozenset({"limit", "pause"})
@@ -259,6 +268,12 @@ class Breaker(Stateful):
     waiting: int = 0
     open: bool = False
     turned_away: int = 0
+    reason: str | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is not asked any more."""
+        return self.turned_away >= LOST_AFTER
 
     def admit(self) -> bool:
         """Whether the next call may be made; a refused one counts towards the pause."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from schemas.tool import Tools, ToolUse
+from schemas.tool import ToolUse
 
 TIMEOUT = "timeout"  # the kind of a failure: no reply within the deadline
 GIVEN_UP = "given up before it answered"
@@ -37,18 +37,8 @@ class ModelReply:
 
 
 class LanguageModel(Protocol):
-    """One call, one deadline; every failure is a `ModelError`."""
+    """One call, one deadline; every failure is a `ModelError`. One that calls tools takes `tools`, too."""
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
         """The model's raw reply within the deadline."""
-        ...
-
-
-class ToolCallingModel(Protocol):
-    """A language model that can be given tools to call, by its provider's own means."""
-
-    async def complete(
-        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
-    ) -> ModelReply:
-        """The model's raw reply within the deadline, with the calls that it asks for."""
         ...

@@ -258,8 +258,12 @@ def record_silence(question: Question, latency_ms: float, *, asked: bool) -> Rec
     if asked:
         message = f"model {question.caller.model!r}: {GIVEN_UP}"
         return _record_of(question, latency_ms, outcome=TIMEOUT, message=message, retryable=True)
-    message = f"model {question.caller.model!r}: no time was left to ask it"
-    return _record_of(question, latency_ms, outcome=LATE, message=message, retryable=True, requests=0)
+    return record_refusal(question, LATE, f"model {question.caller.model!r}: no time was left to ask it")
+
+
+def record_refusal(question: Question, outcome: str, message: str) -> RecordedCall:
+    """The record of a call that was not made, and why."""
+    return _record_of(question, 0.0, outcome=outcome, message=message, requests=0)
 
 
 def storable(text: str) -> str:

@@ -92,11 +92,14 @@ def _without_nulls(text: str) -> str:
 
 
 def strip_thoughts(text: str) -> str:
-    """The text without the one block of thoughts that it begins with; any other text as it is."""
+    """The text without the one block of thoughts that it begins with; any other text as it is.
+
+    Templates that open the block themselves leave its closing tag alone in the reply.
+    """
     opening, closing = THOUGHTS
-    begun = text.lstrip()
-    _, closed, answer = begun.partition(closing)
-    return answer.lstrip() if closed and begun.startswith(opening) else text
+    thoughts, closed, answer = text.lstrip().partition(closing)
+    is_open = thoughts.startswith(opening) or not (opening in thoughts or thoughts.startswith(("{", FENCE)))
+    return answer.lstrip() if closed and is_open else text
 
 
 def strip_fence(text: str) -> str:

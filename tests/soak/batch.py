@@ -12,6 +12,7 @@ from schemas.settings import Settings
 from services.feeds.port import BarRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from services.ports import Clock
 from services.store import open_store
 from tests.soak.findings import Finding, quantile
 from tests.soak.scale import scaled
@@ -21,7 +22,6 @@ from trading_core.clock import SimulatedClock
 from worker.feeds.sample_data.worlds import make_world
 from worker.live import reports as hearing
 from worker.live.stepper import BarAxes, LiveStepper
-from worker.slow_worker.ports import Clock
 from worker.slow_worker.subprocess import SlowLoopSubprocess
 
 LIMIT_S, LIMIT_MB, WORSE = 30.0, 500, 0.10

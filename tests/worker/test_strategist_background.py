@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from agents.language_models.accounted import LiveSource
 from agents.strategies.strategist_reply import ReplyFault, read_strategist_reply
 from prompts import load_prompt
 from schemas.background import DecisionBackground
@@ -37,7 +36,7 @@ from worker.bootstrap import assemble
 from worker.cli.ask_again import render
 from worker.models import Models
 from worker.session import Session, Timing
-from worker.studies.ask_again.asking import AskedModel, StudyArm
+from worker.studies.ask_again.asking import StudyArm
 from worker.studies.ask_again.figures import study_document
 from worker.studies.ask_again.strategist import read_strategist_questions
 
@@ -155,7 +154,7 @@ def test_question_holds_the_cases_that_a_reflection_on_such_a_plan_retrieves() -
         assert cases[key] == row["result"]["memory"]
         compared += bool(row["result"]["memory"]["winners"])
     assert compared > 10
-    shown = [item for asked in model.questions for item in (asked.background or {})["cases"]]
+    shown = [item for asked in model.questions for item in (asked.background or {}).get("cases", ())]
     assert {tuple(sorted(item)) for item in shown} == {
         ("base_rates", "direction", "failures", "insufficient", "losers", "playbook_id", "winners")
     }
@@ -165,7 +164,7 @@ def test_question_holds_the_cases_that_a_reflection_on_such_a_plan_retrieves() -
 def test_question_holds_what_became_of_the_symbols_last_plans() -> None:
     run, model = agreeing_run()
     check_outcomes(run.rows)
-    shown = [plan for asked in model.questions for plan in (asked.background or {})["last_plans"]]
+    shown = [plan for asked in model.questions for plan in (asked.background or {}).get("last_plans", ())]
     assert {"replaced", "retired", "exit_filled"} <= {plan["became"] for plan in shown}
     assert {trade["reason"] for plan in shown for trade in plan["trades"]} > {"stop"}
     assert any(plan["orders_refused"] or plan["theses_expired"] for plan in shown)
@@ -321,11 +320,10 @@ def test_question_is_asked_again_from_the_store_word_for_word(anonymise: bool) -
     found = read_strategist_questions("r", index, settings)
     assert found.bare == 0
     again = Asked()
-    panel = AskedModel(StudyArm(load_prompt("strategist"), settings), LiveSource(again))
 
     async def ask() -> None:
         for entry in found.asked:
-            await panel.sample(entry)
+            await entry.ask(again, settings, load_prompt("strategist"))
 
     asyncio.run(ask())
     first = [entry["prompt"] for entry in model.requests if question(entry["prompt"]).revision is None]

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -21,11 +21,7 @@ from worker.cli.options import (
 from worker.pages.figures import DASH, counts, percent, shown_time
 from worker.pages.tables import made_table
 from worker.runs.interrupts import Interrupts
-from worker.runs.progress import ReadingBar, progress_bar
-
-if TYPE_CHECKING:
-    from services.store import Store
-    from worker.studies.ask_again.asking import RunQuestions
+from worker.runs.progress import progress_bar
 
 Document = dict[str, Any]
 SHOWN = 20
@@ -45,11 +41,7 @@ async def ask_again(
     samples: Annotated[int, typer.Option(min=1, max=1_000, help="Times to ask each question.")] = 3,
     limit: Annotated[int | None, option(min=1, help="Ask only the first questions. [all]")] = None,
     seat: Annotated[
-        str | None, option(help="reader, strategist or planner. [that of the prompt, or of the run]")
-    ] = None,
-    questions: Annotated[
-        Path | None,
-        option("--questions", metavar="FILE", help="Questions to a planner, one a line. [examples]"),
+        str | None, option(help="reader or strategist. [that of the prompt, or of the run]")
     ] = None,
     cassette: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder of replies: played back, or asked and kept.")
@@ -67,23 +59,17 @@ async def ask_again(
     decision moved and all replies came, else 1. Nothing is stored in the run.
     """
     from worker.mcp_server.client_config import without_password
-    from worker.studies.ask_again.asking import ask_all
+    from worker.studies.ask_again.asking import ask_all, read_template
     from worker.studies.ask_again.figures import study_document
     from worker.studies.ask_again.inspect_export import export_questions
     from worker.studies.ask_again.run_questions import arms_of, prompt_of, read_questions
-    from worker.studies.ask_again.templates import PLANNER, read_template
 
     if export is not None and export[0] != "inspect":
         raise ConfigError(f"--export {export[0]!r}: there is inspect: give --export inspect DIR")
     template = None if prompt is None else read_template(prompt)
     async with open_for_run(db, run, read_only=True) as (store, record):
         name = prompt_of(seat, template, record)
-        if questions is not None and name != PLANNER:
-            raise ConfigError("--questions are asked of the planner: give --seat planner, too")
-        if name == PLANNER:
-            found = await _planner_questions(store, record.run_id, questions)
-        else:
-            found = await read_questions(store, record, name)
+        found = await read_questions(store, record, name)
         arms = arms_of(record, name, template, config, asks=export is None)
         asked = found.asked[:limit]
         if export is not None:
@@ -103,25 +89,6 @@ async def ask_again(
         complain(f"{document['missing']} replies are missing; a arm that missed one keeps no cassette")
     if not document["same"]:
         raise typer.Exit(1)
-
-
-async def _planner_questions(store: "Store", run_id: str, file: Path | None) -> "RunQuestions":
-    """What a planner is asked; its tools answer while the store is open."""
-    from worker.review.asking import describe_known
-    from worker.review.evidence import store_tools
-    from worker.review.run_views import RunViews
-    from worker.studies.ask_again.asking import RunQuestions
-    from worker.studies.ask_again.planner import example_questions, file_questions
-    from worker.studies.ask_again.templates import PLANNER
-
-    views = RunViews(store, run=run_id)
-    with ReadingBar() as reading:
-        view = await views.view(run_id, None, reading)
-    known, host = describe_known(view), store_tools(views)
-    fills = [str(fill.payload["fill_id"])[:8] for fill in view.index.of_kind("exit_filled")[-1:]]
-    at = known, view.known_at, host
-    asked = example_questions(*at, fills[0] if fills else None) if file is None else file_questions(file, *at)
-    return RunQuestions(run_id, PLANNER, asked)
 
 
 def render(document: Document) -> None:
@@ -165,7 +132,7 @@ def _cell(value: Any) -> str:
 
 
 def _question(row: Document) -> list[str]:
-    place = row.get("question") or f"{shown_time(row['known_at'])} {row['symbol']}"
+    place = f"{shown_time(row['known_at'])} {row['symbol']}"
     return [place, row["recorded"] or DASH, *(", ".join(names) for names in row["decisions"])]
 
 

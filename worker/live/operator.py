@@ -169,6 +169,8 @@ async def execute(session: Session, command: dict[str, Any], *, lock_step: bool)
         return _roll_back(session, payload["playbook_id"])
     if kind == "replan":
         return await _replan(session, lock_step=lock_step)
+    if kind == "ask_models":
+        return {"outcome": "done", "models": session.models.account.retry_lost()}
     if kind == "rule_tried":
         return {"outcome": "done", "trial": payload["trial"]}
     if kind == "plan":

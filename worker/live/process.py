@@ -66,7 +66,6 @@ class Polling:
         self._run = run
         self._over = asyncio.Event()
         self._saying = asyncio.Lock()
-        self._failing: frozenset[str] = frozenset()
 
     def start(self) -> "asyncio.Task[None]":
         """The task that polls; no bar is waited for after it has failed."""
@@ -107,7 +106,7 @@ class Polling:
     async def _look(self) -> None:
         await self.say()
         run = self._run
-        self._warn_of_models()
+        run.warn_of_models()
         await run.requests.look()
         if run.requests.asks_to_stop and run.stepper.begun:
             self._stop.ask("the operator's request")
@@ -125,13 +124,6 @@ class Polling:
             if committer.lease is not None and not committer.closing:
                 document = self._run.status.status().document(time.time_ns())
                 await self._store.trading.say(committer.lease, committer.run_id, document)
-
-    def _warn_of_models(self) -> None:
-        """Once of each model that gives no usable reply any more: rules decide instead of it."""
-        found = dict(self._run.status.status().models_failing)
-        for model in sorted(found.keys() - self._failing):
-            self._note("model_failing", {"model": model, "failed_in_a_row": found[model]})
-        self._failing = frozenset(found)
 
     async def _reports(self) -> None:
         reports, stepper = self._run.reports, self._run.stepper

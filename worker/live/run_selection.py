@@ -18,7 +18,7 @@ from schemas.settings import Settings
 from schemas.timeframes import zone_entry
 from services.feeds.port import MarketFeed
 from services.store.failures import StoreDamaged
-from worker.models import check_recording
+from worker.models import open_recording
 from worker.runs.store_run import new_run
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ async def run_to_trade(
             if isinstance(feed, ReadsSymbolsOff) and feed.symbols_found is not None:
                 feed.follow(tuple(left.data["symbols"]))
             return left
-        check_recording(settings)
+        open_recording(settings)
         await store.trials.all()  # a ledger that is damaged refuses the run before it is stored
         return await store.runs.create(new_run(settings, name, MODE, feed_fingerprint(feed, settings)))
 

@@ -86,6 +86,7 @@ class TradingStatus:
             return {}
         session = self._stepper.session
         policy, portfolio = session.policy_loop.counters, session.engine.portfolio[0]
+        failing = session.models.account.failing()
         return {
             "bars_validated": session.bars_validated,
             "evaluations": {str(kind): count for kind, count in sorted(policy.outcomes.items())},
@@ -107,7 +108,7 @@ class TradingStatus:
             "plans_waiting": tuple(session.slow_loop.plans.waiting),
             "model_spend": session.models.account.ledger.run.usd,
             "model_calls": dict(sorted(session.models.account.outcomes.items())),
-            "models_failing": session.models.account.failing(),
+            "models_failing": {name: known.failures for name, known in failing.items()},
             "model_silence": model_silence(
                 {"model": session.models.account.document(), "strategist": policy.strategist()}
             ),

@@ -22,7 +22,7 @@ from worker.live.commit_loop import CommitLoop
 from worker.live.committer import BarCommitter
 from worker.live.entry_guard import Doubts, EntryGuard
 from worker.live.evaluations import EvaluationQueue
-from worker.live.operator import OperatorCommands
+from worker.live.operator import OperatorCommands, execute
 from worker.live.process_inputs import ProcessInputs
 from worker.live.recovery import Player, RecoveringSink, past_of, read_script, recover
 from worker.live.reports import ReportConsumer
@@ -34,6 +34,7 @@ from worker.runs.stored_trial import BegunTrial, StoredTrial
 from worker.runs.trials import ledger_of_run
 
 STOP_S = 10.0
+NOBODYS = 0  # the number of a command that no operator gave: theirs begin at 1
 
 
 class StopRequest:
@@ -94,6 +95,7 @@ class TradedRun:
         self._began = time.perf_counter()
         self.recovering = True
         self.recovered = 0
+        self._failing: frozenset[str] = frozenset()
         self.reports: ReportConsumer | None = None
         self.answers: EvaluationQueue | None = None
 
@@ -191,6 +193,8 @@ class TradedRun:
             self._note("following", {"run_id": record.run_id, **followed, "symbols": symbols})
         if crash_loop:
             self.guard.hold(SafeModeReason.CRASH_LOOP, "`thinktwice kill off --run RUN` lets it enter again")
+        if stepper.begun:
+            await self._ask_lost_models()
         self._ask = self._ask_beside
         if not given.feed.lock_step:
             known = dict(script.verdicts)
@@ -200,6 +204,24 @@ class TradedRun:
         bars = stepper.session.bars if stepper.begun else None
         self._doubts = await Doubts.of_run(given.settings.data, given.feed, given.store, record, bars)
         self.recovering = False
+
+    async def _ask_lost_models(self) -> None:
+        """A process that goes on asks a lost model once more: what turned it away may be mended."""
+        session = self.stepper.session
+        if any(breaker.is_lost for breaker in session.models.account.failing().values()):
+            command = {"number": NOBODYS, "kind": "ask_models", "payload": {}}
+            told = await execute(session, command, lock_step=self.stepper.lock_step)
+            self._note("models_asked_again", {"models": told["models"]})
+
+    def warn_of_models(self) -> None:
+        """Once of each model that gives no usable reply any more: rules decide instead of it."""
+        if self.recovering or not self.stepper.begun:
+            return
+        found = self.stepper.session.models.account.failing()
+        for model in sorted(found.keys() - self._failing):
+            told = {"failed_in_a_row": found[model].failures, "reason": found[model].reason}
+            self._note("model_failing", {"model": model, **told})
+        self._failing = frozenset(found)
 
     def _ask_beside(self, evaluation: Evaluation) -> None:
         if self.answers is None:
@@ -262,6 +284,7 @@ class TradedRun:
 
     async def _keep(self) -> None:
         """Store what has gathered: waited for where the feed waits, beside the bars where it does not."""
+        self.warn_of_models()
         if self.stepper.lock_step:
             await self.committing.commit()
         else:

@@ -13,12 +13,13 @@ from typing import Any
 
 from schemas.settings import Settings
 from services.journal.chain import JournalRow
+from services.ports import Clock
 from services.store import Store
 from worker.live.commit_loop import COMMAND_S
 from worker.live.monitor import Monitor
 from worker.operations.status import ProcessStatus, VitalSource
 from worker.operations.store_outage import OncePerOutage
-from worker.slow_worker.ports import JOB, Clock, SystemClock
+from worker.slow_worker.ports import JOB, SystemClock
 from worker.slow_worker.service import StopSignals, serve
 from worker.slow_worker.status import NoticedLooks, SlowLoopStatus
 from worker.slow_worker.subprocess import SlowLoopSubprocess

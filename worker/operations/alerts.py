@@ -98,9 +98,8 @@ def of_worker(event: str, told: Mapping[str, Any], at: int) -> Alert | None:
         return Alert("recovered", "the store is back", at, None, "store", told)
     if event == "model_failing":
         what = f"{told.get('model')}: {told.get('failed_in_a_row')} calls in a row without a usable reply"
-        return Alert(
-            "error", f"{what}; rules decide instead", at, event, f"{event} {told.get('model')}", told
-        )
+        why = f"{told.get('reason')}; rules decide instead"
+        return Alert("error", f"{what}: {why}", at, event, f"{event} {told.get('model')}", told)
     if event in ("slot_failed", "waker_silent", "look_failed", "worker_died"):
         what = f"{event.replace('_', ' ')}: {told.get('reason', '')}".rstrip(": ")
         return Alert("error", what, at, event, detail=told)

@@ -11,11 +11,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import urlsplit
 
 from schemas.errors import ConfigError
 from services.model_calls.retry_after import Pause, pause_of
-from worker.secrets.redaction import masked_webhook
+from worker.secrets.redaction import is_address, masked_webhook
 from worker.secrets.secrets import WEBHOOK_URL
 
 if TYPE_CHECKING:
@@ -42,12 +41,7 @@ def check_webhook(url: str) -> str:
     Raises:
         ConfigError: it is none; the address is not shown, because it carries the key.
     """
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or not url.isascii() or not url.isprintable() or " " in url:
+    if not is_address(url):
         raise ConfigError(f"{WEBHOOK_URL} is no address of a webhook: give https://HOST/PATH")
     return url
 

@@ -50,14 +50,14 @@ async def answer_models(
     from agents.evidence_planner import ModelPlanner
     from agents.planning.backed_planner import BackedPlanner
     from agents.planning.plan_reply import PROMPT
-    from worker.studies.asked_models import asked_models
+    from worker.studies.asked_models import open_models
 
     asked = {PROMPT: settings.llm.slow_model, **models_asked(settings, "quality")}
-    async with asked_models(settings, environment, asked, names=names) as (models, account):
-        account.open_event()
+    async with open_models(settings, environment, asked, names=names) as opened:
+        opened.account.open_event()
         quality = settings.deliberation.quality
         first = ModelPlanner(
-            models.texts[PROMPT], settings.planner,
+            opened.models.texts[PROMPT], settings.planner,
             max_tokens=quality.improvement_tokens, deadline_ms=quality.deadline_ms,
         )  # fmt: skip
-        yield AnswerModels(BackedPlanner(first, RulePlanner()), models.text_models(), account)
+        yield AnswerModels(BackedPlanner(first, RulePlanner()), opened.models.text_models(), opened.account)

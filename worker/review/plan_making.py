@@ -211,16 +211,16 @@ async def _ask(
     # The engine comes with the models: a typed change waits for neither.
     from agents.model_seats import models_in_use
     from trading_core.clock import SimulatedClock
-    from worker.studies.asked_models import asked_models
+    from worker.studies.asked_models import open_models
 
     names, slow = models_in_use(settings), settings.llm.slow_model
     seats = {PROMPT: slow if slow in names else names[0]}
     clock = SimulatedClock(wording.now or 0)
     playbooks = {"playbook_id": tuple(sorted(definitions))}
-    async with asked_models(settings, environment, seats, clock, playbooks) as (models, account):
-        account.open_event()
+    async with open_models(settings, environment, seats, clock, playbooks) as opened:
+        opened.account.open_event()
         return await read_with_model(
-            text, definitions, settings.judge, models.texts[PROMPT],
+            text, definitions, settings.judge, opened.models.texts[PROMPT],
             max_tokens=settings.plans.analysis_tokens, wording=wording,
         )  # fmt: skip
 

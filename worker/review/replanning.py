@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agents.judging import evidence_of, judge_of
-from agents.model_seats import text_models_of
 from schemas.errors import ConfigError
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
@@ -27,15 +26,15 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.wording import Wordings
+from services.ports import Clock
 from services.slow_loop.evidence_rows import evidence_rows
-from worker.models import Models, assemble_models, check_models
+from worker.models import Models, check_models
 from worker.operations.logs import EventSink
 from worker.runs.replay import Rebuilt
 from worker.session import Session
 from worker.settings import load_settings
-from worker.slow_worker.ports import Clock
 from worker.slow_worker.wiring import JudgeModels
-from worker.studies.asked_models import asked_models
+from worker.studies.asked_models import open_models
 
 JudgeName = Literal["rules", "model"]
 
@@ -81,31 +80,23 @@ async def ask_judge(
     settings = judging_settings(session.settings, judge)
     sink = MemorySink()
     journal = JournalWriter(sink)
-    minds = Models()
-    if judge == "model":
-        asked = assemble_models(settings, journal, session.clock, session.guard, environment)
-        minds = asked.accounted
+    rules = None if judge == "model" else Models()
     definitions = tuple(version.definition for version in session.registry.reader().active())
     experiments = sum(1 for trial in session.lifecycle.shadows() if trial.kind == "experiment")
-    try:
+    asked = open_models(
+        settings, environment, clock=session.clock, decides=True, given=rules, journal=journal
+    )
+    async with asked as opened:
         wordings = Wordings.of_run(session.bars.symbols, anonymise=settings.llm.anonymise)
-        client = judge_of(settings, minds.judge, wordings)
+        client = judge_of(settings, opened.models.judge, wordings)
         evidence: tuple[RecommendationEvidence, ...] = ()
         if session.kept is not None:
-            reader = evidence_of(settings, minds.texts, wordings, session.kept)
+            reader = evidence_of(settings, opened.models.texts, wordings, session.kept)
             evidence = () if reader is None else await reader.read(report, session.journal.events)
         for kind, payload, telemetry in evidence_rows(evidence, report.content_hash[:16]):
-            journal.append(
-                kind,
-                ts_event=report.known_at,
-                known_at=report.known_at,
-                payload=payload,
-                telemetry=telemetry,
-            )
+            at = report.known_at
+            journal.append(kind, ts_event=at, known_at=at, payload=payload, telemetry=telemetry)
         verdict = await client.replan(report, definitions, experiments, evidence)
-    finally:
-        if judge == "model":
-            await asked.live.close()
     await journal.flush()
     return verdict, [_call(row) for row in sink.rows]
 
@@ -198,7 +189,6 @@ async def judge_models(
         note("judge_without_model", {"reason": str(error)})
         yield None
         return
-    texts = text_models_of(asking)
-    async with asked_models(asking, environment, texts, clock, decides=True) as (models, account):
+    async with open_models(asking, environment, clock=clock, decides=True) as opened:
         wordings = Wordings.of_run(symbols, anonymise=settings.llm.anonymise)
-        yield JudgeModels(models.judge, models.texts, wordings, account.open_event)
+        yield JudgeModels(opened.models.judge, opened.models.texts, wordings, opened.account.open_event)

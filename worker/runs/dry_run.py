@@ -14,7 +14,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.settings.llm import EventLimits, ModelLimits, RunLimits
 from schemas.tool import Tools
-from services.journal.chain import JournalRow
+from services.journal.sinks import UnkeptSink
 from services.journal.writer import JournalWriter
 from services.model_calls.budget import BYTES_PER_TOKEN, LIMITS
 from services.model_calls.language_model import ModelReply
@@ -48,11 +48,6 @@ class QuestionCounter:
         raise ModelError("nobody is asked in a dry run", kind=NOT_ASKED, requests=0, usage=usage)
 
 
-class _Unkept:
-    async def write(self, rows: list[JournalRow]) -> None:
-        """Nothing is kept of a run that asks nobody."""
-
-
 async def count_questions(
     settings: Settings,
     bars: BarSeries,
@@ -78,7 +73,7 @@ async def count_questions(
 
     free = settings.model_copy(update={"llm": settings.llm.model_copy(update=WITHOUT_LIMITS)})
     done = await run_backtest(
-        free, bars, JournalWriter(_Unkept()), definitions=definitions, progress=progress,
+        free, bars, JournalWriter(UnkeptSink()), definitions=definitions, progress=progress,
         models=one_model(settings, QuestionCounter()), prepare=prepare,
     )  # fmt: skip
     used = done.session.models.account.ledger.run

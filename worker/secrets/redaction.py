@@ -106,6 +106,16 @@ def masked_webhook(url: str) -> str:
         return MASK
 
 
+def is_address(text: str) -> bool:
+    """Whether a text is an address that an HTTP client takes."""
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port or a bracket that is none
+        return False
+    return usable and text.isascii() and text.isprintable() and " " not in text
+
+
 def masked_addresses(text: str) -> str:
     """The text with the passwords of addresses in it masked."""
     pattern, instead = PATTERNS[0]

@@ -7,6 +7,7 @@ from typing import Protocol
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from services.ports import Clock as Clock  # named here for who starts a worker
 
 JOB = "slow_loop"  # the name of the slow loop in claims and reports
 
@@ -19,15 +20,6 @@ Reflect = Callable[
 def lease_name(run_id: str) -> str:
     """The lease under which the slots of a run are examined."""
     return f"{JOB}/{run_id}"
-
-
-class Clock(Protocol):
-    """The present, in ns UTC."""
-
-    @property
-    def now(self) -> int:
-        """Nanoseconds since 1970."""
-        ...
 
 
 class SystemClock:

@@ -13,6 +13,7 @@ from typing import Any
 from schemas.errors import InfrastructureError, InvariantViolation
 from schemas.settings import Settings
 from services.clock import last_slot
+from services.ports import Clock
 from services.slow_loop.artefacts import read_request, stored_text
 from services.slow_loop.cadence import Run, Skip, due, early_moment, surprise_moment
 from services.slow_loop.loop_facts import LoopFacts
@@ -24,7 +25,7 @@ from services.store.claims import Claim, ClaimState, SlotKey
 from services.store.reports import StoredReport
 from services.store.repository import Lease
 from worker.operations.logs import EventSink
-from worker.slow_worker.ports import JOB, Clock, CrashPoints, NoCrash, Reflect, lease_name
+from worker.slow_worker.ports import JOB, CrashPoints, NoCrash, Reflect, lease_name
 
 MOST_ATTEMPTS = 5
 

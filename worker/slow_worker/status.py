@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.clock import next_slot
+from services.ports import Clock
 from worker.operations.logs import EventSink
 from worker.operations.status import ProcessStatus, State
-from worker.slow_worker.ports import Clock
 from worker.slow_worker.service import Looks
 
 FAILURES = frozenset({"slot_failed", "look_failed", "waker_silent", "worker_died"})

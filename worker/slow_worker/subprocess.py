@@ -17,8 +17,8 @@ from dataclasses import asdict
 from typing import Any
 
 from schemas.errors import InfrastructureError, StoreError
+from services.ports import Clock
 from worker.operations.logs import EventSink
-from worker.slow_worker.ports import Clock
 from worker.slow_worker.slot_runner import MOST_ATTEMPTS
 from worker.slow_worker.subprocess_main import LONGEST_LINE, LookingJob
 

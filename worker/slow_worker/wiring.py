@@ -25,6 +25,7 @@ from services.evidence_tools.kept_rows import KINDS, KeptRows
 from services.feeds.port import series_of
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import PLAIN_RUN, Wordings
+from services.ports import Clock
 from services.slow_loop.assembly import assemble_reflection
 from services.slow_loop.untraded_signals import PaperBars
 from services.store import Store
@@ -32,7 +33,7 @@ from trading_core.bars import BarSeries
 from trading_core.market import Market
 from worker.operations.logs import EventSink
 from worker.slow_worker.lease_holder import LeaseHolder
-from worker.slow_worker.ports import Clock, CrashPoints, Reflect
+from worker.slow_worker.ports import CrashPoints, Reflect
 from worker.slow_worker.slot_runner import PaperBarsAt, RunOfSlots, SlotRunner
 from worker.slow_worker.worker import HOLD_MS, JudgeStep, ReadEvidence, SlowWorker
 

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.slow_reflection import HighLevelReflectionReport
-from services.ports import Judge
+from services.ports import Clock, Judge
 from services.slow_loop.inbox import ReportInbox
 from services.slow_loop.loop_facts import LoopFacts
 from services.store.repository import LeaseLost
 from worker.operations.logs import EventSink
 from worker.slow_worker.lease_holder import LeaseHolder
-from worker.slow_worker.ports import Clock, CrashPoints, NoCrash
+from worker.slow_worker.ports import CrashPoints, NoCrash
 from worker.slow_worker.slot_runner import SlotRunner
 
 HOLD_MS = 60_000

@@ -141,16 +141,15 @@ async def deliberate_all(
                 "--preset quality --mode critique_only"
             )
         return [await refine_one(request, settings.deliberation, None, read) for request in requests]
-    from worker.studies.asked_models import asked_models  # a text without a model waits for none of them
+    from worker.studies.asked_models import open_models  # a text without a model waits for none of them
 
     asked = models_asked(settings, requests[0].preset)
     names = names_for_claims(read.playbook_ids, read.symbols)
-    async with asked_models(settings, environment, asked, names=names) as opened:
-        models, account = opened
-        done = []
+    async with open_models(settings, environment, asked, names=names) as opened:
+        done, models = [], opened.models.text_models()
         for request in requests:
-            account.open_event()
-            done.append(await refine_one(request, settings.deliberation, models.text_models(), read))
+            opened.account.open_event()
+            done.append(await refine_one(request, settings.deliberation, models, read))
         return done
 
 
@@ -165,13 +164,14 @@ async def read_text_claims(
     """
     if not settings.uses_models:
         return read_by_rules(text, facts)
-    from worker.studies.asked_models import asked_models
+    from worker.studies.asked_models import open_models
 
     names = names_for_claims(facts.playbook_ids, facts.symbols)
     asked = {EXTRACTION: settings.llm.slow_model}
-    async with asked_models(settings, environment, asked, names=names) as (models, account):
-        account.open_event()
-        return await extract_claims(text, facts, models.text_models(), Budget(0, 1, deadline_ms=DEADLINE_MS))
+    async with open_models(settings, environment, asked, names=names) as opened:
+        opened.account.open_event()
+        models = opened.models.text_models()
+        return await extract_claims(text, facts, models, Budget(0, 1, deadline_ms=DEADLINE_MS))
 
 
 def models_asked(settings: Settings, preset: Preset) -> dict[str, str]:

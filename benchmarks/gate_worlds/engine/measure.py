@@ -7,6 +7,7 @@ from benchmarks.gate_worlds.engine.world import KINDS, PARAMETER, PLAYBOOK, Engi
 from schemas.playbook import PlaybookVersion
 from schemas.settings import GateSettings, Settings
 from schemas.vocabulary import VersionState
+from services.journal.sinks import UnkeptSink
 from services.journal.writer import JournalWriter
 from services.playbooks.lifecycle import PROVEN
 from services.statistics.calendar_units import unit_numbers, unit_of_timeframe
@@ -14,7 +15,6 @@ from trading_core.bars import BarSeries
 from worker.runs.backtest import run_backtest
 from worker.runs.run_result import RunResult
 from worker.studies.ablation.arms import Arm, settings_of
-from worker.studies.ablation.runner import UnkeptSink
 
 HARM = -0.01
 LEAST = 1e-6

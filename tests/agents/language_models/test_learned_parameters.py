@@ -14,7 +14,7 @@ from schemas.errors import ModelError
 from schemas.settings.providers import PROVIDERS, Provider
 from services.policy_checks.consolidation import FORM
 from tests.agents.language_models.wire_formats import FORMATS, WireFormat, completion
-from tests.agents.language_models.wire_server import Handler, WireServer, answer, message, serve
+from tests.agents.language_models.wire_server import Handler, WireServer, answer, in_turn, message, serve
 from trading_core.tick_guard import TickGuard
 
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
@@ -120,6 +120,68 @@ def test_effort_that_claude_refuses_is_left_out_and_its_form_stays():
     ]
 
 
+EXTRA = "output_config: Extra inputs are not permitted"
+
+
+@pytest.mark.parametrize(
+    ("provider", "refuses", "requests"),
+    [
+        ("openai", {"response_format": (None, "This response_format type is unavailable now")}, 2),
+        ("openai", {"response_format": ("response_format.type", "Invalid value: 'json_schema'.")}, 2),
+        ("anthropic", {"format": (None, "output_config.format: Extra inputs are not permitted")}, 2),
+        ("anthropic", {"output_config": (None, EXTRA)}, 3),
+    ],
+)
+def test_form_that_a_server_refuses_is_left_out_for_the_run_and_no_setting_is_needed(
+    provider, refuses, requests
+):
+    wire = FORMATS[provider]
+    ends, bodies = ask(refusing(wire, refuses), wire.model, 2, reply_format=FORM)
+    assert [end.requests for end in ends] == [requests, 1]
+    assert [wire.form_of(body) for body in bodies] == [FORM.schema] + [None] * requests
+    effort = bodies[-1].get("reasoning_effort", bodies[-1].get("output_config", {}).get("effort"))
+    assert effort == (None if "output_config" in refuses else "low"), "what it takes is sent still"
+
+
+@EVERY
+def test_two_questions_at_once_that_are_refused_for_different_parameters_both_teach(provider):
+    wire, both, open_to_all = FORMATS[provider], list[Any](), asyncio.Event()
+    form = {"openai": "response_format", "anthropic": "format"}[provider]
+    effort = {"openai": "reasoning_effort", "anthropic": "effort"}[provider]
+
+    async def scenario() -> list[Any]:
+        async def handle(writer: asyncio.StreamWriter) -> None:
+            body = server.requests[-1][1]
+            given = body | body.get("output_config", {})
+            both.append(body)
+            if len(both) == 2:
+                open_to_all.set()
+            await open_to_all.wait()  # neither knows what the other is told
+            order = (form, effort) if wire.prompt_of(body) == "a" else (effort, form)
+            refused = next((name for name in order if name in given), None)
+            if refused is None:
+                return await answer(wire.body())(writer)
+            told = wire.error("invalid_request_error", f"Unknown parameter: '{refused}'")
+            told["error"]["param"] = {"format": "output_config.format"}.get(refused, refused)
+            await answer(told, 400)(writer)
+
+        async with serve(handle) as server:
+            model = wire.model(
+                "claude-test", api_key="k", guard=TickGuard(), base_url=server.url, reply_format=FORM
+            )
+            asked = [
+                model.complete(system="s", prompt=prompt, max_tokens=ANSWER, deadline_ms=4_000)
+                for prompt in ("a", "b")
+            ]
+            ends = await asyncio.gather(*asked)
+            await model.close()
+        return ends
+
+    assert [end.text for end in asyncio.run(scenario())] == ["hello", "hello"]
+    assert len(both) <= 6, "one refusal each, and no more than one after what the other learned"
+    assert not {form, effort} & (both[-1] | both[-1].get("output_config", {})).keys()
+
+
 @pytest.mark.parametrize(
     ("error", "refused"),
     [
@@ -198,7 +260,7 @@ def test_refusal_that_no_parameter_explains_is_told_once_and_teaches_nothing(pro
     assert bodies[0] == bodies[1]
     for end in ends:
         assert told in str(end)
-        assert "structured_output" not in str(end), "a hint names only what the complaint is about"
+        assert "native_tools" not in str(end), "a hint names only what the complaint is about"
 
 
 @EVERY
@@ -228,6 +290,10 @@ def usage(read: int, written: int, thoughts: int | None, total: int | None = Non
         (usage(11, 6_200, 6_000), "fine", 6_200, None),
         (usage(11, 6_257, 6_000), "fine", 6_257, "cut"),
         (usage(11, 6_200, None), "fine", 6_200, None),
+        (usage(11, 6_200, 0), "fine", 6_200, None),  # it counts none, and thought nevertheless
+        (usage(11, 6_200, 0), "word " * 300, 6_200, "cut"),
+        (usage(11, 200, 0), "fine", 200, None),
+        (usage(11, 6_200, None), f"{'word ' * 5_000}</think>fine", 6_200, None),
         (usage(11, 6_200, None), "word " * 300, 6_200, "cut"),
         (usage(11, 6_200, None), f"<think>{'word ' * 5_000}</think>fine", 6_200, None),
         (usage(11, 200, None, 6_211), "fine", 6_200, None),  # Gemini: thoughts are in the total alone
@@ -280,6 +346,39 @@ def test_question_that_its_server_cut_is_no_answer_and_says_what_to_raise(provid
         assert "the server cut the question: raise its context (it read 4096 tokens of 40002 bytes)" in str(
             end
         )
+
+
+@pytest.mark.parametrize(
+    ("provider", "counts", "cut"),
+    [
+        ("ollama", (3_900, 4_096, 4_096, 4_096), (False, False, True, True)),
+        ("ollama", (4_096, 4_096, 3_000, 4_096), (False, True, False, True)),
+        ("ollama", (4_000, 4_000, 4_000, 4_000), (False,) * 4),  # no context is set to that
+        ("ollama", (3_072, 3_200, 3_456, 3_584), (False,) * 4),  # dense text fills none
+        ("vllm", (4_096, 4_096, 4_096, 4_096), (False,) * 4),
+    ],
+)
+def test_question_cut_by_less_than_half_is_told_by_a_shorter_one_that_filled_the_same_context(
+    provider, counts, cut
+):
+    sizes, ends = (12_000, 14_000, 16_000, 18_000), []
+
+    async def scenario() -> None:
+        asked = [answer(completion(usage=usage(count, 7, None))) for count in counts]
+        async with serve(in_turn(*asked)) as server:
+            row = PROVIDERS[provider]
+            model = OpenAIModel("claude-test", api_key="k", guard=TickGuard(), row=row, base_url=server.url)
+            for size in sizes:
+                try:
+                    await model.complete(system="s", prompt="p" * size, max_tokens=8, deadline_ms=4_000)
+                    ends.append("")
+                except ModelError as error:
+                    ends.append(str(error))
+            await model.close()
+
+    asyncio.run(scenario())
+    assert tuple(bool(end) for end in ends) == cut
+    assert all("the server cut the question: raise its context" in end for end in ends if end)
 
 
 class TimedClaude(AnthropicModel):

@@ -13,7 +13,7 @@ def test_cutoff_table_rows_have_a_date_a_kind_and_a_dated_source():
     assert len({row.model for row in PUBLISHED}) == len(PUBLISHED) >= 5
     for row in PUBLISHED:
         assert row.kind in ("training data", "reliable knowledge")
-        assert "platform.claude.com/docs" in row.source
+        assert row.source.startswith(("platform.claude.com/docs", "developers.openai.com/api/docs"))
         assert row.cutoff < row.read
         assert not row.usd or {"input_usd", "output_usd"} <= row.usd.keys() <= ModelPrice.model_fields.keys()
 
@@ -23,7 +23,26 @@ def test_prices_of_the_table_are_those_of_the_models_that_are_named_in_one_word(
     assert llm.price("anthropic", "claude-haiku-5-5").input_usd == 0.10
     dated = llm.price("anthropic", "claude-opus-5-5-20261101")
     assert (dated.output_usd, dated.cache_read_usd) == (20.0, 0.20)
+    assert LlmSettings().price("openai", "gpt-6.2-sol").output_usd == 10.0
     assert cutoff_of("anthropic/claude-haiku-5-5").date is not None, "a gateway names the vendor"
+
+
+def test_price_of_the_table_is_stored_with_the_settings_and_a_later_table_changes_it_in_none(monkeypatch):
+    words = {
+        "model": "anthropic/claude-haiku-5-5",
+        "judge": "vllm/claude-haiku-5-5",
+        "fast": "openai/gpt-6-sol",
+    }
+    stored = LlmSettings.model_validate(words).payload()
+    assert [price["model"] for price in stored["prices"]] == ["anthropic/claude-haiku-5-5"]
+    later = [row._replace(usd={"input_usd": 50.0, "output_usd": 60.0}) for row in PUBLISHED]
+    monkeypatch.setattr("schemas.model_table.PUBLISHED", later)
+    again = LlmSettings.model_validate(stored)
+    assert again.payload() == stored
+    assert again.price("anthropic", "claude-haiku-5-5").input_usd == 0.10
+    assert again.price("vllm", "claude-haiku-5-5").input_usd == 0.0, "a machine of one's own"
+    assert again.known_price("openai", "gpt-6-sol") is None
+    assert LlmSettings.model_validate(words).price("anthropic", "claude-haiku-5-5").input_usd == 50.0
 
 
 def test_price_that_is_configured_comes_before_the_published_one_and_before_nothing():

@@ -226,13 +226,6 @@ def test_providers_question_carries_system_prompt_key_and_the_closed_form(provid
 
 
 @EVERY
-@pytest.mark.parametrize("status", [400, 422])
-def test_providers_server_that_refuses_the_form_is_told_with_the_setting(provider, status, called):
-    handler = answer(FORMATS[provider].error("invalid_request_error", "response_format?"), status)
-    assert "llm.structured_output = false" in str(called(provider, handler).error)
-
-
-@EVERY
 @pytest.mark.parametrize(
     ("stop", "outcome"), [("end_turn", None), ("max_tokens", "cut"), ("refusal", "refusal")]
 )

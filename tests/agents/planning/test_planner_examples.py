@@ -6,11 +6,11 @@ import pytest
 
 from agents.planning.call_check import checked_plan
 from agents.planning.plan_reply import without_reasoning
-from agents.planning.prompt_examples import prompt_examples
 from agents.planning.rule_planner import RulePlanner
 from services.evidence.tools import TOOLS
 from services.ports import EvidenceQuestion
 from tests.agents.planning.planned import TOLD, planned
+from tests.agents.planning.prompt_examples import prompt_examples
 
 WANTED = {
     "a snapshot": [("market", {"symbol": "AAPL"})],

@@ -14,9 +14,11 @@ from agents.strategies.model_strategist import (
     MAX_TOKENS,
     NOTHING_TO_CHOOSE,
     ModelStrategist,
+    shown_background,
     shown_snapshot,
 )
 from agents.strategies.rule_strategist import RuleStrategist
+from schemas.background import DecisionBackground, SymbolPosition
 from schemas.errors import ModelError
 from schemas.playbook import PlaybookVersion
 from schemas.proposal import PolicyProposal
@@ -188,13 +190,29 @@ def test_model_strategist_shows_what_a_plan_comes_to_and_which_part_of_its_setup
     ]
 
 
-def test_model_strategist_leaves_out_cases_of_nothing_and_expectations_that_are_their_design():
-    told = shown_snapshot(SNAPSHOT)["expectations"]
-    assert [known.keys() >= {"hit_rate"} for known in told] == [bool(known["n"]) for known in told]
-    fresh = SNAPSHOT.model_copy(update={"expectations": tuple(expected(book, n=0) for book in PLAYBOOKS)})
-    assert {tuple(sorted(known)) for known in shown_snapshot(fresh)["expectations"]} == {
-        ("n", "playbook_id", "playbook_version", "prior")
-    }
+def test_model_strategist_leaves_out_expectations_and_rates_of_nothing_and_keeps_what_was_measured():
+    measured, *unknown = (expected(book, n=0) for book in PLAYBOOKS)
+    prior = measured.prior.model_copy(update={"source": "measured", "trades": 30, "known_at": 1})
+    traded = expected(PLAYBOOKS[0], n=7)
+    for known, shown in (
+        (unknown, []),
+        ([traded, *unknown], [traded.payload()]),
+        ([measured.model_copy(update={"prior": prior}), *unknown], [prior.payload()]),
+    ):
+        told = shown_snapshot(SNAPSHOT.model_copy(update={"expectations": tuple(known)}))["expectations"]
+        assert [each if each.keys() >= {"hit_rate"} else each["prior"] for each in told] == shown
+    nothing = SNAPSHOT.base_rates.model_copy(update={"population": 0, "winners": 0, "losers": 0})
+    assert shown_snapshot(SNAPSHOT)["base_rates"] == SNAPSHOT.base_rates.payload()
+    assert "base_rates" not in shown_snapshot(SNAPSHOT.model_copy(update={"base_rates": nothing}))
+
+
+def test_model_strategist_leaves_out_the_parts_of_a_background_that_hold_nothing():
+    empty = DecisionBackground(
+        snapshot_hash=SNAPSHOT.content_hash, recent_bars=(), cases=(), last_plans=(), lessons=(), findings=()
+    )
+    other = SymbolPosition(symbol="B", regime=None, position=None, exposure=0.0)
+    assert shown_background(empty).keys() == {"recent_bars"}
+    assert shown_background(empty.model_copy(update={"others": (other,)})).keys() == {"recent_bars", "others"}
 
 
 def test_model_strategist_static_part_is_first_the_same_and_free_of_the_snapshot():

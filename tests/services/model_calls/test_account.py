@@ -167,3 +167,24 @@ def test_account_without_credit_is_turned_away_for_good_and_a_throttled_one_is_n
     for _ in range(3):
         turned_away(made, "gone", Purse.EVENT, status, kind)
     assert (made.lost is not None) is lost
+
+
+def test_account_asks_a_lost_model_once_more_and_its_answer_decides():
+    made, _ = account(per_run={"usd": None}, per_event={"calls": None}, unknown_price="zero")
+    for _ in range(3):
+        turned_away(made, "gone", Purse.EVENT)
+    assert made.failing()["gone (gone)"].reason == made.lost == "HTTP 404 no such model"
+    assert made.retry_lost() == ["gone (gone)"]
+    assert not made.document()["lost"]
+    turned_away(made, "gone", Purse.EVENT)
+    assert made.lost == "HTTP 404 no such model", "one refusal more, and it is not asked any more"
+    with pytest.raises(ModelError, match="not asked any more"):
+        turned_away(made, "gone", Purse.EVENT)
+    made.retry_lost()
+    question = made.admit(Caller("anthropic", "gone", "gone", "ab" * 32, purse=Purse.EVENT), "", "", 1)
+    made.settle(record_reply(question, ModelReply("x", "gone", 1, 1, 0.0), 1.0), question)
+    for _ in range(2):
+        turned_away(made, "gone", Purse.EVENT)
+    assert (made.document()["lost"], made.retry_lost()) == (False, []), (
+        "it answered: three refusals are needed again"
+    )

@@ -85,8 +85,11 @@ def test_more_than_one_code_fence_around_a_reply_stays_and_is_refused(text):
     assert not CONSOLIDATION.reads(said)
 
 
-@pytest.mark.parametrize("text", ["<think>\nHm {1}.\n</think>\n\n{}", " <think></think>```json\n{}\n```"])
-def test_thoughts_before_a_reply_are_taken_off_however_long(text):
+@pytest.mark.parametrize("text", [
+    "<think>\nHm {1}.\n</think>\n\n{}", " <think></think>```json\n{}\n```",
+    "Hm {1}.\n</think>\n\n{}", "</think>```json\n{}\n```",
+])  # fmt: skip
+def test_thoughts_before_a_reply_are_taken_off_however_long_and_though_nothing_opens_them(text):
     assert CONSOLIDATION.reads(text.replace("{}", AGREES))
     assert CONSOLIDATION.reads(text.replace("{}", AGREES).replace("</think>", "x" * 30_000 + "</think>"))
     assert json_text(text.replace("{}", AGREES)) == AGREES
@@ -96,7 +99,8 @@ def test_thoughts_before_a_reply_are_taken_off_however_long(text):
     "text",
     [
         "<think>{}",
-        "Hm</think>{}",
+        "{}</think>{}",
+        "```json\n{}\n```</think>",
         "{}<think>Hm</think>",
         "<think></think><think></think>{}",
         "Hm <think></think>{}",
@@ -104,6 +108,11 @@ def test_thoughts_before_a_reply_are_taken_off_however_long(text):
 )
 def test_thoughts_anywhere_else_stay_and_are_refused(text):
     assert not CONSOLIDATION.reads(text.replace("{}", AGREES))
+
+
+def test_closing_tag_of_thoughts_within_a_reply_is_a_word_of_it():
+    said = json.dumps({**json.loads(AGREES), "comment": "Not </think> here."})
+    assert json_text(said) == said
 
 
 def test_reply_that_is_no_json_keeps_its_size_and_beginning_escaped():

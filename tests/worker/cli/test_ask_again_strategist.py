@@ -262,7 +262,7 @@ def test_ask_again_of_the_strategist_that_cannot_be_asked_is_missing_and_kept_by
 def test_ask_again_that_cannot_say_which_prompt_is_meant_names_all(templates):
     (templates.folder / "odd.txt").write_text(BOLD.replace("{{task}}", "{{chore}}"), "utf-8")
     told = templates.complaint(*AGAIN, "--prompt", "odd.txt")
-    names = ("policy_level_reflection (", "strategist (", "evidence_planner (", "{{findings}}", "{{bases}}")
+    names = ("policy_level_reflection (", "strategist (", "{{findings}}", "{{bases}}")
     assert [part for part in names if part not in told] == []
 
 

@@ -8,7 +8,6 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +27,7 @@ from worker.feeds.files.columns import bar_columns
 from worker.feeds.files.files import load_bar_file
 from worker.feeds.files.tables import read_table
 from worker.settings import load_settings
-from worker.studies.ask_again.planner import file_questions
-from worker.studies.ask_again.templates import read_template
+from worker.studies.ask_again.asking import read_template
 from worker.studies.given_text import given_text
 
 MIB = 1 << 20
@@ -317,7 +315,6 @@ READERS: dict[str, Callable[[Path], object]] = {
     "settings": load_settings,
     "a playbook": playbook_folder,
     "a cassette": read_cassette,
-    "questions": lambda path: file_questions(path, {}, 0, cast("Any", None)),
     "a prompt": read_template,
 }
 

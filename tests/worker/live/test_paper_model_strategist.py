@@ -1,6 +1,7 @@
 """A strategist that is a model on a live feed: what it is shown survives lateness, death and savepoints."""
 
 import asyncio
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.worker.live.test_savepoint_sessions import MARKET, ROWS
 from tests.worker.test_strategist_background import gathered, times
 from worker.cli.app import app
 from worker.live.checkpoints import ResumePoint, SavepointWriter, restore
+from worker.live.process import Polling
 from worker.live.stepper import LiveStepper
 from worker.models import Models
 from worker.operations.logs import level_of
@@ -45,7 +47,7 @@ def test_paper_live_strategist_of_a_model_is_shown_its_background_and_the_run_re
     assert outcome.document is not None
     assert outcome.document["errors"] == 0
     assert backgrounds(tmp_path) > 50
-    assert any(asked.background["last_plans"] for asked in model.questions)  # type: ignore[index]
+    assert any(asked.background.get("last_plans") for asked in model.questions)  # type: ignore[union-attr]
     report = replayed(tmp_path, SETTINGS)
     assert (report.ok, report.problem) == (True, None)
 
@@ -71,13 +73,18 @@ class Away(Asked):
         return await super().complete(**request)
 
 
-def test_paper_live_run_says_that_its_model_answers_no_more(tmp_path) -> None:
+def test_paper_live_run_says_that_its_model_answers_no_more_whoever_polls(tmp_path, monkeypatch) -> None:
+    async def look(polling: Polling) -> None:
+        """See nothing."""
+
+    monkeypatch.setattr(Polling, "_look", look)
     live = Live(0, asking(breaker_failures=1_000), models=Models(strategist=Away()))
     assert asyncio.run(live.trade(tmp_path)).document is not None
     assert level_of("model_failing") == logging.WARNING
     (warned,) = [detail for kind, detail in live.told if kind == "model_failing"]
     assert warned["model"] == "claude-test (strategist)"
     assert warned["failed_in_a_row"] >= FAILING
+    assert warned["reason"] == "no connection"
     status = live.process.traded.status.status()
     assert status.model_calls["reply"] == 3
     failed = status.model_calls["network"]
@@ -94,6 +101,39 @@ def test_paper_live_run_whose_model_answers_says_nothing_of_failing(tmp_path) ->
     assert live.process.traded.status.status().models_failing == {}
     told = CliRunner().invoke(app, ["status", "--db", address(tmp_path)], catch_exceptions=False).stdout
     assert "usable" not in told
+
+
+class Refused(Asked):
+    """A model whose server takes its key no more, until that is mended."""
+
+    def __init__(self, *, mended: bool) -> None:
+        super().__init__()
+        self.mended = mended
+
+    async def complete(self, **request: Any) -> ModelReply:
+        if self.requests and not self.mended:
+            self.requests.append(request)
+            raise ModelError("HTTP 401 invalid x-api-key", kind="rejected", status=401)
+        return await super().complete(**request)
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_paper_that_goes_on_asks_a_lost_model_once_more_and_the_run_replays(tmp_path, mended) -> None:
+    first = Refused(mended=False)
+    with pytest.raises(Killed):
+        asyncio.run(Live(0, SETTINGS, KillAt("committed", 240), Models(strategist=first)).trade(tmp_path))
+    assert len(first.requests) == 4, "lost behind the third refusal"
+    again = Live(0, SETTINGS, models=Models(strategist=Refused(mended=mended)))
+    again_asked = again.models.strategist.requests
+    again_asked += [{}] * (not mended)
+    assert asyncio.run(again.trade(tmp_path)).document is not None
+    assert len(again_asked) > 20 if mended else len(again_asked) == 2
+    told = [detail for kind, detail in again.told if kind == "models_asked_again"]
+    assert told == [{"models": ["claude-test (strategist)"]}]
+    rows = [row for row in rows_stored(tmp_path, "latest") if row.kind == "operator_command"]
+    assert [json.loads(row.payload) for row in rows] == [{"number": 0, "kind": "ask_models", "payload": {}}]
+    report = replayed(tmp_path, SETTINGS)
+    assert (report.ok, report.problem) == (True, None)
 
 
 @pytest.mark.parametrize("anonymise", [False, True])
@@ -121,5 +161,5 @@ def test_session_restored_asks_a_model_what_the_session_before_it_would_have_ask
     asked = [[(request["system"], request["prompt"]) for request in model.requests] for model in models]
     assert asked[1] == asked[0][before:]
     assert len(models[1].requests) > 10
-    assert any(question.background["last_plans"] for question in models[1].questions[:2])  # type: ignore[index]
+    assert any(question.background.get("last_plans") for question in models[1].questions[:2])  # type: ignore[union-attr]
     assert again.journal.head_hash == first.journal.head_hash

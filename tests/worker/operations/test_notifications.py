@@ -355,13 +355,15 @@ def test_journal_rows_that_matter_to_a_person_are_news(kind, payload, news):
     assert (None if found is None else found.kind) == news
 
 
-def test_model_that_gives_no_usable_reply_any_more_is_news_once_for_each_model():
-    found = [
-        of_worker("model_failing", {"model": model, "failed_in_a_row": 5}, AT)
-        for model in ("m (strategist)", "n (strategist)")
-    ]
+def test_model_that_gives_no_usable_reply_any_more_is_news_once_for_each_model_in_its_servers_words():
+    said = {"failed_in_a_row": 5, "reason": "HTTP 400 'credit balance is too low'"}
+    found = [of_worker("model_failing", {"model": f"{model} (fast)", **said}, AT) for model in "mn"]
     assert [alert and (alert.kind, alert.summary) for alert in found] == [
-        ("error", f"{model} (strategist): 5 calls in a row without a usable reply; rules decide instead")
+        (
+            "error",
+            f"{model} (fast): 5 calls in a row without a usable reply: HTTP 400 'credit balance is too low'; "
+            "rules decide instead",
+        )
         for model in "mn"
     ]
     assert len({alert.topic for alert in found if alert}) == 2

@@ -23,6 +23,7 @@ from schemas.reflection import InvariantContext, PolicyAmendmentRequest, PolicyL
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from services.journal.chain import JournalRow
+from services.journal.sinks import UnkeptSink
 from services.journal.writer import JournalWriter
 from services.ports import Plan, PlanEnd, PlanProvider, PlanRound, Revision, RevisionBudget
 from trading_core.bars import BarSeries
@@ -140,13 +141,6 @@ def install_veto(veto: Veto) -> Callable[[Session], None]:
         session.policy_loop.provider = RandomVeto(session.policy_loop.provider, veto)
 
     return prepare
-
-
-class UnkeptSink:
-    """Takes rows and keeps none: of a run whose head hash is enough."""
-
-    async def write(self, rows: list[JournalRow]) -> None:
-        """Forget a batch."""
 
 
 @dataclass(frozen=True)

@@ -11,23 +11,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agents.language_models.accounted import AccountedModel, LiveSource, RecordedSource, ReplySource
-from agents.language_models.cassette import CassetteWriter
-from agents.model_seats import seats_of, text_models_of
-from agents.reply_forms import FORMS_ON_DEMAND, SEAT_FORMS
-from prompts import PromptTemplate
+from agents.model_seats import seats_of
+from agents.strategies import model_strategist
+from prompts import PromptError, PromptTemplate, load_prompt, template_from_text
 from schemas.canonical import content_hash
 from schemas.errors import CassetteMiss, ConfigError
 from schemas.settings import Settings
-from services.journal.sinks import MemorySink
-from services.journal.writer import JournalWriter
-from services.model_calls.account import ModelAccount
+from services import policy_level_reflection_service
 from services.model_calls.language_model import LanguageModel
-from trading_core.clock import SimulatedClock
-from trading_core.tick_guard import TickGuard
-from worker.models import Models, caller_of, check_models, configured_cassette, configured_models
-from worker.studies.ask_again.templates import PLANNER, SEATS
+from services.text.given_files import read_text
+from worker.studies.asked_models import open_models
 
+READER, STRATEGIST = policy_level_reflection_service.PROMPT, model_strategist.PROMPT
+SEATS = {READER: "fast", STRATEGIST: "strategist"}  # of `Models`
 Progress = Callable[[int, int], None]
 STEM_DIGITS = 16
 
@@ -99,9 +95,7 @@ class StudyArm:
     @property
     def model(self) -> str:
         """Who is asked."""
-        prompt = self.template.name
-        seats = seats_of(self.settings) | {"planner": text_models_of(self.settings).get(PLANNER, "")}
-        return seats[SEATS[prompt]]
+        return seats_of(self.settings)[SEATS[self.template.name]]
 
     @property
     def stem(self) -> str:
@@ -109,31 +103,6 @@ class StudyArm:
         llm = self.settings.llm
         asked = [self.template.hash, llm.base_url, self.model, llm.anonymise]
         return content_hash(asked)[:STEM_DIGITS]
-
-
-class AskedModel:
-    """The model of an arm on an account of its own; questions come in the order of their bars."""
-
-    def __init__(self, arm: StudyArm, source: ReplySource) -> None:
-        self._arm, self._clock = arm, SimulatedClock()
-        settings, template = arm.settings, arm.template
-        form = {**FORMS_ON_DEMAND, **{each.name: each for each in SEAT_FORMS.values()}}[template.name]
-        caller = caller_of(settings, arm.model, form, template.hash)
-        self.account = ModelAccount(settings.llm, JournalWriter(MemorySink()), self._clock)
-        self._model = AccountedModel(caller, source, self.account, TickGuard())
-
-    async def sample(self, question: RunQuestion) -> Answer:
-        """Ask once.
-
-        Raises:
-            CassetteMiss: it is played back and was not recorded.
-        """
-        self._clock.advance(question.known_at)
-        self.account.open_event(question.symbol)
-        spent = self.account.ledger.run
-        before = replace(spent)
-        answer = await question.ask(self._model, self._arm.settings, self._arm.template)
-        return replace(answer, tokens=spent.tokens - before.tokens, usd=spent.usd - before.usd)
 
 
 async def ask_all(
@@ -155,30 +124,27 @@ async def ask_all(
     """
     kept, part = _files(folder, f"{name}-{arm.stem}")
     replay = kept.exists()
+    runtime = {"llm": "replay", "cassette": str(kept)} if replay else {"llm": "record", "cassette": str(part)}
     values = arm.settings.payload()
-    source = {"llm": "replay", "cassette": str(kept)} if replay else {"llm": "live", "cassette": None}
-    values["runtime"] |= source
-    settings = Settings.model_validate(values)
-    check_models(settings, environment)
-    tape = configured_cassette(settings)
-    models = Models() if tape is not None else configured_models(settings, TickGuard(), environment)
-    live = getattr(models, SEATS[arm.template.name])
-    asked = AskedModel(arm, LiveSource(live) if tape is None else RecordedSource(tape))
-    if tape is None:
-        asked.account.keep = CassetteWriter(part).keep
+    values["runtime"] |= runtime
     found: list[list[Answer]] = []
-    try:
-        for question in questions:
-            found.append([])
-            for _ in range(samples):
-                found[-1].append(await asked.sample(question))
-                progress(sum(map(len, found)), len(questions) * samples)
-    except CassetteMiss as error:
-        raise ConfigError(
-            f"{str(kept)!r} was made of other questions or settings: delete it, and they are asked anew"
-        ) from error
-    finally:
-        await models.close()
+    async with open_models(Settings.model_validate(values), environment) as opened:
+        model, spent = getattr(opened.models, SEATS[arm.template.name]), opened.account.ledger.run
+        model.caller = replace(model.caller, prompt_hash=arm.template.hash)
+        try:
+            for question in questions:
+                found.append([])
+                for _ in range(samples):
+                    opened.at(question.known_at, question.symbol)
+                    before = replace(spent)
+                    answer = await question.ask(model, arm.settings, arm.template)
+                    tokens, usd = spent.tokens - before.tokens, spent.usd - before.usd
+                    found[-1].append(replace(answer, tokens=tokens, usd=usd))
+                    progress(sum(map(len, found)), len(questions) * samples)
+        except CassetteMiss as error:
+            raise ConfigError(
+                f"{str(kept)!r} was made of other questions or settings: delete it, and they are asked anew"
+            ) from error
     if not replay and all(answer.replied for row in found for answer in row):
         os.replace(part, kept)
     return found
@@ -194,3 +160,23 @@ def _files(folder: Path, stem: str) -> tuple[Path, Path]:
     except OSError as error:
         raise ConfigError(f"--cassette {str(folder)!r}: {error.strerror}: name another folder") from error
     return kept, part
+
+
+def read_template(path: Path) -> PromptTemplate:
+    """The template of a file, named after the prompt whose placeholders it has: each question fills its own.
+
+    Raises:
+        ConfigError: the file cannot be read, or is no template of a prompt that is asked again.
+    """
+    try:
+        text = read_text(path, ConfigError)
+        found = template_from_text(str(path), text).placeholders
+    except (OSError, UnicodeDecodeError, PromptError) as error:
+        raise ConfigError(f"--prompt {str(path)!r} cannot be read: {error}") from error
+    known = {name: load_prompt(name).placeholders for name in SEATS}
+    for name, placeholders in known.items():
+        if found == placeholders:
+            return template_from_text(name, text)
+    names = {name: ", ".join("{{" + each + "}}" for each in sorted(known[name])) for name in known}
+    either = " or ".join(f"{name} ({words})" for name, words in names.items())
+    raise ConfigError(f"--prompt {str(path)!r}: give it exactly the placeholders of {either}")

@@ -14,7 +14,6 @@ from services.model_calls.language_model import ModelReply
 from services.store import open_store
 from worker.studies.ask_again.asking import RunQuestion, RunQuestions, StudyArm
 from worker.studies.ask_again.run_questions import arms_of, read_questions
-from worker.studies.ask_again.templates import PLANNER
 
 if TYPE_CHECKING:
     from inspect_ai.scorer import Scorer
@@ -65,12 +64,8 @@ async def export_questions(
     """Write dataset and task of every question in the words of each arm; how many samples it has.
 
     Raises:
-        ConfigError: it is a planner that is asked, or the folder cannot be written.
+        ConfigError: the folder cannot be written.
     """
-    if questions.prompt == PLANNER:
-        raise ConfigError(
-            "--export: a planner's tools answer from the run: export the reader or the strategist"
-        )
     samples = []
     for arm in {arm.template.hash: arm for arm in arms}.values():
         for question in asked:

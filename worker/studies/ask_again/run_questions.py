@@ -18,12 +18,11 @@ from services.store import RunRecord, Store
 from worker.runs.progress import told_rows
 from worker.runs.replay import stored_settings
 from worker.settings import load_settings
-from worker.studies.ask_again.asking import RunQuestions, StudyArm
+from worker.studies.ask_again.asking import READER, STRATEGIST, RunQuestions, StudyArm
 from worker.studies.ask_again.second_reader import read_reader_questions
 from worker.studies.ask_again.strategist import read_strategist_questions
-from worker.studies.ask_again.templates import PLANNER, READER, STRATEGIST
 
-PROMPTS = {"reader": READER, "strategist": STRATEGIST, "planner": PLANNER}  # by `--seat`
+PROMPTS = {"reader": READER, "strategist": STRATEGIST}  # by `--seat`
 
 
 def prompt_of(seat: str | None, template: PromptTemplate | None, record: RunRecord) -> str:
@@ -85,8 +84,7 @@ def _settings(record: RunRecord, prompt: str, config: Path | None, *, asks: bool
     if not asks and values["llm"]["model"] == NO_MODEL:
         values["llm"]["model"] = f"{OWN_PROVIDER}/later"
     values["policy_loop"]["strategist"] = "model" if prompt == STRATEGIST else "rules"
-    values["judge"]["replan"] = "model" if prompt == PLANNER else "rules"
-    values["planner"]["judge"] = "model" if prompt == PLANNER else "rules"
+    values["judge"]["replan"] = values["planner"]["judge"] = "rules"
     mode = values["reflection"]["mode"]
     values["reflection"]["mode"] = "full" if prompt == READER else mode if mode != "full" else "deterministic"
     values["runtime"] |= {"llm": "live", "cassette": None}

@@ -18,8 +18,7 @@ from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
 from services.policy_checks.consolidation import consolidation_question, weigh_reply
 from services.policy_checks.findings import status_of
-from worker.studies.ask_again.asking import Answer, RunQuestion, RunQuestions
-from worker.studies.ask_again.templates import READER
+from worker.studies.ask_again.asking import READER, Answer, RunQuestion, RunQuestions
 
 PATIENCE_MS = 60_000.0
 

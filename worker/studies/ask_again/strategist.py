@@ -33,9 +33,8 @@ from services.model_calls.record import LATE
 from services.model_calls.wording import Wordings
 from services.playbooks.registry import RegistryReader
 from services.slow_loop.evidence_epochs import follow
-from worker.studies.ask_again.asking import Answer, RunQuestion, RunQuestions
+from worker.studies.ask_again.asking import STRATEGIST, Answer, RunQuestion, RunQuestions
 from worker.studies.ask_again.second_reader import run_symbols
-from worker.studies.ask_again.templates import STRATEGIST
 
 # What the model itself did. Any other failure is of the connection, the provider or a limit: no reply.
 SAID_BY_THE_MODEL = frozenset({*map(str, FaultKind), "refusal", "cut", TIMEOUT, LATE})

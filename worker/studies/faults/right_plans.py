@@ -19,8 +19,8 @@ from services.playbooks.registry import RegistryReader
 from services.policy_loop.invariant_context import invariant_context
 from services.slow_loop.evidence_epochs import follow
 from worker.studies.ask_again.strategist import StrategistQuestion, read_strategist_questions
+from worker.studies.asked_models import OpenModels
 from worker.studies.faults.planting import CheckedPlan
-from worker.studies.plan_check.plan_check import OpenModels
 
 FROM, TO = "2003-01-01", "2004-12-31"  # of the embedded bars, where no run is named
 
@@ -36,7 +36,7 @@ class ProposedPlan:
     async def ask(self, opened: OpenModels | None) -> CheckedPlan | None:
         """The plan that the model proposes; None where it proposes none of a playbook."""
         question, settings = self.question, self.settings
-        model = None if opened is None else opened.at(question.snapshot).strategist
+        model = None if opened is None else opened.at(question.known_at, question.symbol).strategist
         if model is None:
             raise ConfigError("no model is configured for the strategist: set the model of `[llm]`")
         answer = await question.answer(model, settings)

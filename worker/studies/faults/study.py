@@ -13,10 +13,11 @@ from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.settings import Settings
 from schemas.vocabulary import CheckName, ReflectionStatus
 from services.policy_checks.bases import REFUSING
+from worker.studies.asked_models import OpenModels, open_models
 from worker.studies.faults.bank import BankFault, Place
 from worker.studies.faults.planting import Ending, Outcome, plant
 from worker.studies.faults.right_plans import Source, rules_alone
-from worker.studies.plan_check.plan_check import OpenModels, open_models, reflect
+from worker.studies.plan_check.plan_check import reflect
 
 if TYPE_CHECKING:
     from worker.models import Models
@@ -73,7 +74,8 @@ async def study_faults(
     right, uses_models = list[Outcome](), asking.reader or asking.strategist
     tried: dict[str, Tried] = {fault.name: [] for fault in bank}
     unheard = Counter[str | None]()
-    async with open_models(asked, environment, asking.models) if uses_models else nullcontext() as opened:
+    models = open_models(asked, environment, decides=True, given=asking.models)
+    async with models if uses_models else nullcontext() as opened:
         for place in range(count):
             if (plan := await plans[place * len(plans) // count].ask(opened)) is None:
                 continue
@@ -84,7 +86,7 @@ async def study_faults(
                     planted if isinstance(planted, Outcome) else await _ask(planted, asked, opened, unheard)
                 )
                 tried[fault.name].append((done, text))
-        model = None if opened is None else opened.models.account.document()
+        model = None if opened is None else opened.account.document()
     kinds = [kind_document(fault, tried[fault.name]) for fault in bank]
     below = [] if least is None else [kind["name"] for kind in kinds if _is_below(kind, least)]
     refused = [outcome for outcome in right if outcome.ending != "passed"]
@@ -146,7 +148,9 @@ async def _ask(
     """What rules say, and where they let it pass, the second reader; why it is not heard is counted."""
     done = await reflect(request, rules_alone(asked))
     if opened is not None and asked.reflection.mode == "full" and _passes(done.result):
-        done = await reflect(request, asked, (), opened.at(request.snapshot).fast)
+        done = await reflect(
+            request, asked, (), opened.at(request.snapshot.known_at, request.snapshot.symbol).fast
+        )
         unheard[None if done.result is None else done.result.meta.skip_reason] += 1
     if done.result is None:
         return Outcome("broken", (type(done.error).__name__,))

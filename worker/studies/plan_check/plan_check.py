@@ -4,8 +4,7 @@ Service, thresholds, models, cassettes and budgets are those of a run with the s
 store, no past bar for the rule linter, and no memory but the one that the request carries.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,20 +13,15 @@ import numpy as np
 from schemas.errors import CassetteMiss, ConfigError, ModelRefused
 from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflectionResult
 from schemas.settings import Settings
-from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import CheckName, InvocationOutcome
-from services.journal.sinks import MemorySink
-from services.journal.writer import JournalWriter
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.ports import Critic
-from trading_core.clock import SimulatedClock
 from trading_core.rules import evaluate_for_symbol, parse
-from trading_core.tick_guard import TickGuard
 
 if TYPE_CHECKING:
-    from worker.models import Models, RunModels
+    from worker.models import Models
 
 NO_EVENT = "none"
 
@@ -66,44 +60,12 @@ async def check_plan(
         raise ConfigError("reflection mode 'off' checks nothing: use --reflection deterministic, or full")
     if settings.reflection.mode == "deterministic":
         return await reflect(request, settings, critics)
-    async with open_models(settings, environment, models) as opened:
-        done = await reflect(request, settings, critics, opened.at(request.snapshot).fast)
-        return replace(done, model=opened.models.account.document())
+    from worker.studies.asked_models import open_models  # rules alone wait for none of it
 
-
-@dataclass(frozen=True)
-class OpenModels:
-    """The models of some settings, asked in the order of bars, with an account of their own."""
-
-    models: "RunModels"
-    clock: SimulatedClock
-
-    def at(self, snapshot: PolicySnapshot) -> "Models":
-        """What is asked at a snapshot; it opens an event of the account."""
-        self.clock.advance(snapshot.known_at)
-        self.models.account.open_event(snapshot.symbol)
-        return self.models.accounted
-
-
-@asynccontextmanager
-async def open_models(
-    settings: Settings, environment: Mapping[str, str], given: "Models | None" = None
-) -> AsyncIterator[OpenModels]:
-    """The configured models, or those `given`; closed at the end.
-
-    Raises:
-        ConfigError: no model, key, price or cassette.
-    """
-    from worker.models import assemble_models, check_models
-
-    if given is None:
-        check_models(settings, environment)
-    journal, clock = JournalWriter(MemorySink()), SimulatedClock()
-    models = assemble_models(settings, journal, clock, TickGuard(), environment, given=given)
-    try:
-        yield OpenModels(models, clock)
-    finally:
-        await models.live.close()
+    async with open_models(settings, environment, decides=True, given=models) as opened:
+        asked = opened.at(request.snapshot.known_at, request.snapshot.symbol)
+        done = await reflect(request, settings, critics, asked.fast)
+        return replace(done, model=opened.account.document())
 
 
 async def reflect(
