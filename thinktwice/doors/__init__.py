@@ -1,0 +1,69 @@
+"""Doors: where an order of somebody's agent passes the guard on its way to the broker.
+
+The decorator is here, the doors of frameworks beside it; each imports its framework when it is imported.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Literal
+
+from schemas.errors import OrderRefused
+from thinktwice.doors.admission import Admission
+
+if TYPE_CHECKING:
+    from thinktwice.guarding import Guard
+
+
+def guard_orders(
+    guard: "Guard",
+    function: Callable[..., Any] | None = None,
+    *,
+    order: str | None = None,
+    to_order: Callable[..., Any] | None = None,
+    names: Mapping[str, str] | None = None,
+    bars: Callable[[str], Any] | None = None,
+    on_refusal: Literal["raise", "return"] = "raise",
+) -> Callable[..., Any]:
+    """A function that sends orders, plain or async, called only with those that pass: see `Guard.orders`."""
+    if function is None:
+        given = {"order": order, "to_order": to_order, "names": names, "bars": bars, "on_refusal": on_refusal}
+        return partial(guard_orders, guard, **given)
+    admission, signature = Admission(guard, names or {}, bars), inspect.signature(function)
+
+    def let_in(*args: Any, **kwargs: Any) -> inspect.BoundArguments:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if to_order is not None:
+            made = to_order(*args, **kwargs)
+        else:
+            arguments = {**bound.arguments, **bound.kwargs}
+            made = admission.order_in(arguments) if order is None else arguments[order]
+        verdict = admission.check(made, spend=True)
+        if verdict is not None and bound.arguments.get("client_order_id", "") is None:
+            bound.arguments["client_order_id"] = verdict.id
+        return bound
+
+    def refuse(refused: OrderRefused) -> str:
+        if on_refusal == "raise":
+            raise refused
+        return str(refused)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = let_in(*args, **kwargs)
+        except OrderRefused as refused:
+            return refuse(refused)
+        return function(*bound.args, **bound.kwargs)
+
+    @wraps(function)
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = await asyncio.to_thread(let_in, *args, **kwargs)
+        except OrderRefused as refused:
+            return refuse(refused)
+        return await function(*bound.args, **bound.kwargs)
+
+    return call_async if inspect.iscoroutinefunction(function) else call
