@@ -10,7 +10,8 @@
     |-- StrategistError          whoever proposed
     |   |-- InvalidProposal      the proposal cannot be compiled or is incomplete
     |   |-- RuleError            a rule text is not a rule
-    |   `-- FreezeRefused        no result or verdict for exactly this proposal and snapshot
+    |   |-- FreezeRefused        no result or verdict for exactly this proposal and snapshot
+    |   `-- OrderRefused         the guard lets no such order leave
     |-- InfrastructureError      a machine or a service; carries `retryable`
     |   |-- StoreError
     |   |-- ModelError
@@ -72,6 +73,10 @@ class RuleError(StrategistError, ValueError):
 
 class FreezeRefused(StrategistError):
     """A proposal without a passing reflection and an approving verdict for exactly its hashes."""
+
+
+class OrderRefused(StrategistError):
+    """The guard lets no such order leave; its one sentence may be shown to whoever sent it."""
 
 
 class InfrastructureError(ThinktwiceError):

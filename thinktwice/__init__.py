@@ -18,6 +18,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from thinktwice.guarding import Account, Guard, GuardSettings, Order, OrderRefused, Verdict, guard
     from thinktwice.public import (
         AblationResult,
         BacktestResult,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AblationResult",
+    "Account",
     "BacktestResult",
     "CheckResult",
     "ConfigError",
@@ -71,9 +73,13 @@ __all__ = [
     "FaultsResult",
     "Finding",
     "GateResult",
+    "Guard",
+    "GuardSettings",
     "Judge",
     "Model",
     "ModelReply",
+    "Order",
+    "OrderRefused",
     "Parameter",
     "Playbook",
     "PlaybookDefinition",
@@ -86,6 +92,7 @@ __all__ = [
     "StrategistAnswer",
     "ThinktwiceError",
     "ToolAnswer",
+    "Verdict",
     "__version__",
     "ablate",
     "ask",
@@ -95,18 +102,25 @@ __all__ = [
     "feature",
     "finding",
     "gate",
+    "guard",
     "load",
     "settings",
     "simulate",
 ]
 
 
+# A guard stands in front of an agent that is not to wait for the engine: its names load nothing of that.
+GUARD = ("Account", "Guard", "GuardSettings", "Order", "OrderRefused", "Verdict", "guard")
 RUNS = ("ablate", "backtest", "faults", "load", "simulate")  # need the engine
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in GUARD:
+        from thinktwice import guarding
+
+        return getattr(guarding, name)
     if name not in RUNS or "thinktwice.public" in sys.modules:
         from thinktwice import public
     else:

@@ -18,6 +18,17 @@ PLAN_KINDS: frozenset[str] = frozenset(
         "two_phase_phase2_complete",
     }
 )
+GUARD_KINDS: frozenset[str] = frozenset(
+    {
+        "guard_opened",
+        "guard_verdict",
+        "guard_spent",
+        "guard_settled",
+        "guard_outcome",
+        "guard_asked",
+        "guard_decided",
+    }
+)
 LOOP_KINDS: frozenset[str] = frozenset(
     {
         GENESIS,
@@ -52,6 +63,7 @@ LOOP_KINDS: frozenset[str] = frozenset(
         "replan_verdict",
         "action_refused",
         *PLAN_KINDS,
+        *GUARD_KINDS,
         "model_call",
         "model_budget",
         "model_breaker",

@@ -38,13 +38,15 @@ class JournalWriter(Stateful):
     STATE: ClassVar = {"_events": int, "head_hash": str, "counts": Counter[str]}
     REBUILT = frozenset({"_sink", "_flush_rows", "_buffer", "_readers"})
 
-    def __init__(self, sink: JournalSink, flush_rows: int = 2_000) -> None:
+    def __init__(
+        self, sink: JournalSink, flush_rows: int = 2_000, after: tuple[int, str] = (0, GENESIS_HASH)
+    ) -> None:
+        """Begin behind the rows that are there: `after` is their number and the hash of the last."""
         self._sink = sink
         self._flush_rows = flush_rows
         self._buffer: list[JournalRow] = []
-        self._events = 0
+        self._events, self.head_hash = after
         self._readers: tuple[RowReader, ...] = ()
-        self.head_hash = GENESIS_HASH
         self.counts: Counter[str] = Counter()
 
     @property

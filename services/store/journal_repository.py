@@ -55,19 +55,29 @@ HEAD = select(runs.c.events, runs.c.head_hash, runs.c.status).where(OF_RUN).with
 COUNTED = update(runs).where(OF_RUN)  # sets what else it is executed with
 
 
+class PlaceTaken(StoreError):
+    """Another writer has stored a row where these were to go."""
+
+
 class JournalRepository(Repository):
     """Reads and appends journal rows."""
 
-    async def append(self, run_id: str, rows: Sequence[JournalRow]) -> None:
+    async def append(self, run_id: str, rows: Sequence[JournalRow], *, first: bool = False) -> None:
         """Store rows after those that are there; rows that are stored already are left alone.
 
+        Args:
+            run_id: the run.
+            rows: in order.
+            first: take them only where none of their places is taken, whatever stands there.
+
         Raises:
+            PlaceTaken: another writer was first.
             StoreError: the rows leave a gap, differ from what is stored, or the run is closed or unknown.
         """
         if not rows:
             return
         with losses_of(run_id, rows[-1].seq):
-            await self._run_write(lambda connection: append_rows(connection, run_id, rows))
+            await self._run_write(lambda connection: append_rows(connection, run_id, rows, first=first))
 
     async def rows(
         self,
@@ -258,9 +268,13 @@ async def numbering_problem(connection: AsyncConnection, run_id: str) -> str | N
     return f"{what}: the run counts {events} rows and {stored} are stored"
 
 
-async def append_rows(connection: AsyncConnection, run_id: str, rows: Sequence[JournalRow]) -> None:
+async def append_rows(
+    connection: AsyncConnection, run_id: str, rows: Sequence[JournalRow], *, first: bool = False
+) -> None:
     """Store rows inside a transaction of the caller's; see `JournalRepository.append`."""
     new = await _not_stored(connection, run_id, rows)
+    if first and len(new) < len(rows):
+        raise PlaceTaken(f"run {run_id!r}: row {rows[0].seq} is stored already", retryable=True)
     if new:
         records = [{name: getattr(row, name) for name in ROW_NAMES} | {"run_id": run_id} for row in new]
         await connection.execute(journal.insert(), records)
@@ -291,7 +305,7 @@ async def _not_stored(
         select(journal.c.hash).where(journal.c.run_id == run_id, journal.c.seq == known[-1].seq)
     )
     if stored != known[-1].hash:
-        raise StoreError(
+        raise PlaceTaken(
             f"run {run_id!r}: row {known[-1].seq} is stored with other content; is another writer active?"
         )
     return rows[len(known) :]

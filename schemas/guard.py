@@ -1,0 +1,183 @@
+"""Contracts of the guard: an order of somebody's agent, the account behind it, limits, and the verdict."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from schemas.contract import FINITE, Contract, FrozenMap
+from schemas.reflection import Finding
+from schemas.settings import ExecutionSettings, LlmSettings, MemorySettings, ReflectionSettings
+from schemas.settings.bounds import MAX_COUNT
+from schemas.settings.envelope import EnvelopeSettings
+from schemas.vocabulary import Direction
+
+LONGEST_TEXT = 4_000
+Mode = Literal["shadow", "enforce"]
+# Of the envelope; the others belong to an account that trades by itself, and are refused where they are set.
+HEEDED = frozenset(
+    {"risk_fraction", "max_gross_exposure", "max_net_exposure", "max_symbol_exposure", "max_daily_loss"}
+    | {"max_drawdown", "max_consecutive_losses", "max_entries_per_hour", "no_trade_windows", "kill_switch"}
+    | {"allowed_symbols", "allowed_directions", "no_learn_zones"}
+)
+
+
+class Order(Contract):
+    """What an agent wants to send; the stop and the target are prices of the position that it opens."""
+
+    model_config = FINITE
+
+    symbol: str = Field(min_length=1, max_length=64)
+    side: Literal["buy", "sell"]
+    quantity: float | None = Field(default=None, gt=0, description="units; or give `notional`")
+    notional: float | None = Field(default=None, gt=0, description="quote currency; or give `quantity`")
+    kind: Literal["market", "limit", "stop"] = "market"
+    price: float | None = Field(default=None, gt=0, description="of a limit or stop order; else expected")
+    stop: float | None = Field(default=None, gt=0)
+    target: float | None = Field(default=None, gt=0)
+    strategy: str = Field(default="agent", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=60)
+    conviction: float | None = Field(default=None, ge=0, le=1)
+    horizon_bars: int | None = Field(default=None, ge=1, le=500)
+    reasons: str = Field(default="", max_length=LONGEST_TEXT)
+
+    @model_validator(mode="after")
+    def _says_size_and_price(self) -> Self:
+        if (self.quantity is None) == (self.notional is None):
+            given = "neither" if self.quantity is None else "both"
+            raise ValueError(f"quantity, notional: {given} is given: give exactly one of them")
+        if self.kind != "market" and self.price is None:
+            raise ValueError(f"price: missing: a {self.kind} order names its price")
+        return self
+
+    @property
+    def direction(self) -> Direction:
+        """Of the position that it opens."""
+        return "long" if self.side == "buy" else "short"
+
+    @property
+    def sign(self) -> int:
+        """1 for buy, -1 for sell."""
+        return 1 if self.side == "buy" else -1
+
+    def quantity_at(self, price: float | None) -> float | None:
+        """Units; None where it is sized by notional and no price is known."""
+        if self.notional is None or price is None:
+            return self.quantity
+        return self.notional / price
+
+
+class Holding(Contract):
+    """An open position: units, below zero for a short one, and the average price at which it was opened."""
+
+    model_config = FINITE
+
+    quantity: float
+    price: float = Field(gt=0)
+
+
+class Account(Contract):
+    """What the caller's account says; what is left out (None) is not checked."""
+
+    model_config = FINITE
+
+    equity: float = Field(gt=0)
+    cash: float | None = None
+    positions: FrozenMap[str, Holding] = Field(default_factory=dict)
+    orders: tuple[Order, ...] | None = Field(default=None, description="open orders; None: not known")
+    day_result: float | None = Field(default=None, description="of the day so far, in quote currency")
+    drawdown: float | None = Field(default=None, ge=0, le=1, description="fall from the peak, of the peak")
+
+
+class GuardLimits(Contract):
+    """Limits of single orders; a limit that is None is off."""
+
+    model_config = FINITE
+
+    max_notional: float | None = Field(default=None, gt=0, description="quote currency an order")
+    max_share_of_equity: float | None = Field(default=0.25, gt=0, description="notional over equity")
+    max_times_usual: float | None = Field(
+        default=20.0, gt=1, description="notional over the median of the strategy's last 20, from 5 on"
+    )
+    price_collar: float | None = Field(
+        default=0.1, gt=0, lt=1, description="price of the order against the last close, either way"
+    )
+    price_through: float | None = Field(
+        default=0.03, gt=0, lt=1, description="how far a limit may reach through the last close"
+    )
+    needs_stop: bool = Field(default=True, description="whether an order that opens must have a stop")
+    stop_atr_least: float | None = Field(default=0.25, gt=0, description="distance of the stop in ATR(14)")
+    stop_atr_most: float | None = Field(default=10.0, gt=0, description="distance of the stop in ATR(14)")
+    stop_share_most: float | None = Field(
+        default=0.25, gt=0, lt=1, description="distance of the stop as a share of the price"
+    )
+    bar_jump_atr: float | None = Field(
+        default=10.0, gt=0, description="last close against the one before it, in ATR(14) before it"
+    )
+    duplicate_window_s: float | None = Field(default=60.0, gt=0, description="the same order again")
+    entries_a_day: int | None = Field(default=20, ge=1, le=MAX_COUNT, description="of a UTC day")
+    daily_loss: float | None = Field(
+        default=None, gt=0, lt=1, description="of equity; None: envelope.max_daily_loss"
+    )
+    max_drawdown: float | None = Field(
+        default=None, gt=0, lt=1, description="of the peak; None: envelope.max_drawdown"
+    )
+    averaging_down: int | None = Field(
+        default=0, ge=0, le=MAX_COUNT, description="adds to a position that loses"
+    )
+    stale_after_s: float | None = Field(
+        default=None, gt=0, description="age of the last close; None: reflection.max_staleness_bars"
+    )
+    expires_s: float = Field(default=300.0, gt=0, le=86_400, description="how long a verdict may be spent")
+    ask_first_order: bool = Field(
+        default=False, description="whether a person approves the first entry of each UTC day"
+    )
+    ask_expires_s: float = Field(default=3_600.0, gt=0, description="how long an approval may be given, used")
+    required: tuple[str, ...] = Field(
+        default=(), description="checks without which an order that opens is blocked, as `not_checked` has"
+    )
+
+
+class GuardSettings(Contract):
+    """The file `guard.toml`."""
+
+    envelope: EnvelopeSettings = EnvelopeSettings()
+    reflection: ReflectionSettings = ReflectionSettings()
+    execution: ExecutionSettings = ExecutionSettings()
+    memory: MemorySettings = MemorySettings()
+    llm: LlmSettings = LlmSettings()
+    limits: GuardLimits = GuardLimits()
+
+    @model_validator(mode="after")
+    def _says_nothing_idle(self) -> Self:
+        idle = sorted(self.envelope.model_fields_set - HEEDED)
+        if idle:
+            raise ValueError(f"envelope.{idle[0]}: a guard does not heed it: take it out")
+        return self
+
+
+class Verdict(Contract):
+    """What the guard says of one order; true where the order may be sent.
+
+    Attributes:
+        id: of this check; give it to the broker as the client's order id.
+        order_hash: of exactly this order.
+        status: what enforcing comes to; in mode `shadow` nothing is refused.
+        findings: what the checks found, in their order.
+        reply: what the model is told.
+        not_checked: checks whose input was missing.
+        reduces: whether the order only lowers the exposure of its symbol.
+        at, expires_at: when it was made, and until when it may be spent; ns.
+    """
+
+    id: str
+    order_hash: str
+    status: Literal["pass", "revise", "block"]
+    findings: tuple[Finding, ...] = ()
+    reply: str
+    not_checked: tuple[str, ...] = ()
+    reduces: bool = False
+    at: int
+    expires_at: int
+    mode: Mode
+
+    def __bool__(self) -> bool:
+        return self.mode == "shadow" or self.status == "pass"

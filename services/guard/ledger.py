@@ -1,0 +1,174 @@
+"""The state of a guard: a fold of its journal rows, and nothing else."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from schemas.guard import Order, Verdict
+from services.journal.chain import GENESIS_HASH, JournalRow
+
+NS = 1_000_000_000
+DAY_NS = 86_400 * NS
+LAST, FEWEST = 20, 5  # orders whose median size is the usual one
+
+
+@dataclass(frozen=True)
+class CheckedOrder:
+    """An order with its verdict, as one row has them; `position` is what was held then, in units."""
+
+    order: Order
+    verdict: Verdict
+    position: float
+    notional: float | None
+    risk: float | None
+    row: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Of the verdict."""
+        return self.verdict.id
+
+    @property
+    def at(self) -> int:
+        """When it was checked, ns."""
+        return self.verdict.at
+
+    @property
+    def opens(self) -> bool:
+        """Whether it was let pass, and adds to the exposure of its symbol."""
+        return bool(self.verdict) and not self.verdict.reduces
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a person is asked: about one order, until a time; `approve` None until it is decided."""
+
+    hash: str
+    order_hash: str
+    verdict_id: str
+    expires_at: int
+    approve: bool | None = None
+    by: str | None = None
+
+
+@dataclass
+class Ledger:
+    """Everything that the rows of one guard come to.
+
+    Attributes:
+        events, head_hash: rows that were folded, and the hash of the last.
+        settings_hash: of the settings that the last guard was opened with.
+        orders: checked ones by the id of their verdict, oldest first.
+        spent: ids of verdicts that were used.
+        settled: R by the id of the verdict, with when it was closed; None where the order has no risk.
+        questions: by hash.
+        closes: last close that was shown, by symbol, timeframe and label.
+        losses_in_a_row: of settled orders.
+    """
+
+    events: int = 0
+    head_hash: str = GENESIS_HASH
+    settings_hash: str | None = None
+    orders: dict[str, CheckedOrder] = field(default_factory=dict)
+    spent: set[str] = field(default_factory=set)
+    settled: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    questions: dict[str, Question] = field(default_factory=dict)
+    closes: dict[tuple[str, str, int], float] = field(default_factory=dict)
+    losses_in_a_row: int = 0
+    _opened: list[CheckedOrder] = field(default_factory=list)
+    _like: dict[str, CheckedOrder] = field(default_factory=dict)
+    _of_symbol: dict[str, list[CheckedOrder]] = field(default_factory=lambda: defaultdict(list))
+    _sizes: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    _used: set[str] = field(default_factory=set)
+
+    def fold(self, row: JournalRow) -> None:
+        """Take the next row in."""
+        payload = json.loads(row.payload)
+        if row.kind == "guard_opened":
+            self.settings_hash = payload["settings_hash"]
+        elif row.kind == "guard_verdict":
+            self._fold_verdict(payload)
+        elif row.kind == "guard_spent":
+            self.spent.add(payload["verdict_id"])
+        elif row.kind == "guard_settled":
+            self.settled[payload["verdict_id"]] = payload
+            if payload["pnl"] is not None or payload["r"] is not None:
+                lost = (payload["r"] if payload["pnl"] is None else payload["pnl"]) < 0
+                self.losses_in_a_row = self.losses_in_a_row + 1 if lost else 0
+        elif row.kind in ("guard_asked", "guard_decided"):
+            question = Question(**payload)
+            self.questions[question.hash] = question
+        self.events, self.head_hash = row.seq + 1, row.hash
+
+    def _fold_verdict(self, payload: dict[str, Any]) -> None:
+        order, verdict = Order.model_validate(payload["order"]), Verdict.model_validate(payload["verdict"])
+        checked = CheckedOrder(
+            order, verdict, payload["position"], payload["notional"], payload["risk"], payload
+        )
+        self.orders[verdict.id] = checked
+        if payload["approved"] is not None:
+            self._used.add(payload["approved"])
+        if facts := payload["facts"]:
+            self.closes[order.symbol, facts["timeframe"], facts["label"]] = facts["close"]
+        if not verdict:
+            return
+        self._of_symbol[order.symbol].append(checked)
+        self._like[_likeness(order)] = checked
+        if checked.opens:
+            self._opened.append(checked)
+            if checked.notional is not None:
+                self._sizes[order.strategy].append(checked.notional)
+
+    def usual_notional(self, strategy: str) -> float | None:
+        """Median of the strategy's last sizes, in quote currency; None while there are few."""
+        sizes = self._sizes[strategy][-LAST:]
+        return median(sizes) if len(sizes) >= FEWEST else None
+
+    def count_entries(self, since: int) -> int:
+        """Orders that opened or added from a time on, ns."""
+        count = 0
+        for checked in reversed(self._opened):
+            if checked.at < since:
+                break
+            count += 1
+        return count
+
+    def last_like(self, order: Order) -> CheckedOrder | None:
+        """The last that was let pass and does the same, whatever its reasons are."""
+        return self._like.get(_likeness(order))
+
+    def count_adds(self, symbol: str) -> int:
+        """Orders that added to the position that is open in a symbol now."""
+        count = 0
+        for checked in reversed(self._of_symbol[symbol]):
+            if checked.position * checked.order.sign > 0:
+                count += 1
+            elif checked.opens:
+                break
+        return count
+
+    def closing(self, symbol: str, position: float, since: int) -> float:
+        """Units by which orders since then (ns) lower a position that still is as it was."""
+        found = 0.0
+        for checked in reversed(self._of_symbol[symbol]):
+            if checked.at < since:
+                break
+            if checked.verdict.reduces and checked.position == position:
+                found += checked.row["quantity"]
+        return found
+
+    def approval_of(self, order_hash: str, now: int) -> str | None:
+        """Hash of an approval of exactly this order that was neither used nor is over."""
+        for question in self.questions.values():
+            good = question.approve and question.expires_at >= now and question.hash not in self._used
+            if good and question.order_hash == order_hash:
+                return question.hash
+        return None
+
+
+def _likeness(order: Order) -> str:
+    said = {"reasons": "", "strategy": "agent", "conviction": None, "horizon_bars": None}
+    return order.model_copy(update=said).content_hash
