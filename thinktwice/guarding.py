@@ -137,6 +137,21 @@ class Guard:
         except StoreError as error:
             self._without_store(given, error)
 
+    def orders(self, function: Callable[..., Any] | None = None, **how: Any) -> Callable[..., Any]:
+        """Decorate a function that sends orders, plain or async: it is called with those alone that pass.
+
+        Its parameters are the fields of an order; one called `client_order_id`, left None, gets the verdict's id.
+
+        Args:
+            function: to decorate; None where the arguments below are given.
+            how: `order` names the parameter that is the order; `to_order` makes one of the arguments; `names` has
+                the parameter of each field that is not called like it; `bars` gives the bars of a symbol;
+                `on_refusal` "return" returns the reply where "raise" raises `OrderRefused`.
+        """
+        from thinktwice.doors import guard_orders
+
+        return guard_orders(self, function, **how)
+
     def _without_store(self, order: Order, error: StoreError) -> Verdict:
         """In mode `shadow` a verdict that nobody recorded, with a warning; else nothing leaves."""
         if self.mode == "enforce":

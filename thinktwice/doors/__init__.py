@@ -28,8 +28,9 @@ def guard_orders(
 ) -> Callable[..., Any]:
     """A function that sends orders, plain or async, called only with those that pass: see `Guard.orders`."""
     if function is None:
-        given = {"order": order, "to_order": to_order, "names": names, "bars": bars, "on_refusal": on_refusal}
-        return partial(guard_orders, guard, **given)
+        return partial(
+            guard_orders, guard, order=order, to_order=to_order, names=names, bars=bars, on_refusal=on_refusal
+        )
     admission, signature = Admission(guard, names or {}, bars), inspect.signature(function)
 
     def let_in(*args: Any, **kwargs: Any) -> inspect.BoundArguments:

@@ -53,8 +53,9 @@ class Admission:
             fields = dict(order) if isinstance(order, Mapping) else order
             why = fields.pop("why", None) if isinstance(fields, dict) else None
             read = read_order(fields, {})
-            bars = None if self.bars is None else self.bars(read.symbol)
-            verdict = self.guard.check(read, bars=bars, why=why, **given)
+            if self.bars is not None:
+                given["bars"] = self.bars(read.symbol)
+            verdict = self.guard.check(read, why=why, **given)
             if not verdict:
                 raise OrderRefused(verdict.reply)
             if spend:
