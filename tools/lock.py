@@ -23,8 +23,8 @@ BUILD_HEADER = "# Hash-pinned build back end; written by tools/lock.py, refreshe
 BEGIN = "# begin pins: written by tools/lock.py, refreshed by `make lock`\n"
 END = "# end pins\n"
 # What inspect-ai brings for logs in a bucket allows no present version of these; pandas and dask use them.
-# For the same reason pip cannot install that extra beside the others, so no export holds it. Frameworks of agents
-# are installed where the agent runs; the image, which is what the export is for, runs none.
+# For the same reason pip cannot install that extra beside the others, so no export holds it. Frameworks of
+# agents are installed where the agent runs; the image, which is what the export is for, runs none.
 NOT_EXPORTED = ("inspect", "langchain", "openai-agents")
 OVERRIDES = ["fsspec", "python-dateutil"]
 HEADER = "# Hash-pinned core and extras; written by tools/lock.py, refreshed by `make lock`.\n"

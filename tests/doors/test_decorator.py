@@ -17,7 +17,9 @@ def send(request, guard, broker):
         return broker.submit(symbol=symbol, quantity=quantity, client_order_id=client_order_id)
 
     @guard.orders
-    async def submit_async(symbol, side, quantity, kind="market", price=None, stop=None, client_order_id=None):
+    async def submit_async(
+        symbol, side, quantity, kind="market", price=None, stop=None, client_order_id=None
+    ):
         return broker.submit(symbol=symbol, quantity=quantity, client_order_id=client_order_id)
 
     if request.param == "plain":
@@ -86,12 +88,18 @@ def test_arguments_with_names_of_their_own_are_named_once(guard, broker, store):
 
     buy("AAPL", 5.0, 100.0, 96.0, "it rose", tif="day")
     [checked] = rows(store, "guard_verdict")
-    assert (checked["order"]["quantity"], checked["order"]["price"], checked["why"]) == (5.0, 100.0, "it rose")
+    assert (checked["order"]["quantity"], checked["order"]["price"], checked["why"]) == (
+        5.0,
+        100.0,
+        "it rose",
+    )
     assert broker.orders == [{"symbol": "AAPL", "qty": 5.0, "tif": "day"}]
 
 
 def test_name_that_no_order_has_is_refused_where_the_function_is_defined(guard):
-    with pytest.raises(tt.ConfigError, match=r"'quantty' is no field of an order\. Did you mean 'quantity'\?"):
+    with pytest.raises(
+        tt.ConfigError, match=r"'quantty' is no field of an order\. Did you mean 'quantity'\?"
+    ):
         guard.orders(names={"quantty": "qty"})(lambda symbol: None)
 
 

@@ -6,7 +6,7 @@ The decorator is here, the doors of frameworks beside it; each imports its frame
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
-from functools import partial, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal
 
 from schemas.errors import OrderRefused
@@ -18,30 +18,22 @@ if TYPE_CHECKING:
 
 def guard_orders(
     guard: "Guard",
-    function: Callable[..., Any] | None = None,
-    *,
+    function: Callable[..., Any],
     order: str | None = None,
     to_order: Callable[..., Any] | None = None,
     names: Mapping[str, str] | None = None,
     bars: Callable[[str], Any] | None = None,
     on_refusal: Literal["raise", "return"] = "raise",
 ) -> Callable[..., Any]:
-    """A function that sends orders, plain or async, called only with those that pass: see `Guard.orders`."""
-    if function is None:
-        return partial(
-            guard_orders, guard, order=order, to_order=to_order, names=names, bars=bars, on_refusal=on_refusal
-        )
-    admission, signature = Admission(guard, names or {}, bars), inspect.signature(function)
+    """A function that sends orders, called with those alone that pass: see `Guard.orders`."""
+    door, signature = Admission(guard, names or {}, bars), inspect.signature(function)
 
-    def let_in(*args: Any, **kwargs: Any) -> inspect.BoundArguments:
+    def admit(*args: Any, **kwargs: Any) -> inspect.BoundArguments:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        if to_order is not None:
-            made = to_order(*args, **kwargs)
-        else:
-            arguments = {**bound.arguments, **bound.kwargs}
-            made = admission.order_in(arguments) if order is None else arguments[order]
-        verdict = admission.check(made, spend=True)
+        arguments = {**bound.arguments, **bound.kwargs}
+        made = door.order_in(arguments) if order is None else arguments[order]
+        verdict = door.admit(made if to_order is None else to_order(*args, **kwargs))
         if verdict is not None and bound.arguments.get("client_order_id", "") is None:
             bound.arguments["client_order_id"] = verdict.id
         return bound
@@ -54,7 +46,7 @@ def guard_orders(
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            bound = let_in(*args, **kwargs)
+            bound = admit(*args, **kwargs)
         except OrderRefused as refused:
             return refuse(refused)
         return function(*bound.args, **bound.kwargs)
@@ -62,7 +54,7 @@ def guard_orders(
     @wraps(function)
     async def call_async(*args: Any, **kwargs: Any) -> Any:
         try:
-            bound = await asyncio.to_thread(let_in, *args, **kwargs)
+            bound = await asyncio.to_thread(admit, *args, **kwargs)
         except OrderRefused as refused:
             return refuse(refused)
         return await function(*bound.args, **bound.kwargs)

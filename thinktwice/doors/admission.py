@@ -17,45 +17,34 @@ FIELDS = (*Order.model_fields, "why")
 
 @dataclass(frozen=True)
 class Admission:
-    """Asks the guard and spends its verdict, right before an order is sent.
-
-    Attributes:
-        guard: that is asked.
-        names: argument of each field of the order that is not called like it.
-        bars: the bars of a symbol, as `Guard.check` takes them.
-    """
+    """Asks `guard`; `names` has the argument of each field of an order that is not called like it."""
 
     guard: "Guard"
     names: Mapping[str, str] = field(default_factory=dict)
-    bars: Callable[[str], Any] | None = None
+    bars: Callable[[str], Any] | None = None  # of a symbol, as `Guard.check` takes them
 
     def __post_init__(self) -> None:
         for name in self.names.keys() - set(FIELDS):
             raise ConfigError(f"{name!r} is no field of an order.{nearest(name, FIELDS)}")
 
     def order_in(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of an order among the arguments of a call."""
+        """The fields of an order, and `why`, among the arguments of a call."""
         found = {name: arguments.get(self.names.get(name, name)) for name in FIELDS}
         return {name: value for name, value in found.items() if value is not None}
 
-    def check(self, order: Any, spend: bool = False, **given: Any) -> Verdict | None:
-        """The verdict on an order that may go on; None in mode `shadow` where none could be given.
-
-        Args:
-            order: as `Guard.check` takes it; a dict may hold `why`.
-            spend: whether the order is sent now, and the verdict used for it.
-            given: further arguments of `Guard.check`.
+    def admit(self, order: Any, *, spend: bool = True, **given: Any) -> Verdict | None:
+        """The verdict on an order that may go on, spent on it; None in shadow where none could be given.
 
         Raises:
             OrderRefused: the guard refuses the order, cannot read it, or failed.
         """
         try:
             fields = dict(order) if isinstance(order, Mapping) else order
-            why = fields.pop("why", None) if isinstance(fields, dict) else None
+            given["why"] = fields.pop("why", None) if isinstance(fields, dict) else None
             read = read_order(fields, {})
             if self.bars is not None:
                 given["bars"] = self.bars(read.symbol)
-            verdict = self.guard.check(read, why=why, **given)
+            verdict = self.guard.check(read, **given)
             if not verdict:
                 raise OrderRefused(verdict.reply)
             if spend:

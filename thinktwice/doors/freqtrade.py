@@ -74,7 +74,7 @@ def _is_passed(self: Any, pair: str, sign: int, given: Mapping[str, Any], **orde
     order |= {"symbol": pair, "side": "buy" if sign > 0 else "sell", "kind": kind, "price": given["rate"]}
     door = Admission(self.guard, bars=lambda symbol: _bars(self, symbol))
     try:
-        door.check({**order, "strategy": type(self).__name__}, spend=True, account=_account(self))
+        door.admit({**order, "strategy": type(self).__name__}, account=_account(self))
     except Exception as error:  # noqa: BLE001 - raised, it would let the order through
         LOG.warning("the guard refuses an order of %s: %s", pair, error)
         return getattr(self.guard, "mode", "enforce") == "shadow"

@@ -1,15 +1,13 @@
-"""The guard in an agent of LangChain or a graph of LangGraph: `create_agent(..., middleware=[GuardOrders(...)])`.
+"""The guard in an agent of LangChain or a graph of LangGraph: `GuardOrders` is a middleware.
 
-The verdict is asked for and spent where the tool itself begins, so whatever other middleware does to the call
-(edits it, repeats it) is done before.
+The guard is asked where the tool itself begins; whatever other middleware edits or repeats comes before it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain.tools.tool_node import ToolCallRequest
 from langchain_core.messages import ToolMessage
 
 from schemas.errors import OrderRefused
@@ -20,13 +18,7 @@ if TYPE_CHECKING:
 
 
 class GuardOrders(AgentMiddleware[Any, Any, Any]):
-    """Lets tools that send orders run with those orders alone that the guard lets pass.
-
-    Args:
-        guard: that is asked.
-        tools: such tools by name, with the argument of each field of an order that is not called like it.
-        bars: the bars of a symbol, as `Guard.check` takes them.
-    """
+    """Lets tools run with those orders alone that pass; `tools` has the `names` of `Guard.orders` by tool."""
 
     def __init__(
         self, guard: "Guard", tools: Mapping[str, Mapping[str, str]], bars: Callable[[str], Any] | None = None
@@ -34,20 +26,14 @@ class GuardOrders(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._doors = {name: Admission(guard, names, bars) for name, names in tools.items()}
 
-    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
-        """Run a tool; one that sends orders, behind the guard."""
-        return handler(self._guarded(request))
-
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
-    ) -> Any:
-        """As `wrap_tool_call`."""
-        return await handler(self._guarded(request))
-
-    def _guarded(self, request: ToolCallRequest) -> ToolCallRequest:
+    def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """Run a tool, or let it be awaited; one that sends orders, behind the guard."""
         door = self._doors.get(request.tool_call["name"])
-        guarded: Any = None if door is None else GuardedTool(request.tool, door)
-        return request if guarded is None else request.override(tool=guarded)
+        return handler(request if door is None else request.override(tool=GuardedTool(request.tool, door)))
+
+    async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """As `wrap_tool_call`."""
+        return await self.wrap_tool_call(request, handler)
 
 
 class GuardedTool:
@@ -60,7 +46,7 @@ class GuardedTool:
         return getattr(self._tool, name)
 
     def invoke(self, call: Any, *more: Any, **given: Any) -> Any:
-        """The tool's reply, or that of the guard."""
+        """What the tool answers, or the reply of the guard."""
         return self._refuse(call) or self._tool.invoke(call, *more, **given)
 
     async def ainvoke(self, call: Any, *more: Any, **given: Any) -> Any:
@@ -69,8 +55,7 @@ class GuardedTool:
 
     def _refuse(self, call: Any) -> ToolMessage | None:
         try:
-            self._door.check(self._door.order_in(call["args"]), spend=True)
+            self._door.admit(self._door.order_in(call["args"]))
         except OrderRefused as refused:
-            named = {"name": call["name"], "tool_call_id": call["id"]}
-            return ToolMessage(str(refused), status="error", **named)
+            return ToolMessage(str(refused), status="error", name=call["name"], tool_call_id=call["id"])
         return None

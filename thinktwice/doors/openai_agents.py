@@ -1,7 +1,7 @@
-"""The guard before a tool of the OpenAI Agents SDK: `function_tool(tool_input_guardrails=[order_guardrail(guard)])`.
+"""The guard before a tool of the OpenAI Agents SDK: `order_guardrail` is a tool input guardrail.
 
-The SDK asks a guardrail right before the tool runs and, with `pre_approval_tool_input_guardrails`, once before a
-person is asked to approve. What was checked then is spent at the resume: an order changed meanwhile is refused.
+The SDK asks right before the tool runs and, with `pre_approval_tool_input_guardrails`, before a person is:
+what was checked then is spent at the resume, and an order that was changed meanwhile is refused.
 """
 
 import asyncio
@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError, OrderRefused
-from schemas.guard import Verdict
 from thinktwice.doors.admission import Admission
 
 if TYPE_CHECKING:
@@ -26,33 +25,27 @@ if not hasattr(sdk, "ToolInputGuardrail"):
 def order_guardrail(
     guard: "Guard", names: Mapping[str, str] | None = None, bars: Callable[[str], Any] | None = None
 ) -> Any:
-    """A tool input guardrail for a tool that sends orders; a refused one is answered with the reply.
+    """A guardrail of a tool that sends orders: `names` and `bars` as of `Guard.orders`."""
+    door, waiting = (
+        Admission(guard, names or {}, bars),
+        dict[str, Any](),
+    )  # for a person, by the id of the call
 
-    Args:
-        guard: that is asked.
-        names: argument of each field of an order that is not called like it.
-        bars: the bars of a symbol, as `Guard.check` takes them.
-    """
-    door = Admission(guard, names or {}, bars)
-    waiting: dict[str, tuple[Any, Verdict | None]] = {}  # for a person, by the id of the call
-
-    def check_order(call: str, order: Any, approvable: bool) -> None:
+    def admit(call: str, order: Any, approvable: bool) -> None:
         checked, verdict = waiting.pop(call, (order, None))
         if checked != order:
             raise OrderRefused("the order is another one than was checked for approval: send it as a new one")
         if approvable:
-            waiting[call] = order, door.check(order)
+            waiting[call] = order, door.admit(order, spend=False)
         elif verdict is not None and verdict.expires_at > time.time_ns():
-            guard.spend(verdict.id, order)
+            guard.spend(verdict.id, {name: order[name] for name in order if name != "why"})
         else:
-            door.check(order, spend=True)
+            door.admit(order)
 
     async def answer(data: Any) -> Any:
-        context = data.context
         try:
-            order = door.order_in(json.loads(context.tool_arguments))
-            approvable = await _is_approvable(data)
-            await asyncio.to_thread(check_order, context.tool_call_id, order, approvable)
+            order = door.order_in(json.loads(data.context.tool_arguments))
+            await asyncio.to_thread(admit, data.context.tool_call_id, order, await _is_approvable(data))
         except (OrderRefused, ValueError) as refused:
             return sdk.ToolGuardrailFunctionOutput.reject_content(str(refused))
         return sdk.ToolGuardrailFunctionOutput.allow()
@@ -62,15 +55,13 @@ def order_guardrail(
 
 async def _is_approvable(data: Any) -> bool:
     """Whether a person is asked next, so that nothing is sent now."""
-    context = data.context
+    context, name, call = data.context, data.context.tool_name, data.context.tool_call_id
     execution = getattr(context.run_config, "tool_execution", None)
-    if execution is None or not execution.pre_approval_tool_input_guardrails:
+    before = getattr(execution, "pre_approval_tool_input_guardrails", False)
+    if not before or context.is_tool_approved(name, call) is not None:
         return False
-    if context.is_tool_approved(context.tool_name, context.tool_call_id) is not None:
-        return False
-    for tool in await data.agent.get_all_tools(context):
-        if tool.name == context.tool_name and not isinstance(tool.needs_approval, bool):
-            return await tool.needs_approval(context, json.loads(context.tool_arguments), context.tool_call_id)
-        if tool.name == context.tool_name:
-            return tool.needs_approval
-    return False
+    tools = {tool.name: tool for tool in await data.agent.get_all_tools(context)}
+    needs = tools[name].needs_approval
+    return (
+        needs if isinstance(needs, bool) else await needs(context, json.loads(context.tool_arguments), call)
+    )
