@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from schemas.contract import FINITE, Contract, FrozenMap
 from schemas.reflection import Finding
+from schemas.regime import RegimeView
 from schemas.settings import ExecutionSettings, LlmSettings, MemorySettings, ReflectionSettings
 from schemas.settings.bounds import MAX_COUNT
 from schemas.settings.envelope import EnvelopeSettings
@@ -85,6 +86,31 @@ class Account(Contract):
     orders: tuple[Order, ...] | None = Field(default=None, description="open orders; None: not known")
     day_result: float | None = Field(default=None, description="of the day so far, in quote currency")
     drawdown: float | None = Field(default=None, ge=0, le=1, description="fall from the peak, of the peak")
+
+
+class BarFacts(Contract):
+    """What the bars of an order's symbol say at the moment of the check; times in ns.
+
+    Attributes:
+        bars: their hash.
+        label, known_at: of the last closed bar.
+        close, atr: of it; ATR(14) in price, None before there are so many bars.
+        jump: close against the one before, in ATR before it; None where that is not known.
+        missed: bars that should have closed since, by the week before.
+        regime: None while warming up.
+    """
+
+    model_config = FINITE
+
+    bars: str
+    timeframe: str
+    label: int
+    known_at: int
+    close: float
+    atr: float | None
+    jump: float | None
+    missed: int
+    regime: RegimeView | None
 
 
 class GuardLimits(Contract):

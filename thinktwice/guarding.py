@@ -1,6 +1,7 @@
 """`tt.guard`: checks in front of the orders of any agent, each journalled before it may act on them."""
 
 import asyncio
+import os
 import threading
 import time
 import warnings
@@ -8,17 +9,22 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from schemas.errors import OrderRefused, StoreError
+from schemas.canonical import datetime_to_ns, text_to_ns
+from schemas.errors import ConfigError, DataError, OrderRefused, StoreError
 from schemas.guard import LONGEST_TEXT, Account, GuardSettings, Mode, Order, Verdict
-from schemas.reflection import Finding
-from schemas.vocabulary import CheckName, Severity
-from services.guard.desk import GuardDesk, describe_findings
+from schemas.vocabulary import ReflectionStatus, Severity
+from services.guard.desk import GuardDesk, OwnCritic, ReaderMaker, run_settings
 from services.guard.reading import read_account, read_order, read_settings
-from services.policy_checks.findings import status_of
+from services.guard.verdicts import describe_findings, note
 from thinktwice.boundary import trims_errors
 from worker.operations.environment import environment
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from trading_core.bars import BarSeries
 
 Answer = TypeVar("Answer")
 AccountPart = Account | Mapping[str, Any] | None
@@ -26,12 +32,14 @@ AccountPart = Account | Mapping[str, Any] | None
 
 @trims_errors
 def guard(
-    limits: "GuardSettings | Mapping[str, Any] | str | Path | None" = None,
+    limits: GuardSettings | Mapping[str, Any] | str | Path | None = None,
     *,
     store: str = "sqlite:///guard.sqlite",
     mode: Mode = "shadow",
     name: str = "guard",
     account: Callable[[], AccountPart] | None = None,
+    critics: Sequence[OwnCritic] = (),
+    model: Any = None,
     clock: Callable[[], int] | None = None,
     required: Sequence[str] = (),
 ) -> "Guard":
@@ -43,6 +51,10 @@ def guard(
         mode: `shadow` records everything and refuses nothing; `enforce` refuses.
         name: of the guard; processes that name the same share its limits and its journal.
         account: gives the account where a check is given none.
+        critics: look at each order that breaks no guardrail, with its account and what its bars say; return
+            findings (`tt.finding`), or None.
+        model: the second reader, as `backtest` takes one; None: the one of the settings, where they have
+            `reflection.mode` "full".
         clock: ns since 1970; None: the clock of the machine.
         required: checks without whose input an order is blocked, as `verdict.not_checked` names them.
 
@@ -51,10 +63,9 @@ def guard(
         StoreError: the store cannot be used.
     """
     settings = read_settings(limits)
-    if required:
-        asked = settings.limits.model_copy(update={"required": (*settings.limits.required, *required)})
-        settings = settings.model_copy(update={"limits": asked})
-    return Guard(settings, store, mode, name, account, clock or time.time_ns)
+    asked = settings.limits.model_copy(update={"required": (*settings.limits.required, *required)})
+    settings, reader = _second_reader(settings.model_copy(update={"limits": asked}), model)
+    return Guard(settings, store, mode, name, account, tuple(critics), reader, clock or time.time_ns)
 
 
 class Guard:
@@ -68,16 +79,19 @@ class Guard:
 
     def __init__(
         self, settings: GuardSettings, store: str, mode: Mode, name: str,
-        account: Callable[[], AccountPart] | None, clock: Callable[[], int],
+        account: Callable[[], AccountPart] | None, critics: Sequence[OwnCritic], reader: ReaderMaker | None,
+        clock: Callable[[], int],
     ) -> None:  # fmt: skip
         self.settings, self.mode, self.errors = settings, mode, list[str]()
         self._account, self._clock = account, clock
+        self._read: dict[tuple[str, bytes], BarSeries] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="thinktwice-guard", daemon=True)
         self._thread.start()
         opening = GuardDesk.open(
-            store, settings, mode=mode, name=name, clock=clock, environment=environment()
-        )
+            store, settings, mode=mode, name=name, clock=clock, environment=environment(),
+            critics=critics, make_reader=reader,
+        )  # fmt: skip
         try:
             self._desk = self._run(opening)
         except BaseException:
@@ -94,6 +108,7 @@ class Guard:
         self,
         order: Order | Mapping[str, Any] | None = None,
         *,
+        bars: "pd.DataFrame | BarSeries | None" = None,
         account: AccountPart = None,
         why: str | None = None,
         **fields: Any,
@@ -102,12 +117,13 @@ class Guard:
 
         Args:
             order: a dict or an `Order`; or its fields by name.
+            bars: of its symbol up to now, as `backtest` takes them; None: limits alone are checked.
             account: equity, cash, positions, orders and the day's result; None: the guard's own, if any.
-            why: what the agent says of it; it is kept, and changes no check.
+            why: what the agent says of it; it is kept, and no limit reads it.
             fields: of the order, in place of those that `order` has.
 
         Raises:
-            DataError: a field that cannot be; names it and what would do.
+            DataError: a field or bars that cannot be; names it and what would do.
             OrderRefused: in mode `enforce`, the store cannot take the verdict.
         """
         given, failure = read_order(order, fields), None
@@ -116,9 +132,13 @@ class Guard:
                 account = self._account()
             except Exception as error:  # noqa: BLE001 - of the caller's own; no order may slip through
                 failure = error
-        held, text = read_account(account), (why or "")[:LONGEST_TEXT]
+        held, series, text = (
+            read_account(account),
+            self._bars_of(bars, given.symbol),
+            (why or "")[:LONGEST_TEXT],
+        )
         try:
-            return self._run(self._desk.check(given, held, why=text, failure=failure))
+            return self._run(self._desk.check(given, held, bars=series, why=text, failure=failure))
         except StoreError as error:
             return self._without_store(given, error)
 
@@ -126,7 +146,7 @@ class Guard:
     def spend(self, verdict_id: str, order: Order | Mapping[str, Any] | None = None, **fields: Any) -> None:
         """Use a verdict for exactly its order, once; the doors call it right before they send.
 
-        In mode `shadow` what is wrong is journalled and told as a warning.
+        In mode `shadow` what is wrong is journalled, and nothing is raised.
 
         Raises:
             OrderRefused: unknown, another order, expired, spent before, no pass, or no store to write it to.
@@ -155,19 +175,102 @@ class Guard:
             return partial(self.orders, **how)
         return guard_orders(self, function, **how)
 
+    @trims_errors
+    def ask(self, verdict: Verdict) -> str:
+        """The hash of a question to a person about an order that did not pass.
+
+        It is for `decide`, or for the command `thinktwice guard approve`; once approved, a check of exactly
+        this order passes, once.
+
+        Raises:
+            DataError: the verdict has passed, or is not one of this guard.
+        """
+        return self._run(self._desk.ask(verdict))
+
+    @trims_errors
+    def decide(self, question: str, *, approve: bool, by: str) -> None:
+        """Answer a question, once and in time; `by` is the name of the person.
+
+        Raises:
+            DataError: there is no such question, it was answered before, or it is over.
+        """
+        self._run(self._desk.decide(question, approve=approve, by=by))
+
+    @trims_errors
+    def allowed(
+        self, symbol: str, account: AccountPart = None, bars: "pd.DataFrame | BarSeries | None" = None
+    ) -> dict[str, Any]:
+        """What an order in a symbol may be now, for the prompt, before a model thinks.
+
+        `directions`, `max_notional` (None: no limit is known), `max_quantity` (with bars) and `reasons`, why
+        it is not more. A stop may lower it further, see `risk_over_cap`.
+        """
+        if account is None and self._account is not None:
+            account = self._account()
+        return self._desk.allowed(symbol, read_account(account), self._bars_of(bars, symbol))
+
+    @trims_errors
+    def settle(self, trades: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> int:
+        """Take in how sent orders ended; the number of those that are new.
+
+        Args:
+            trades: one an order, with `client_order_id` (the verdict's id), `r` or `pnl` in quote currency,
+                and `closed_at`, a time with its zone or ns; without one it closed now.
+
+        Raises:
+            DataError: an order is unknown, was settled otherwise, or has neither r nor pnl.
+        """
+        rows: Any = trades.to_dict("records") if hasattr(trades, "to_dict") else trades
+        return self._run(self._desk.settle([_outcome(row) for row in rows]))
+
+    def trades(self) -> "pd.DataFrame":
+        """Orders that have an outcome, settled ones as `sent` and refused ones on paper as `shadow`.
+
+        `tt.gate` reads it: `playbook` is the strategy; regimes are those of the bars at the check.
+        """
+        import pandas as pd
+
+        rows = list(self._desk.ledger.outcome_rows())
+        frame = pd.DataFrame(rows, columns=COLUMNS)
+        for name in ("entry_time", "exit_time"):
+            frame[name] = pd.to_datetime(frame[name], utc=True)
+        return frame
+
+    def _bars_of(self, given: Any, symbol: str) -> "BarSeries | None":
+        """Bars that a script hands over; a frame that was read before is not read again."""
+        if given is None or not hasattr(given, "columns"):
+            return _checked_bars(given)
+        import pandas as pd
+
+        from thinktwice.inputs import bars_of, settings_of
+        from worker.feeds.files.names import role_of
+        from worker.runs.readiness import ready_engine
+
+        hashes = pd.util.hash_pandas_object(given).to_numpy().tobytes()
+        key = f"{symbol} {list(given.columns)}", hashes
+        if key not in self._read:
+            if not self._read:
+                ready_engine()
+            if len(self._read) >= MOST_FRAMES:
+                self._read.clear()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what is odd about bars is a finding here
+                named = any(role_of(str(name)) == "symbol" for name in given.columns)
+                symbols = None if named else [symbol]
+                self._read[key] = bars_of(given, settings_of(None, {"data__symbols": symbols}, {}))
+        return self._read[key]
+
     def _without_store(self, order: Order, error: StoreError) -> Verdict:
         """In mode `shadow` a verdict that nobody recorded, with a warning; else nothing leaves."""
         if self.mode == "enforce":
             raise OrderRefused(f"nothing may be sent: the guard cannot record it: {error}") from error
         self.errors.append(str(error))
         warnings.warn(f"the guard recorded nothing: {error}", stacklevel=4)
-        found = Finding(
-            check=CheckName.INVARIANT, code="guard_error", severity=Severity.BLOCKER, message=str(error)
-        )
-        status, now = status_of([found]), self._clock()
+        found, now = [note("guard_error", str(error), Severity.BLOCKER)], self._clock()
         return Verdict(
-            id="unrecorded", order_hash=order.content_hash, status=status.value, findings=(found,),
-            reply=describe_findings(status, [found]), at=now, expires_at=now, mode="shadow",
+            id=f"unrecorded-{os.urandom(8).hex()}", order_hash=order.content_hash, status="block",
+            findings=tuple(found), reply=describe_findings(ReflectionStatus.BLOCK, found), at=now,
+            expires_at=now, mode="shadow",
         )  # fmt: skip
 
     def close(self) -> None:
@@ -191,3 +294,65 @@ class Guard:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+MOST_FRAMES = 64
+COLUMNS = [
+    "order", "playbook", "symbol", "direction", "regime", "timeframe", "entry_time", "exit_time", "r",
+    "outcome", "status",
+]  # fmt: skip
+
+
+def _checked_bars(given: Any) -> "BarSeries | None":
+    from trading_core.bars import BarSeries
+
+    if given is not None and not isinstance(given, BarSeries):
+        raise DataError(f"bars {type(given).__name__}: give a DataFrame or a BarSeries")
+    return given
+
+
+def _outcome(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A settled trade with its time in ns; a missing number of a frame is None."""
+    if not isinstance(row, Mapping):
+        raise DataError(f"trade {row!a}: give a dict with client_order_id, r or pnl, and closed_at")
+    found = {str(name): None if value != value else value for name, value in row.items()}
+    closed = found.get("closed_at")
+    closed = closed.to_pydatetime() if closed is not None and hasattr(closed, "to_pydatetime") else closed
+    try:
+        at = text_to_ns(closed) if isinstance(closed, str) else closed
+        at = at if at is None or isinstance(at, int) else datetime_to_ns(at)
+    except (ValueError, AttributeError) as error:
+        raise DataError(f"closed_at {closed!a}: {error}") from error
+    return {
+        **{name: value for name, value in found.items() if name != "closed_at"},
+        **({"closed_at": at} if at else {}),
+    }
+
+
+def _second_reader(settings: GuardSettings, model: Any) -> tuple[GuardSettings, ReaderMaker | None]:
+    """The settings with a model of the caller's own in them, and what opens the second reader they ask."""
+    if model is not None:
+        from thinktwice.parts import own_model, settings_of_model
+
+        answering = own_model(model)
+        word = settings_of_model(model, answering)["llm__model"]
+        llm = settings.llm.model_copy(update={"model": word, "structured_output": answering is None})
+        full = settings.reflection.model_copy(update={"mode": "full"})
+        settings = settings.model_copy(update={"llm": llm, "reflection": full})
+    if settings.reflection.mode == "off":
+        raise ConfigError("reflection.mode 'off': a guard reflects: give 'deterministic' or 'full'")
+    if settings.reflection.mode != "full":
+        return settings, None
+
+    def open_reader(journal: Any) -> Any:
+        from trading_core.clock import SimulatedClock
+        from trading_core.tick_guard import TickGuard
+        from worker.models import assemble_models, one_model
+
+        tree = run_settings(settings)
+        given = one_model(tree, answering) if model is not None and answering is not None else None
+        models = assemble_models(tree, journal, SimulatedClock(), TickGuard(), os.environ, given=given)
+        return models.accounted.fast
+
+    run_settings(settings)  # a seat without a model is refused now
+    return settings, open_reader

@@ -5,31 +5,58 @@ was first, its rows are folded and the decision is made anew, so that `once` hol
 """
 
 import asyncio
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
 from schemas.canonical import content_hash
-from schemas.errors import ConfigError, OrderRefused, StoreError, ThinktwiceError, nearest
+from schemas.errors import ConfigError, DataError, OrderRefused, StoreError, nearest
 from schemas.guard import Account, GuardSettings, Mode, Order, Verdict
 from schemas.reflection import Finding
 from schemas.settings import Settings
-from schemas.vocabulary import CheckName, ReflectionStatus, Severity
-from services.guard.ledger import NS, Ledger
-from services.guard.limits import CRITICS, OrderContext, check_limits
+from schemas.vocabulary import ReflectionStatus, Severity
+from services.guard.ledger import NS, Ledger, Question
+from services.guard.limits import CHECKS, OrderContext, check_limits
+from services.guard.verdicts import allowed_now, make_verdict, note
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.policy_checks.findings import OP_WORDS, status_of
+from services.model_calls.language_model import LanguageModel
+from services.policy_checks.findings import own_findings, status_of
+from services.ports import EventJournal
 
 if TYPE_CHECKING:
+    from services.guard.plans import OrderReflection
     from services.store import Store
+    from trading_core.bars import BarSeries
 
 MODE = "guard"
 MOST_TRIES = 50  # rows of other processes that may come between
 Answer = TypeVar("Answer")
-Entry = tuple[str, str | None, dict[str, Any]]  # kind, symbol, payload
-Decide = Callable[[int], tuple[Answer, list[Entry]]]
+OwnCritic = Callable[[OrderContext], Any]  # gives findings, or None
+ReaderMaker = Callable[[EventJournal], LanguageModel]
+
+
+class Entry(NamedTuple):
+    """A row to be."""
+
+    kind: str
+    payload: Mapping[str, Any]
+    symbol: str | None = None
+    telemetry: Mapping[str, Any] | None = None
+
+
+class EntryBuffer:
+    """Rows of model calls that go in front of the verdict that they led to."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+
+    def append(
+        self, kind: str, *, ts_event: int, known_at: int, symbol: str | None = None,
+        payload: dict[str, Any], telemetry: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Keep one; its time is that of the verdict."""
+        self.entries.append(Entry(kind, payload, symbol, telemetry))
 
 
 class GuardDesk:
@@ -41,9 +68,14 @@ class GuardDesk:
         settings, mode: in force.
     """
 
-    def __init__(self, store: "Store", run_id: str, settings: GuardSettings, mode: Mode, clock: Any) -> None:
+    def __init__(
+        self, store: "Store", run_id: str, settings: GuardSettings, mode: Mode, clock: Callable[[], int],
+        critics: Sequence[OwnCritic], make_reader: ReaderMaker | None,
+    ) -> None:  # fmt: skip
         self.run_id, self.settings, self.mode, self.ledger = run_id, settings, mode, Ledger()
         self._store, self._clock, self._lock = store, clock, asyncio.Lock()
+        self._critics, self._make_reader, self._calls = tuple(critics), make_reader, EntryBuffer()
+        self._made: OrderReflection | None = None
 
     @classmethod
     async def open(
@@ -55,8 +87,11 @@ class GuardDesk:
         name: str,
         clock: Callable[[], int],
         environment: Mapping[str, str | None],
+        critics: Sequence[OwnCritic] = (),
+        make_reader: ReaderMaker | None = None,
+        create: bool = True,
     ) -> Self:
-        """The guard of that name in a store, which is made where it is missing.
+        """The guard of that name in a store.
 
         Args:
             address: URL of the store.
@@ -65,6 +100,9 @@ class GuardDesk:
             name: of the guard; processes that name the same share it.
             clock: ns since 1970.
             environment: packages and platform, stored beside the run.
+            critics: of the caller's own, asked after the rules.
+            make_reader: makes the second reader, whose calls it journals; None: rules alone.
+            create: make the store where there is none.
 
         Raises:
             ConfigError: an address, a mode or the name of a required check that cannot be.
@@ -72,18 +110,20 @@ class GuardDesk:
         """
         from services.store import open_store
 
-        if mode not in (modes := get_args(Mode)):
-            raise ConfigError(f"mode {mode!r}: give 'shadow' or 'enforce'.{nearest(str(mode), modes)}")
-        unknown = sorted(set(settings.limits.required) - set(CRITICS))
-        if unknown:
-            guess = nearest(unknown[0], CRITICS) or f" There are {', '.join(CRITICS)}."
-            raise ConfigError(f"required {unknown[0]!r} is no check.{guess}")
-        store = await open_store(address, create=True)
+        if mode not in get_args(Mode):
+            raise ConfigError(
+                f"mode {mode!r}: give 'shadow' or 'enforce'.{nearest(str(mode), get_args(Mode))}"
+            )
+        for required in settings.limits.required:
+            if required not in CHECKS:
+                guess = nearest(required, CHECKS) or f" There are {', '.join(CHECKS)}."
+                raise ConfigError(f"required {required!r} is no check that may lack its input.{guess}")
+        store = await open_store(address, create=create)
         try:
             run_id = await _find_run(store, settings, name, clock(), environment)
-            desk = cls(store, run_id, settings, mode, clock)
+            desk = cls(store, run_id, settings, mode, clock, critics, make_reader)
             await desk._catch_up()
-            await desk._append(lambda now: (None, desk._opening(name)))
+            await desk._commit(lambda now: (None, desk._opening(name)))
         except BaseException:
             await store.close()
             raise
@@ -98,6 +138,7 @@ class GuardDesk:
         order: Order,
         account: Account | None = None,
         *,
+        bars: "BarSeries | None" = None,
         why: str = "",
         failure: Exception | None = None,
     ) -> Verdict:
@@ -106,32 +147,36 @@ class GuardDesk:
         Args:
             order: as it would be sent.
             account: None: not known.
-            why: what the agent says of it; kept, and read by no check.
+            bars: of its symbol, perhaps among others; None: limits alone are checked.
+            why: what the agent says of it; no limit reads it.
             failure: that kept the input of the check from being gathered.
 
         Raises:
+            DataError: the bars are of another symbol, or none has closed.
             StoreError: the row cannot be written; then there is no verdict.
         """
 
-        def decide(now: int) -> tuple[Verdict, list[Entry]]:
-            seen = OrderContext(order, account, self.settings, None, self.ledger, now)
-            findings, missing = self._ask(seen, failure)
+        async def decide(now: int) -> tuple[Verdict, list[Entry]]:
+            seen, closed = self._see(order, account, bars, now)
+            findings, missing = await self._ask(seen, closed, why, failure)
             approved = None
             if status_of(findings) is not ReflectionStatus.PASS:
                 approved = self.ledger.approval_of(order.content_hash, now)
-            verdict = self._verdict(seen, findings, missing, approved)
+            approver = None if approved is None else self.ledger.questions[approved].by
+            verdict = make_verdict(seen, findings, missing, self.mode, approver)
             row = {
                 "verdict_id": verdict.id, "verdict": verdict.payload(), "order": order.payload(), "why": why,
-                "account": account and account.payload(), "facts": seen.facts and asdict(seen.facts),
+                "account": account and account.payload(), "facts": seen.facts and seen.facts.payload(),
                 "position": seen.position, "quantity": seen.quantity, "notional": seen.notional,
-                "risk": seen.risk, "approved": approved,
+                "price": seen.price, "risk": seen.risk, "approved": approved,
             }  # fmt: skip
-            return verdict, [("guard_verdict", order.symbol, row)]
+            calls, self._calls.entries = self._calls.entries, []
+            return verdict, [*calls, Entry("guard_verdict", row, order.symbol)]
 
-        return await self._append(decide)
+        return await self._commit(decide)
 
     async def spend(self, verdict_id: str, order: Order) -> None:
-        """Use a verdict for exactly its order; in shadow what is wrong is journalled and no more.
+        """Use a verdict for exactly its order; in mode `shadow` what is wrong is journalled and no more.
 
         Raises:
             OrderRefused: unknown, another order, expired, spent before, or no pass.
@@ -139,85 +184,160 @@ class GuardDesk:
         """
 
         def decide(now: int) -> tuple[str | None, list[Entry]]:
-            problem = self._spending_problem(verdict_id, order, now)
+            problem = self.ledger.spending_problem(verdict_id, order.content_hash, now)
             row = {"verdict_id": verdict_id, "order_hash": order.content_hash, "problem": problem}
-            return problem, [("guard_spent", order.symbol, row)]
+            return problem, [Entry("guard_spent", row, order.symbol)]
 
-        problem = await self._append(decide)
+        problem = await self._commit(decide)
         if problem is not None and self.mode == "enforce":
-            raise OrderRefused(f"verdict {verdict_id!r} {problem}")
+            raise OrderRefused(f"verdict {verdict_id!a} {problem}")
 
-    def _spending_problem(self, verdict_id: str, order: Order, now: int) -> str | None:
-        checked = self.ledger.orders.get(verdict_id)
-        if checked is None:
-            return "is unknown to this guard: check the order first"
-        if checked.verdict.order_hash != order.content_hash:
-            return "is of another order: check the order as it is now"
-        if verdict_id in self.ledger.spent:
-            return "was spent before: check the order again"
-        if now > checked.verdict.expires_at:
-            return "has expired: check the order again"
-        return None if checked.verdict.status == "pass" else f"is no pass: {checked.verdict.reply}"
+    async def ask(self, verdict: Verdict) -> str:
+        """The hash of a question to a person: whether exactly this order may be sent, once.
 
-    def _ask(self, seen: OrderContext, failure: Exception | None) -> tuple[list[Finding], list[str]]:
-        """Findings and checks that could not be asked; what goes wrong in it is a finding that blocks."""
+        Raises:
+            DataError: the verdict is not one of this guard, or has passed.
+        """
+
+        def decide(now: int) -> tuple[str, list[Entry]]:
+            checked = self.ledger.orders.get(verdict.id)
+            if checked is None or verdict.status == "pass":
+                raise DataError(
+                    f"verdict {verdict.id!a}: ask for one that this guard gave and that is no pass"
+                )
+            order_hash, until = checked.verdict.order_hash, now + int(self.settings.limits.ask_expires_s * NS)
+            question = Question(content_hash([verdict.id, order_hash]), order_hash, verdict.id, until)
+            asked = question.hash in self.ledger.questions
+            return question.hash, [] if asked else [
+                Entry("guard_asked", asdict(question), checked.order.symbol)
+            ]
+
+        return await self._commit(decide)
+
+    async def decide(self, question: str, *, approve: bool, by: str) -> Question:
+        """Answer a question, once and in time; `question` may be a unique start of its hash.
+
+        Raises:
+            DataError: there is no such question, it was answered before, or it is over.
+        """
+
+        def decide(now: int) -> tuple[Question, list[Entry]]:
+            found = [asked for asked in self.ledger.questions.values() if asked.hash.startswith(question)]
+            if len(found) != 1 or not question:
+                raise DataError(f"question {question!a}: {len(found)} begin so: `thinktwice guard questions`")
+            if found[0].approve is not None:
+                raise DataError(f"question {question!a} was answered before, by {found[0].by!a}")
+            if now > found[0].expires_at:
+                raise DataError(f"question {question!a} is over: check the order again, and ask anew")
+            answered = replace(found[0], approve=approve, by=by)
+            return answered, [Entry("guard_decided", asdict(answered))]
+
+        return await self._commit(decide)
+
+    async def settle(self, outcomes: Sequence[Mapping[str, Any]]) -> int:
+        """Take in how sent orders ended; the number of those that are new.
+
+        Args:
+            outcomes: `client_order_id` (of the verdict), `r` or `pnl`, and `closed_at` in ns.
+
+        Raises:
+            DataError: an order is unknown, was settled otherwise, or has neither r nor pnl.
+        """
+
+        def decide(now: int) -> tuple[int, list[Entry]]:
+            new = {}
+            for outcome in outcomes:
+                row = self.ledger.settlement(outcome, now)
+                if row != self.ledger.settled.get(row["verdict_id"]):
+                    new[row["verdict_id"]] = row
+            return len(new), [
+                Entry("guard_settled", row, self.ledger.orders[name].order.symbol)
+                for name, row in new.items()
+            ]
+
+        return await self._commit(decide)
+
+    def allowed(self, symbol: str, account: Account | None, bars: "BarSeries | None") -> dict[str, Any]:
+        """Directions and the largest size of an order in a symbol now; see `allowed_now`."""
+        now = self._clock()
+        seen, _ = self._see(Order(symbol=symbol, side="buy", notional=1.0), account, bars, now)
+        return allowed_now(symbol, account, self.settings, seen.facts, self.ledger, now)
+
+    def _see(
+        self, order: Order, account: Account | None, bars: "BarSeries | None", now: int
+    ) -> tuple[OrderContext, "BarSeries | None"]:
+        """What the checks look at, and the closed bars of the symbol."""
+        if bars is None:
+            return OrderContext(order, account, self.settings, None, self.ledger, now), None
+        from services.guard.plans import closed_bars, read_facts  # loads the engine
+
+        closed = closed_bars(bars, order.symbol, now)
+        return OrderContext(order, account, self.settings, read_facts(closed, now), self.ledger, now), closed
+
+    async def _ask(
+        self, seen: OrderContext, bars: "BarSeries | None", why: str, failure: Exception | None
+    ) -> tuple[list[Finding], list[str]]:
+        """Findings, and checks that could not be asked; what goes wrong in it is a finding that blocks."""
         try:
             if failure is not None:
                 raise failure
             if seen.reduces:
-                text = "the order only lowers the exposure of its symbol: nothing else is asked"
-                return [_note("exit", text)], []
+                return [
+                    note("exit", "the order only lowers the exposure of its symbol: no more is asked")
+                ], []
             findings, missing = check_limits(seen)
-            lacking = [name for name in missing if name in seen.limits.required]
-        except ThinktwiceError as error:
-            return [_error(str(error))], []
-        except Exception as error:  # noqa: BLE001 - a part of the caller's; no order may slip through
-            return [_error(f"{type(error).__name__}: {error}")], []
-        if lacking:
-            text = f"checks that are required could not be asked: {', '.join(lacking)}: give their input"
-            findings.append(_note("check_required", text, Severity.BLOCKER))
-        return findings, missing
+            if status_of(findings) is not ReflectionStatus.BLOCK:
+                findings += await self._reflect(seen, bars, why, missing)
+        except Exception as error:  # noqa: BLE001 - whatever a part of the caller's raises: no order slips through
+            text = f"the check itself failed: {type(error).__name__}: {str(error)[:300]!a}"
+            return [note("guard_error", text, Severity.BLOCKER)], []
+        if lacking := [name for name in dict.fromkeys(missing) if name in seen.limits.required]:
+            inputs = "; ".join(f"{name} needs {CHECKS[name]}" for name in lacking)
+            text = f"checks that are required could not be asked: {inputs}"
+            findings.append(note("check_required", text, Severity.BLOCKER))
+        return findings, list(dict.fromkeys(missing))
 
-    def _verdict(
-        self, seen: OrderContext, findings: list[Finding], missing: list[str], approved: str | None
-    ) -> Verdict:
-        status = status_of(findings)
-        if approved is not None:
-            by = self.ledger.questions[approved].by
-            findings = [*findings, _note("approved", f"approved by {by!r}, once")]
-            status = ReflectionStatus.PASS
-        order_hash = seen.order.content_hash
-        text = f"{self.ledger.head_hash} {order_hash} {seen.now}"
-        return Verdict(
-            id=f"tt{hashlib.sha256(text.encode()).hexdigest()[:24]}",
-            order_hash=order_hash,
-            status=status.value,
-            findings=tuple(findings),
-            reply=describe_findings(status, findings),
-            not_checked=tuple(missing),
-            reduces=seen.reduces,
-            at=seen.now,
-            expires_at=seen.now + int(self.settings.limits.expires_s * NS),
-            mode=self.mode,
-        )
+    async def _reflect(
+        self, seen: OrderContext, bars: "BarSeries | None", why: str, missing: list[str]
+    ) -> Sequence[Finding]:
+        """The fast reflection on the order as a plan, the caller's critics in it; or those alone."""
+        if bars is None or seen.order.stop is None:
+            missing += ["coherence", "memory", "expectation"]
+            return own_findings(self._critics, seen)
+        if self._made is None:
+            from services.guard.plans import OrderReflection
+
+            reader = None if self._make_reader is None else self._make_reader(self._calls)
+            self._made = OrderReflection(self.settings, self._critics, reader)
+        found, lacking = await self._made.reflect(seen, bars, why)
+        missing += lacking
+        return found
 
     def _opening(self, name: str) -> list[Entry]:
         """The row of a guard that works by other settings than the one before; none where it does not."""
         row = {"name": name, "mode": self.mode, "settings": self.settings.payload()}
-        row |= {"settings_hash": content_hash(row)}
-        return [] if row["settings_hash"] == self.ledger.settings_hash else [("guard_opened", None, row)]
+        row["settings_hash"] = content_hash(row)
+        return [] if row["settings_hash"] == self.ledger.settings_hash else [Entry("guard_opened", row)]
 
-    async def _append(self, decide: Decide[Answer]) -> Answer:
+    async def _commit(
+        self,
+        decide: Callable[[int], Awaitable[tuple[Answer, list[Entry]]]]
+        | Callable[[int], tuple[Answer, list[Entry]]],
+    ) -> Answer:
         """What `decide` comes to, once its rows are the last of the journal."""
         async with self._lock:
             for _ in range(MOST_TRIES):
                 now = self._clock()
-                answer, entries = decide(now)
+                decided = decide(now)
+                answer, entries = decided if isinstance(decided, tuple) else await decided
                 writer = JournalWriter(MemorySink(), after=(self.ledger.events, self.ledger.head_hash))
                 rows = [
-                    writer.append(kind, ts_event=now, known_at=now, symbol=symbol, payload=payload)
-                    for kind, symbol, payload in entries
-                ]
+                    writer.append(
+                        entry.kind, ts_event=now, known_at=now, symbol=entry.symbol,
+                        payload=entry.payload, telemetry=entry.telemetry,
+                    )
+                    for entry in entries
+                ]  # fmt: skip
                 try:
                     await self._store.journal.append(self.run_id, rows, first=True)
                 except StoreError:
@@ -239,26 +359,10 @@ class GuardDesk:
         return self.ledger.events > before
 
 
-def describe_findings(status: ReflectionStatus, findings: Sequence[Finding]) -> str:
-    """What a model is told: each finding that counts with the value that would pass."""
-    if status is ReflectionStatus.PASS:
-        return "pass"
-    lines = []
-    for found in findings:
-        if found.severity in (Severity.MAJOR, Severity.BLOCKER):
-            remedy, told = found.remedy, found.message
-            if remedy is not None:
-                told += f" ({remedy.field} {OP_WORDS[remedy.op]} {remedy.value!r} would pass this check)"
-            lines.append(f"{found.code}: {told}")
-    return f"{status.value}: {'; '.join(lines)}"
-
-
-def _note(code: str, message: str, severity: Severity = Severity.INFO) -> Finding:
-    return Finding(check=CheckName.INVARIANT, code=code, severity=severity, message=message)
-
-
-def _error(what: str) -> Finding:
-    return _note("guard_error", f"the check itself failed: {ascii(what)[:500]}", Severity.BLOCKER)
+def run_settings(settings: GuardSettings) -> Settings:
+    """Those of a guard as those of a run."""
+    shared = {name: getattr(settings, name) for name in GuardSettings.model_fields if name != "limits"}
+    return Settings(**{name: value for name, value in shared.items() if name in Settings.model_fields})
 
 
 async def _find_run(
@@ -267,19 +371,16 @@ async def _find_run(
     """The oldest open run of this guard; where two processes make one at once, both take the older."""
     from services.store import NewRun
 
-    async def oldest() -> str | None:
+    async def find_oldest() -> str | None:
+        runs = await store.runs.all()
         return next(
-            (run.run_id for run in await store.runs.all()
-             if (run.mode, run.name, run.status) == (MODE, name, "running")), None,
-        )  # fmt: skip
+            (run.run_id for run in runs if (run.mode, run.name, run.status) == (MODE, name, "running")), None
+        )
 
-    if (found := await oldest()) is None:
-        tree = Settings(
-            envelope=settings.envelope, reflection=settings.reflection, execution=settings.execution,
-            memory=settings.memory, llm=settings.llm,
-        )  # fmt: skip
+    if (found := await find_oldest()) is None:
+        tree = run_settings(settings)
         new = NewRun(name, now, MODE, tree.config_hash, tree.payload(), {}, dict(environment))
         made = await store.runs.create(new)
-        if (found := await oldest()) != made.run_id:
+        if (found := await find_oldest()) != made.run_id:
             await store.runs.close(made.run_id, "interrupted")
     return (await store.runs.find(found or "")).run_id

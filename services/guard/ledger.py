@@ -2,11 +2,13 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from statistics import median
 from typing import Any
 
+from schemas.errors import DataError
 from schemas.guard import Order, Verdict
 from services.journal.chain import GENESIS_HASH, JournalRow
 
@@ -64,6 +66,7 @@ class Ledger:
         orders: checked ones by the id of their verdict, oldest first.
         spent: ids of verdicts that were used.
         settled: R by the id of the verdict, with when it was closed; None where the order has no risk.
+        outcomes: of refused orders on paper, by the id of the verdict.
         questions: by hash.
         closes: last close that was shown, by symbol, timeframe and label.
         losses_in_a_row: of settled orders.
@@ -75,6 +78,7 @@ class Ledger:
     orders: dict[str, CheckedOrder] = field(default_factory=dict)
     spent: set[str] = field(default_factory=set)
     settled: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    outcomes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     questions: dict[str, Question] = field(default_factory=dict)
     closes: dict[tuple[str, str, int], float] = field(default_factory=dict)
     losses_in_a_row: int = 0
@@ -91,13 +95,15 @@ class Ledger:
             self.settings_hash = payload["settings_hash"]
         elif row.kind == "guard_verdict":
             self._fold_verdict(payload)
-        elif row.kind == "guard_spent":
+        elif row.kind == "guard_spent" and payload["problem"] is None:
             self.spent.add(payload["verdict_id"])
         elif row.kind == "guard_settled":
             self.settled[payload["verdict_id"]] = payload
             if payload["pnl"] is not None or payload["r"] is not None:
                 lost = (payload["r"] if payload["pnl"] is None else payload["pnl"]) < 0
                 self.losses_in_a_row = self.losses_in_a_row + 1 if lost else 0
+        elif row.kind == "guard_outcome":
+            self.outcomes[payload["verdict_id"]] = payload
         elif row.kind in ("guard_asked", "guard_decided"):
             question = Question(**payload)
             self.questions[question.hash] = question
@@ -121,6 +127,61 @@ class Ledger:
             self._opened.append(checked)
             if checked.notional is not None:
                 self._sizes[order.strategy].append(checked.notional)
+
+    def spending_problem(self, verdict_id: str, order_hash: str, now: int) -> str | None:
+        """Why a verdict cannot be used for an order now; None where it can."""
+        checked = self.orders.get(verdict_id)
+        if checked is None:
+            return "is unknown to this guard: check the order first"
+        if checked.verdict.order_hash != order_hash:
+            return "is of another order: check the order as it is now"
+        if verdict_id in self.spent:
+            return "was spent before: check the order again"
+        if now > checked.verdict.expires_at:
+            return "has expired: check the order again"
+        return None if checked.verdict.status == "pass" else f"is no pass: {checked.verdict.reply}"
+
+    def settlement(self, outcome: Mapping[str, Any], now: int) -> Mapping[str, Any]:
+        """The row of an order that ended.
+
+        Raises:
+            DataError: the order is unknown, was settled otherwise, or its outcome is no number.
+        """
+        name, closed_at = str(outcome.get("client_order_id")), outcome.get("closed_at", now)
+        checked = self.orders.get(name)
+        if checked is None:
+            raise DataError(f"client_order_id {name!a}: no order was checked under it: give the verdict's id")
+        r, pnl = outcome.get("r"), outcome.get("pnl")
+        given = {"r": r, "pnl": pnl, "closed_at": closed_at}
+        if r is None and pnl is None:
+            raise DataError(f"client_order_id {name!a}: neither r nor pnl: give one of them")
+        wrong = next((key for key, value in given.items() if not _is_number(value)), None)
+        if wrong is not None:
+            raise DataError(f"client_order_id {name!a}: {wrong} {given[wrong]!a} is no number: give one")
+        if r is None and pnl is not None and checked.risk:
+            r = pnl / checked.risk
+        row = {"verdict_id": name, "r": r, "pnl": pnl, "closed_at": int(closed_at)}
+        before = self.settled.get(name)
+        if before is not None and (before["r"], before["pnl"]) != (r, pnl):
+            raise DataError(f"client_order_id {name!a}: it was settled before, with r {before['r']!r}")
+        return before or row
+
+    def outcome_rows(self) -> Iterator[dict[str, Any]]:
+        """Orders that opened and have an R, oldest first; times in ns, `outcome` sent or shadow."""
+        for checked in self.orders.values():
+            ended = self.settled.get(checked.id) or self.outcomes.get(checked.id)
+            if ended is None or ended["r"] is None or checked.verdict.reduces:
+                continue
+            facts = checked.row["facts"] or {"timeframe": "1d", "regime": None}
+            labels = None if facts["regime"] is None else facts["regime"]["labels"]
+            yield {
+                "order": checked.id, "playbook": checked.order.strategy, "symbol": checked.order.symbol,
+                "direction": checked.order.direction, "timeframe": facts["timeframe"],
+                "regime": "unknown" if labels is None else f"{labels['trend']}/{labels['volatility']}",
+                "entry_time": checked.at, "exit_time": ended["closed_at"], "r": ended["r"],
+                "outcome": "sent" if checked.id in self.settled else "shadow",
+                "status": checked.verdict.status,
+            }  # fmt: skip
 
     def usual_notional(self, strategy: str) -> float | None:
         """Median of the strategy's last sizes, in quote currency; None while there are few."""
@@ -167,6 +228,10 @@ class Ledger:
             if good and question.order_hash == order_hash:
                 return question.hash
         return None
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and isfinite(value))
 
 
 def _likeness(order: Order) -> str:

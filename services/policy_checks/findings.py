@@ -16,7 +16,6 @@ from trading_core.rules.grammar import parse
 
 R = TypeVar("R")
 Critic = Callable[[PolicyLevelReflectionRequest], Finding | None]
-OwnCritic = Callable[[PolicyLevelReflectionRequest], Finding | Iterable[Finding] | None]  # a caller's
 
 OP_WORDS = {"at_most": "at most", "at_least": "at least", "equals": "exactly"}
 
@@ -43,7 +42,7 @@ def run_critics(critics: Sequence[Callable[[R], Finding | None]], request: R) ->
     return tuple(found for critic in critics if (found := critic(request)) is not None)
 
 
-def own_findings(critics: Sequence[OwnCritic], request: PolicyLevelReflectionRequest) -> tuple[Finding, ...]:
+def own_findings(critics: Sequence[Callable[[R], Any]], request: R) -> tuple[Finding, ...]:
     """What critics of the caller's own found, in their order, each finding marked as theirs.
 
     Raises:
@@ -59,7 +58,7 @@ def own_findings(critics: Sequence[OwnCritic], request: PolicyLevelReflectionReq
     return tuple(found)
 
 
-def _ask_critic(critic: OwnCritic, request: PolicyLevelReflectionRequest) -> tuple[Any, ...]:
+def _ask_critic(critic: Callable[[R], Any], request: R) -> tuple[Any, ...]:
     try:
         given: Any = critic(request)
         if given is None:

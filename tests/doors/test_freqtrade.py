@@ -1,6 +1,6 @@
 """The mixin for strategies of freqtrade, its hooks called as the bot calls them.
 
-freqtrade is no package of the tests, so a base with its hooks and its wrapper stands in; `make doors-check` runs
+freqtrade is no package of the tests: a base with its hooks and its wrapper stands in. `make doors-check` runs
 the same with the real bot.
 """
 
@@ -64,6 +64,11 @@ def bars(pair, timeframe):
     return pd.DataFrame({"date": dates, **prices}), None
 
 
+def no_bars(pair, timeframe):
+    frame, found = bars(pair, timeframe)
+    return frame[:0], found
+
+
 @pytest.fixture
 def strategy(guard, monkeypatch):
     """Makes a strategy with the guard, whose bot holds one trade."""
@@ -72,7 +77,7 @@ def strategy(guard, monkeypatch):
     monkeypatch.setitem(sys.modules, "freqtrade", ModuleType("freqtrade"))
     monkeypatch.setitem(sys.modules, "freqtrade.persistence", persistence)
 
-    def make(kind=Trend, runmode="dry_run"):
+    def make(kind=Trend, runmode="dry_run", bars=no_bars):
         made = kind()
         made.guard = guard
         made.dp = SimpleNamespace(runmode=SimpleNamespace(value=runmode), get_analyzed_dataframe=bars)
@@ -91,7 +96,7 @@ def is_sent(hook, given):
 
 
 def test_entry_that_passes_is_confirmed_with_the_stop_of_the_strategy(strategy, store):
-    assert is_sent(strategy().confirm_trade_entry, {**ENTRY, "pair": "ETH/USDT"})
+    assert is_sent(strategy(bars=bars).confirm_trade_entry, {**ENTRY, "pair": "ETH/USDT"})
     [checked] = rows(store, "guard_verdict")
     order = checked["order"]
     assert (order["side"], order["stop"], order["strategy"]) == ("buy", 95.0, "Trend")
@@ -134,11 +139,11 @@ def test_exit_is_confirmed_whatever_holds_and_stands_in_the_journal(strategy, gu
     assert is_sent(made.confirm_trade_exit, EXIT)
 
 
-def test_addition_to_a_losing_trade_is_not_made(strategy):
+def test_addition_is_made_to_a_trade_that_wins_and_not_to_one_that_loses(strategy):
     made = strategy(Fast)
-    given = {"trade": HELD, "current_time": None, "current_rate": 90.0}
-    assert made.adjust_trade_position(**given) is None
-    assert made.adjust_trade_position(**{**given, "current_rate": 110.0}) is None, "far from the last close"
+    given = {"trade": HELD, "current_time": None}
+    assert made.adjust_trade_position(**given, current_rate=90.0) is None
+    assert made.adjust_trade_position(**given, current_rate=110.0) == 500.0
 
 
 def test_backtest_of_freqtrade_asks_nobody(strategy, store):

@@ -1,0 +1,91 @@
+"""From findings to a verdict and its words, and what an account leaves room for before a model thinks."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from schemas.guard import Account, BarFacts, GuardSettings, Mode, Order, Verdict
+from schemas.reflection import Finding
+from schemas.vocabulary import CheckName, ReflectionStatus, Severity
+from services.guard.ledger import NS, Ledger
+from services.guard.limits import OrderContext, check_limits, list_caps
+from services.policy_checks.findings import OP_WORDS, status_of
+
+PROBE = 1e-6  # worth of an order that no limit on sizes stops
+
+
+def make_verdict(
+    seen: OrderContext, findings: Sequence[Finding], missing: Sequence[str], mode: Mode, approver: str | None
+) -> Verdict:
+    """The verdict that findings come to; what a person approved passes, whatever was found."""
+    status, order_hash = status_of(findings), seen.order.content_hash
+    if approver is not None:
+        findings = [*findings, note("approved", f"approved by {approver!a}, for this order and once")]
+        status = ReflectionStatus.PASS
+    text = f"{seen.ledger.head_hash} {order_hash} {seen.now}"
+    return Verdict(
+        id=f"tt{hashlib.sha256(text.encode()).hexdigest()[:24]}",
+        order_hash=order_hash,
+        status=status.value,
+        findings=tuple(findings),
+        reply=describe_findings(status, findings),
+        not_checked=tuple(missing),
+        reduces=seen.reduces,
+        at=seen.now,
+        expires_at=seen.now + int(seen.limits.expires_s * NS),
+        mode=mode,
+    )
+
+
+def describe_findings(status: ReflectionStatus, findings: Sequence[Finding]) -> str:
+    """What a model is told: each finding that counts with the value that would pass."""
+    lines = []
+    for found in findings if status is not ReflectionStatus.PASS else ():
+        if found.severity in (Severity.MAJOR, Severity.BLOCKER):
+            remedy, line = found.remedy, f"{found.code}: {found.message}"
+            if remedy is not None:
+                line += f" ({remedy.field} {OP_WORDS[remedy.op]} {remedy.value!r} would pass this check)"
+            lines.append(line)
+    return f"{status.value}: {'; '.join(lines)}" if lines else status.value
+
+
+def note(code: str, message: str, severity: Severity = Severity.INFO) -> Finding:
+    """A finding of the guard itself."""
+    return Finding(check=CheckName.INVARIANT, code=code, severity=severity, message=message)
+
+
+def allowed_now(
+    symbol: str,
+    account: Account | None,
+    settings: GuardSettings,
+    facts: BarFacts | None,
+    ledger: Ledger,
+    now: int,
+) -> dict[str, Any]:
+    """Directions that may be opened in a symbol, the most that one order may be worth, and why no more."""
+    directions, most, reasons = [], float("inf"), dict[str, None]()
+    for side in ("buy", "sell"):
+        order = Order(symbol=symbol, side=side, notional=PROBE)
+        seen = OrderContext(order, account, settings, facts, ledger, now)
+        blocked = [found for found in check_limits(seen)[0] if found.severity is Severity.BLOCKER]
+        reasons |= {f"{found.code}: {found.message}": None for found in blocked}
+        caps = min(list_caps(seen), key=lambda cap: cap[1], default=None)
+        if not blocked and caps is not None:
+            most = min(most, caps[1])
+            reasons[f"{caps[0]}: {caps[2]}"] = None
+        if not blocked and (caps is None or caps[1] > 0):
+            directions.append(order.direction)
+    known = most if directions and most < float("inf") else None
+    notional = known if directions else 0.0
+    quantity = (
+        None
+        if notional is None or (notional and facts is None)
+        else notional / (facts.close if facts else 1.0)
+    )
+    return {
+        "symbol": symbol,
+        "directions": directions,
+        "max_notional": notional,
+        "max_quantity": quantity,
+        "reasons": list(reasons),
+    }
