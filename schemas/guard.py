@@ -196,7 +196,12 @@ class GuardSettings(Contract):
 
     @model_validator(mode="after")
     def _says_nothing_idle(self) -> Self:
-        idle = sorted(self.envelope.model_fields_set - HEEDED)
+        usual = EnvelopeSettings()
+        idle = [
+            name
+            for name in EnvelopeSettings.model_fields
+            if name not in HEEDED and getattr(self.envelope, name) != getattr(usual, name)
+        ]
         if idle:
             raise ValueError(f"envelope.{idle[0]}: a guard does not heed it: take it out")
         return self

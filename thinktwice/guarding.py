@@ -42,6 +42,7 @@ def guard(
     model: Any = None,
     clock: Callable[[], int] | None = None,
     required: Sequence[str] = (),
+    tz: str | None = None,
 ) -> "Guard":
     """A guard in front of an agent's orders.
 
@@ -57,6 +58,7 @@ def guard(
             `reflection.mode` "full".
         clock: ns since 1970; None: the clock of the machine.
         required: checks without whose input an order is blocked, as `verdict.not_checked` names them.
+        tz: zone of times of bars that carry none.
 
     Raises:
         ConfigError: a limit, an address or a name that cannot be.
@@ -65,7 +67,7 @@ def guard(
     settings = read_settings(limits)
     asked = settings.limits.model_copy(update={"required": (*settings.limits.required, *required)})
     settings, reader = _second_reader(settings.model_copy(update={"limits": asked}), model)
-    return Guard(settings, store, mode, name, account, tuple(critics), reader, clock or time.time_ns)
+    return Guard(settings, store, mode, name, account, tuple(critics), reader, clock or time.time_ns, tz)
 
 
 class Guard:
@@ -80,10 +82,10 @@ class Guard:
     def __init__(
         self, settings: GuardSettings, store: str, mode: Mode, name: str,
         account: Callable[[], AccountPart] | None, critics: Sequence[OwnCritic], reader: ReaderMaker | None,
-        clock: Callable[[], int],
+        clock: Callable[[], int], tz: str | None = None,
     ) -> None:  # fmt: skip
         self.settings, self.mode, self.errors = settings, mode, list[str]()
-        self._account, self._clock = account, clock
+        self._account, self._clock, self._tz = account, clock, tz
         self._read: dict[tuple[str, bytes], BarSeries] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="thinktwice-guard", daemon=True)
@@ -244,20 +246,19 @@ class Guard:
 
         from thinktwice.inputs import bars_of, settings_of
         from worker.feeds.files.names import role_of
-        from worker.runs.readiness import ready_engine
 
         hashes = pd.util.hash_pandas_object(given).to_numpy().tobytes()
         key = f"{symbol} {list(given.columns)}", hashes
         if key not in self._read:
-            if not self._read:
-                ready_engine()
             if len(self._read) >= MOST_FRAMES:
                 self._read.clear()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what is odd about bars is a finding here
                 named = any(role_of(str(name)) == "symbol" for name in given.columns)
                 symbols = None if named else [symbol]
-                self._read[key] = bars_of(given, settings_of(None, {"data__symbols": symbols}, {}))
+                self._read[key] = bars_of(
+                    given, settings_of(None, {"data__symbols": symbols, "runtime__tz": self._tz}, {})
+                )
         return self._read[key]
 
     def _without_store(self, order: Order, error: StoreError) -> Verdict:

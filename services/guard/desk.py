@@ -26,7 +26,7 @@ from services.ports import EventJournal
 
 if TYPE_CHECKING:
     from services.guard.plans import OrderReflection
-    from services.store import Store
+    from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
 
 MODE = "guard"
@@ -70,7 +70,7 @@ class GuardDesk:
 
     def __init__(
         self, store: "Store", run_id: str, settings: GuardSettings, mode: Mode, clock: Callable[[], int],
-        critics: Sequence[OwnCritic], make_reader: ReaderMaker | None,
+        critics: Sequence[OwnCritic] = (), make_reader: ReaderMaker | None = None,
     ) -> None:  # fmt: skip
         self.run_id, self.settings, self.mode, self.ledger = run_id, settings, mode, Ledger()
         self._store, self._clock, self._lock = store, clock, asyncio.Lock()
@@ -127,6 +127,22 @@ class GuardDesk:
         except BaseException:
             await store.close()
             raise
+        return desk
+
+    @classmethod
+    async def attach(cls, store: "Store", run: "RunRecord", clock: Callable[[], int]) -> Self:
+        """A guard that another process opened, under the settings that it was opened with.
+
+        Raises:
+            ConfigError: the run is no guard's.
+            StoreError: a row of it cannot be read.
+        """
+        if run.mode != MODE:
+            raise ConfigError(f"run {run.run_id} is a {run.mode}, no guard: name one of `thinktwice runs`")
+        desk = cls(store, run.run_id, GuardSettings(), "enforce", clock)
+        await desk._catch_up()
+        desk.settings = GuardSettings.model_validate(desk.ledger.opened.get("settings", {}))
+        desk.mode = desk.ledger.opened.get("mode", "enforce")
         return desk
 
     async def close(self) -> None:
@@ -317,7 +333,8 @@ class GuardDesk:
         """The row of a guard that works by other settings than the one before; none where it does not."""
         row = {"name": name, "mode": self.mode, "settings": self.settings.payload()}
         row["settings_hash"] = content_hash(row)
-        return [] if row["settings_hash"] == self.ledger.settings_hash else [Entry("guard_opened", row)]
+        is_known = row["settings_hash"] == self.ledger.opened.get("settings_hash")
+        return [] if is_known else [Entry("guard_opened", row)]
 
     async def _commit(
         self,
@@ -328,8 +345,13 @@ class GuardDesk:
         async with self._lock:
             for _ in range(MOST_TRIES):
                 now = self._clock()
-                decided = decide(now)
-                answer, entries = decided if isinstance(decided, tuple) else await decided
+                try:
+                    decided = decide(now)
+                    answer, entries = decided if isinstance(decided, tuple) else await decided
+                except DataError:  # what is asked about may be in rows that are not folded yet
+                    if not await self._catch_up():
+                        raise
+                    continue
                 writer = JournalWriter(MemorySink(), after=(self.ledger.events, self.ledger.head_hash))
                 rows = [
                     writer.append(
@@ -379,7 +401,8 @@ async def _find_run(
 
     if (found := await find_oldest()) is None:
         tree = run_settings(settings)
-        new = NewRun(name, now, MODE, tree.config_hash, tree.payload(), {}, dict(environment))
+        data = {"source": MODE, "symbols": list(settings.envelope.allowed_symbols), "timeframe": "-"}
+        new = NewRun(name, now, MODE, tree.config_hash, tree.payload(), data, dict(environment))
         made = await store.runs.create(new)
         if (found := await find_oldest()) != made.run_id:
             await store.runs.close(made.run_id, "interrupted")

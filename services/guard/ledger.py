@@ -1,6 +1,7 @@
 """The state of a guard: a fold of its journal rows, and nothing else."""
 
 import json
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -62,7 +63,7 @@ class Ledger:
 
     Attributes:
         events, head_hash: rows that were folded, and the hash of the last.
-        settings_hash: of the settings that the last guard was opened with.
+        opened: name, mode and settings that the guard was opened with last.
         orders: checked ones by the id of their verdict, oldest first.
         spent: ids of verdicts that were used.
         settled: R by the id of the verdict, with when it was closed; None where the order has no risk.
@@ -74,7 +75,7 @@ class Ledger:
 
     events: int = 0
     head_hash: str = GENESIS_HASH
-    settings_hash: str | None = None
+    opened: Mapping[str, Any] = field(default_factory=dict)
     orders: dict[str, CheckedOrder] = field(default_factory=dict)
     spent: set[str] = field(default_factory=set)
     settled: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Ledger:
     questions: dict[str, Question] = field(default_factory=dict)
     closes: dict[tuple[str, str, int], float] = field(default_factory=dict)
     losses_in_a_row: int = 0
-    _opened: list[CheckedOrder] = field(default_factory=list)
+    _entries: list[int] = field(default_factory=list)  # their times
     _like: dict[str, CheckedOrder] = field(default_factory=dict)
     _of_symbol: dict[str, list[CheckedOrder]] = field(default_factory=lambda: defaultdict(list))
     _sizes: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -92,7 +93,7 @@ class Ledger:
         """Take the next row in."""
         payload = json.loads(row.payload)
         if row.kind == "guard_opened":
-            self.settings_hash = payload["settings_hash"]
+            self.opened = payload
         elif row.kind == "guard_verdict":
             self._fold_verdict(payload)
         elif row.kind == "guard_spent" and payload["problem"] is None:
@@ -114,17 +115,22 @@ class Ledger:
         checked = CheckedOrder(
             order, verdict, payload["position"], payload["notional"], payload["risk"], payload
         )
-        self.orders[verdict.id] = checked
         if payload["approved"] is not None:
             self._used.add(payload["approved"])
         if facts := payload["facts"]:
             self.closes[order.symbol, facts["timeframe"], facts["label"]] = facts["close"]
-        if not verdict:
+        self.take(checked)
+
+    def take(self, checked: CheckedOrder) -> None:
+        """Remember a checked order; what limits count is what was let pass."""
+        order = checked.order
+        self.orders[checked.id] = checked
+        if not checked.verdict:
             return
         self._of_symbol[order.symbol].append(checked)
         self._like[_likeness(order)] = checked
         if checked.opens:
-            self._opened.append(checked)
+            self._entries.append(checked.at)
             if checked.notional is not None:
                 self._sizes[order.strategy].append(checked.notional)
 
@@ -190,12 +196,7 @@ class Ledger:
 
     def count_entries(self, since: int) -> int:
         """Orders that opened or added from a time on, ns."""
-        count = 0
-        for checked in reversed(self._opened):
-            if checked.at < since:
-                break
-            count += 1
-        return count
+        return len(self._entries) - bisect_left(self._entries, since)
 
     def last_like(self, order: Order) -> CheckedOrder | None:
         """The last that was let pass and does the same, whatever its reasons are."""

@@ -266,12 +266,12 @@ def find_bad_price(seen: OrderContext) -> Answers:
         return
     close, collar, through = facts.close, limits.price_collar, limits.price_through
     gap = price / close - 1.0
-    if collar is not None and abs(gap) > collar:
+    if collar is not None and abs(gap) > collar + ROUNDING:
         text = f"price {price!r} is {price / close:.3g} times the last close {close!r}"
         yield _revise(
             "price_outside_collar", text, _bound("price", gap < 0, close * (1.0 + _like(collar, gap)))
         )
-    elif seen.order.kind == "limit" and through is not None and gap * sign > through:
+    elif seen.order.kind == "limit" and through is not None and gap * sign > through + ROUNDING:
         text = f"the limit {price!r} reaches {gap * sign:.1%} through the last close {close!r}"
         yield _revise("limit_through_market", text, _bound("price", sign < 0, close * (1.0 + sign * through)))
     elif seen.order.kind == "stop" and gap * sign <= 0:

@@ -31,6 +31,7 @@ ID_FIELDS = {
     "deliberation": "deliberation_id",
     "evidence_plan": "evidence_id",
     "replan_verdict": "verdict_id",
+    "guard_verdict": "verdict_id",
     "two_phase_phase1_complete": "plan_id",
     "playbook_version": "version_hash",
 }

@@ -11,7 +11,7 @@ from sys import maxsize
 from typing import Any
 
 from services.journal.index import ID_FIELDS, Event, JournalIndex
-from services.journal.kinds import TICK_KINDS
+from services.journal.kinds import GUARD_KINDS, TICK_KINDS
 
 # Order, fills and what moved the stop of the position have nodes of their own.
 TIME_FACTS = frozenset(
@@ -72,6 +72,18 @@ def trace_move(index: JournalIndex, move: Event) -> LineageNode:
     children = [_bar(move, "bar of the stop move"), *(_entry_node(index, event) for event in entries[-1:])]
     children += [*_amendment(index, key), _policy(index, policy_id, index.get("policy_frozen", policy_id))]
     return _node(f"{move.row.kind} {key}", move, key, _plain(payload), children)
+
+
+def trace_order(index: JournalIndex, verdict: Event) -> LineageNode:
+    """The verdict of a guard on an order, with what became of both."""
+    key = verdict.payload["verdict_id"]
+    later = [event for kind in GUARD_KINDS - {verdict.row.kind} for event in index.of_kind(kind)]
+    of_order = [event for event in later if event.payload.get("verdict_id") == key]
+    children = [
+        _node(event.row.kind.removeprefix("guard_"), event, None, _plain(event.payload))
+        for event in sorted(of_order, key=lambda event: event.row.seq)
+    ]
+    return _node(f"verdict {key}", verdict, key, _plain(verdict.payload), children)
 
 
 def trace_reflection(index: JournalIndex, reflection: Event) -> LineageNode:

@@ -19,6 +19,7 @@ OWNER = {"policy_id": "policy_frozen"}
 AMENDED = {"amendment_id": "policy_amended"}
 JUDGED = {"report_id": "high_level_report", "verdict_id": "replan_verdict"}
 PLANNED = {"plan_id": "two_phase_phase1_complete"}
+CHECKED = {"verdict_id": "guard_verdict"}
 DELIBERATED = {"deliberation_id": "deliberation"}
 
 # kind -> dotted field -> kind of the artifact it names; a field may be null, and may hold a list.
@@ -72,6 +73,10 @@ REFERENCES: dict[str, dict[str, str]] = {
     "chunk_write": DELIBERATED,
     "evidence_plan": {"report_id": "high_level_report"},
     "evidence_call": {"evidence_id": "evidence_plan"},
+    "guard_settled": CHECKED,
+    "guard_outcome": CHECKED,
+    "guard_asked": CHECKED,
+    "guard_decided": CHECKED,
     "replan_verdict": {"report_id": "high_level_report"},
     "two_phase_phase1_start": JUDGED,
     "two_phase_phase1_complete": JUDGED,

@@ -31,7 +31,7 @@ async def journal(
     """Print the journal of a run, in order."""
     kinds = None if not kind else {_known_kind(name) for name in kind}
     limit = None if until is None else time_option(until, "--until")
-    async with open_for_run(db, run) as (store, record):
+    async with open_for_run(db, run, guards=True) as (store, record):
         async for row in store.journal.rows(record.run_id, kinds=kinds, until=limit):
             if jsonl:
                 print_json_line(json_line(row, telemetry=telemetry))

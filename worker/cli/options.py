@@ -87,14 +87,15 @@ async def open_for_writing(address: str, command_s: float | None = None) -> "Sto
 
 @asynccontextmanager
 async def open_for_run(
-    db: str | None, run: str, *, read_only: bool = False, changed: bool = False
+    db: str | None, run: str, *, read_only: bool = False, changed: bool = False, guards: bool = False
 ) -> "AsyncIterator[tuple[Store, RunRecord]]":
     """The store and the named run in it.
 
-    With `read_only` nothing can write to it; with `changed` a run is read whose row is not as it was sealed.
+    With `read_only` nothing can write to it; with `changed` a run is read whose row is not as it was sealed;
+    with `guards` one that holds verdicts on orders and no bars.
 
     Raises:
-        ConfigError: there is no such store, or no such run in it.
+        ConfigError: there is no such store, or no such run in it, or it is a guard's.
     """
     from services.store import StoreMissing
 
@@ -105,7 +106,15 @@ async def open_for_run(
     except StoreMissing as error:
         raise ConfigError(f"no run {run!r}: {error}") from error
     async with store:
-        yield store, await store.runs.find(run, changed=changed)
+        record = await store.runs.find(run, changed=changed)
+        if record.mode == "guard" and not guards:
+            ways = ", ".join(
+                f"`thinktwice {word}`" for word in ("guard", "journal", "status", "verify", "why")
+            )
+            raise ConfigError(
+                f"run {record.run_id} is a guard: it holds verdicts on orders and no bars; {ways} read it"
+            )
+        yield store, record
 
 
 def _refuse_file(run: str) -> None:

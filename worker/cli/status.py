@@ -14,7 +14,7 @@ SILENT_MS = 10_000
 
 async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
     """Show how the process that trades a run is: alive or silent, safe mode, bars, positions, errors."""
-    async with open_for_run(db, run) as (store, record):
+    async with open_for_run(db, run, guards=True) as (store, record):
         seen = await store.trading.last_seen(record.run_id)
         plans = await store.plans.waiting(record.run_id, now=time.time_ns())
         waiting = await store.operator.waiting(record.run_id)
@@ -53,7 +53,12 @@ def _render(document: dict[str, Any]) -> None:
         )
     process = document["process"]
     if process is None:
-        console.print("no process has traded it: `thinktwice paper` makes and trades runs")
+        made = (
+            "`thinktwice guard questions` lists what it asks"
+            if document["mode"] == "guard"
+            else ("no process has traded it: `thinktwice paper` makes and trades runs")
+        )
+        console.print(made)
         return
     signs, ago = process["signs"], process["seen_ms_ago"] / 1_000
     how = signs["state"] if process["alive"] else "not running"

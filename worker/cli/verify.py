@@ -49,7 +49,7 @@ async def verify(
 ) -> None:
     """Check the hash chain of a run and replay it: exit 0 when both hold, 1 when one does not."""
     define_features(features)
-    async with open_for_run(db, run, changed=True) as (store, record):
+    async with open_for_run(db, run, changed=True, guards=True) as (store, record):
         result = await verify_run(store, record, data)
     print_document(result, json, _render)
     if not result["ok"]:
@@ -99,6 +99,11 @@ async def _replay(
         return ReplayReport(False, 0, record.events, None, str(error))
     if DESCRIBED_ANEW in kept:
         return ReplayReport(False, 0, record.events, None, f"not replayed: {DESCRIBED_ANEW}")
+    if record.mode == "guard":
+        from services.guard.recheck import recheck
+
+        count, problem = await recheck(store.journal.rows(record.run_id))
+        return ReplayReport(problem is None, count, record.events, record.head_hash, problem)
     try:
         script = await stored_script(store, record, settings, data)
         with watch(script) as progress:

@@ -7,7 +7,7 @@ import typer
 
 from schemas.errors import ConfigError
 from services.journal.index import FILL_KINDS, Event, JournalIndex
-from services.journal.lineage import LineageNode, trace, trace_move
+from services.journal.lineage import LineageNode, trace, trace_move, trace_order
 from services.journal.sparse_index import read_sparsely
 from services.model_calls.quoting import visible
 from worker.cli.console import print_json, stdout_console
@@ -26,7 +26,7 @@ async def why(
         str,
         typer.Argument(
             metavar="FILL",
-            help="Fill id, or the amendment id of a stop move, or a unique prefix of one.",
+            help="Fill id, amendment id of a stop move, or id of a guard's verdict; or a unique start.",
         ),
     ],
     run: RunOption = LATEST,
@@ -34,7 +34,7 @@ async def why(
     json: JsonOption = False,
 ) -> None:
     """Print the chain from a fill or a stop move back to bar, events, findings, verdict and playbook."""
-    async with open_for_run(db, run) as (store, record):
+    async with open_for_run(db, run, guards=True) as (store, record):
         root = await read_sparsely(
             lambda sought: store.journal.rows(record.run_id, sought=sought),
             lambda index: _reasons(index, fill),
@@ -58,18 +58,20 @@ async def why(
 
 def _reasons(index: JournalIndex, fill: str) -> LineageNode | list[Event]:
     """The tree of the one that `fill` names; all that it may mean where that is not one."""
-    found = [*index.fills(fill), *index.stop_moves(fill)]
+    found = [*index.fills(fill), *index.stop_moves(fill), *index.starting("guard_verdict", fill)]
     if len(found) != 1:
         return found
+    if found[0].row.kind == "guard_verdict":
+        return trace_order(index, found[0])
     return trace(index, found[0]) if found[0].row.kind in FILL_KINDS else trace_move(index, found[0])
 
 
 def _no_fill(found: list[Event], fill: str, run_id: str) -> ConfigError:
-    kinds = " ".join(f"--kind {kind}" for kind in (*FILL_KINDS, "stop_tightened"))
+    kinds = " ".join(f"--kind {kind}" for kind in (*FILL_KINDS, "stop_tightened", "guard_verdict"))
     listing = f"list them with `thinktwice journal {run_id} {kinds}`"
     if not found:
         return ConfigError(f"no fill {fill!r} and no amendment of a stop in run {run_id}: {listing}")
-    some = ", ".join(event.payload.get("fill_id") or event.payload["amendment_id"] for event in found[:SHOWN])
+    some = ", ".join(event.own_id or event.payload["amendment_id"] for event in found[:SHOWN])
     return ConfigError(f"fill {fill!r} is not unique in run {run_id} ({some}, ...): {listing}")
 
 

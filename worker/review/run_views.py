@@ -49,8 +49,9 @@ class RunViews:
         self._reading = asyncio.Lock()
 
     async def records(self) -> "list[RunRecord]":
-        """Readable runs that may be asked about and had begun by the clock, oldest first."""
-        found = [record for record in await self._store.runs.all() if record.damage is None]
+        """Readable runs that may be asked about and had begun by the clock, oldest first; a guard is none."""
+        stored = await self._store.runs.all()
+        found = [record for record in stored if record.damage is None and record.mode != "guard"]
         return [record for record in found if self.run in (None, record.run_id) and self._had_begun(record)]
 
     def _had_begun(self, record: "RunRecord") -> bool:
@@ -75,7 +76,10 @@ class RunViews:
         if self.run is None and self.at is not None and name == LATEST and (begun := await self.records()):
             return begun[-1]
         try:
-            return await self._store.runs.find(self.run or name)
+            found = await self._store.runs.find(self.run or name)
+            if found.mode == "guard":
+                raise ConfigError(f"run {found.run_id} is a guard, which holds no bars")
+            return found
         except ConfigError as error:
             known = [record.run_id for record in await self.records()]
             some = ", ".join(known[-SHOWN:]) or "none yet"

@@ -1,0 +1,100 @@
+"""`thinktwice guard`: what a guard asks a person about the orders of an agent."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.errors import ConfigError
+from services.model_calls.quoting import visible
+from worker.cli.console import complain, print_document, print_line, stdout_console
+from worker.cli.options import LATEST, DbOption, JsonOption, argument, open_for_run, operator_name, option
+from worker.cli.plans import ByOption
+from worker.pages.tables import made_table
+
+if TYPE_CHECKING:
+    from services.guard.desk import GuardDesk
+
+app = typer.Typer(help="Checks in front of an agent's orders: what it asks a person.", no_args_is_help=True)
+QuestionArgument = Annotated[str, argument(metavar="HASH", help="Of the question, or its start.")]
+GuardOption = Annotated[str | None, option("--run", metavar="RUN", help="The guard. [the newest]")]
+
+
+@app.command("questions")
+async def questions(run: GuardOption = None, db: DbOption = None, json: JsonOption = False) -> None:
+    """List orders that wait for a person: what would be sent, what was found, and until when."""
+    async with _open_desk(run, db) as desk:
+        found = [_describe(desk, question) for question in desk.ledger.questions]
+    now = time.time_ns()
+    print_document(
+        [asked for asked in found if asked["approved"] is None and asked["until"] >= now], json, _render
+    )
+
+
+@app.command("approve")
+async def approve(
+    question: QuestionArgument, by: ByOption = None, run: GuardOption = None, db: DbOption = None
+) -> None:
+    """Let exactly this order pass, once, at its next check."""
+    await _decide(question, True, by, run, db)
+
+
+@app.command("refuse")
+async def refuse(
+    question: QuestionArgument, by: ByOption = None, run: GuardOption = None, db: DbOption = None
+) -> None:
+    """Answer a question with no; the order stays refused."""
+    await _decide(question, False, by, run, db)
+
+
+async def _decide(question: str, yes: bool, by: str | None, run: str | None, db: str | None) -> None:
+    async with _open_desk(run, db) as desk:
+        answered = await desk.decide(question, approve=yes, by=operator_name(by))
+        order = _describe(desk, answered.hash)["order"]
+    print_line(f"{'approved' if yes else 'refused'} {answered.hash[:16]}: {visible(order)}")
+
+
+@asynccontextmanager
+async def _open_desk(run: str | None, db: str | None) -> "AsyncIterator[GuardDesk]":
+    """The desk of a guard: the one that was named, or the newest of the store.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    from services.guard.desk import MODE, GuardDesk
+
+    async with open_for_run(db, run or LATEST, guards=True) as (store, record):
+        if run is None:
+            guards = [known for known in await store.runs.all() if known.mode == MODE]
+            if not guards:
+                raise ConfigError(f"{store.url} holds no guard: name its store with --db")
+            record = guards[-1]
+        yield await GuardDesk.attach(store, record, time.time_ns)
+
+
+def _describe(desk: "GuardDesk", name: str) -> dict[str, Any]:
+    question = desk.ledger.questions[name]
+    checked = desk.ledger.orders[question.verdict_id]
+    order = {key: value for key, value in checked.order.payload().items() if value not in (None, "")}
+    return {
+        "question": question.hash,
+        "order": " ".join(f"{key}={value}" for key, value in order.items()),
+        "found": checked.verdict.reply,
+        "until": question.expires_at,
+        "approved": question.approve,
+    }
+
+
+def _render(found: list[dict[str, Any]]) -> None:
+    from worker.pages.figures import shown_time
+
+    if not found:
+        complain("no order waits for a person")
+        return
+    rows = (
+        (asked["question"][:16], visible(asked["order"]), visible(asked["found"]), shown_time(asked["until"]))
+        for asked in found
+    )
+    stdout_console().print(made_table(("question", "order", "found", "until"), rows))
