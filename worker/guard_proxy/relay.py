@@ -93,7 +93,8 @@ class Relay:
             await self._list_tools(params.get("_meta"))
         if (told := await self._gate.hold(tool, arguments)) is None:
             return await self._send({**message, "params": {**params, "arguments": arguments}})
-        result = {"content": [{"type": "text", "text": told}], "isError": True}
+        text = {"type": "text", "text": told}
+        result = {"content": [text], "isError": True, "resultType": "complete"}  # the last: since 2026-07-28
         return await self._to_client(_line({"id": number, "result": result}))
 
     async def _list_tools(self, meta: Any) -> None:
