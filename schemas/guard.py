@@ -114,6 +114,15 @@ class BarFacts(Contract):
     regime: RegimeView | None
 
 
+class OrderCheck(Contract):
+    """What a door that speaks JSON is asked."""
+
+    order: Order
+    account: Account | None = Field(default=None, description="as it is now; without it exits are not known")
+    why: str = Field(default="", max_length=LONGEST_TEXT, description="what the agent says of it")
+    spend: bool = Field(default=False, description="whether the order is sent now, which uses its verdict")
+
+
 class GuardLimits(Contract):
     """Limits of single orders; a limit that is None is off."""
 

@@ -27,7 +27,9 @@ StoreOption = Annotated[
     str | None,
     option("--db", "--store", metavar="URL", help="Store of the journal. [sqlite:///thinktwice.db]"),
 ]
-ModeOption = Annotated[str, typer.Option(metavar="shadow|enforce", help="Record alone, or refuse.")]
+ModeOption = Annotated[
+    str, typer.Option(metavar="shadow|enforce", help="Of the guard: record alone, or refuse.")
+]
 NameOption = Annotated[str, typer.Option(metavar="NAME", help="Processes that name the same share a guard.")]
 
 
@@ -88,7 +90,9 @@ async def serve(
 
 
 @asynccontextmanager
-async def open_desk(limits: Path | None, db: str | None, mode: str, name: str) -> "AsyncIterator[GuardDesk]":
+async def open_desk(
+    limits: Path | None, db: str | None, mode: str, name: str = "guard"
+) -> "AsyncIterator[GuardDesk]":
     """A guard that checks by rules.
 
     Raises:

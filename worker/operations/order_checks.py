@@ -6,13 +6,12 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-from schemas.errors import DataError, OperatorError, OrderRefused, StoreError, nearest
+from schemas.errors import DataError, OperatorError, OrderRefused, StoreError
+from schemas.guard import OrderCheck
 from services.guard.desk import GuardDesk
-from services.guard.reading import read_account, read_order
+from services.guard.reading import read_contract
 from services.model_calls.quoting import visible
 from worker.operations.status import ProcessStatus
-
-FIELDS = ("order", "account", "why", "spend")
 
 
 class OrderChecks:
@@ -25,7 +24,7 @@ class OrderChecks:
     async def answer(self, body: bytes) -> JSONResponse:
         """The verdict on the order of a body, with `send`, whether it may be sent; else one line of error."""
         try:
-            verdict = await self._check(_read(body))
+            verdict = await self.check(_read(body))
         except OrderRefused as refused:
             return JSONResponse({"error": visible(str(refused))}, 409)
         except OperatorError as error:
@@ -35,12 +34,19 @@ class OrderChecks:
             return JSONResponse({"error": "the guard cannot record it, so nothing may be sent"}, 503)
         return JSONResponse(verdict)
 
-    async def _check(self, given: dict[str, Any]) -> dict[str, Any]:
-        order, account = read_order(given.get("order"), {}), read_account(given.get("account"))
-        verdict = await self._desk.check(order, account, why=str(given.get("why") or ""))
+    async def check(self, given: Any) -> dict[str, Any]:
+        """The verdict as plain data, with `send`; it is spent where that is asked for.
+
+        Raises:
+            DataError: what is given is no `OrderCheck`.
+            OrderRefused: the verdict cannot be spent.
+            StoreError: it cannot be recorded.
+        """
+        asked = read_contract(OrderCheck, given if isinstance(given, dict) else {}, "check", DataError)
+        verdict = await self._desk.check(asked.order, asked.account, why=asked.why)
         self._outcomes[verdict.status] = self._outcomes.get(verdict.status, 0) + 1
-        if given.get("spend") is True and verdict:
-            await self._desk.spend(verdict.id, order)
+        if asked.spend and verdict:
+            await self._desk.spend(verdict.id, asked.order)
         return {"send": bool(verdict), **verdict.payload()}
 
     def status(self) -> ProcessStatus:
@@ -52,15 +58,8 @@ class OrderChecks:
         )  # fmt: skip
 
 
-def _read(body: bytes) -> dict[str, Any]:
+def _read(body: bytes) -> Any:
     try:
-        given = json.loads(body)
+        return json.loads(body)
     except (ValueError, RecursionError) as error:
         raise DataError(f"the body is no JSON: {error}") from error
-    if not isinstance(given, dict) or "order" not in given:
-        raise DataError("the body is an object with `order`, and perhaps `account`, `why` and `spend`")
-    for name in given.keys() - set(FIELDS):
-        raise DataError(
-            f"{name!r} is no part of a check: there are {', '.join(FIELDS)}.{nearest(name, FIELDS)}"
-        )
-    return given
