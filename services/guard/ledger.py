@@ -164,6 +164,8 @@ class Ledger:
         wrong = next((key for key, value in given.items() if not _is_number(value)), None)
         if wrong is not None:
             raise DataError(f"client_order_id {name!a}: {wrong} {given[wrong]!a} is no number: give one")
+        if closed_at < checked.at:
+            raise DataError(f"client_order_id {name!a}: closed_at {closed_at} lies before its check: mend it")
         if r is None and pnl is not None and checked.risk:
             r = pnl / checked.risk
         row = {"verdict_id": name, "r": r, "pnl": pnl, "closed_at": int(closed_at)}

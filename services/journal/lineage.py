@@ -77,8 +77,8 @@ def trace_move(index: JournalIndex, move: Event) -> LineageNode:
 def trace_order(index: JournalIndex, verdict: Event) -> LineageNode:
     """The verdict of a guard on an order, with what became of both."""
     key = verdict.payload["verdict_id"]
-    later = [event for kind in GUARD_KINDS - {verdict.row.kind} for event in index.of_kind(kind)]
-    of_order = [event for event in later if event.payload.get("verdict_id") == key]
+    later = sorted(GUARD_KINDS - {"guard_opened", "guard_verdict"})
+    of_order = [event for kind in later for event in index.naming(kind, "verdict_id", key)]
     children = [
         _node(event.row.kind.removeprefix("guard_"), event, None, _plain(event.payload))
         for event in sorted(of_order, key=lambda event: event.row.seq)

@@ -99,12 +99,12 @@ async def _replay(
         return ReplayReport(False, 0, record.events, None, str(error))
     if DESCRIBED_ANEW in kept:
         return ReplayReport(False, 0, record.events, None, f"not replayed: {DESCRIBED_ANEW}")
-    if record.mode == "guard":
-        from services.guard.recheck import recheck
-
-        count, problem = await recheck(store.journal.rows(record.run_id))
-        return ReplayReport(problem is None, count, record.events, record.head_hash, problem)
     try:
+        if record.mode == "guard":
+            from services.guard.recheck import recheck
+
+            count, problem = await recheck(store.journal.rows(record.run_id))
+            return ReplayReport(problem is None, count, record.events, record.head_hash, problem)
         script = await stored_script(store, record, settings, data)
         with watch(script) as progress:
             return await Replay(script, store, record).compare(progress)

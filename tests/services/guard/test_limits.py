@@ -86,10 +86,13 @@ def test_faulty_order_is_stopped_by_its_code(order, code):
         ({"day_result": -3_500.0}, "daily_loss_reached"),
         ({"drawdown": 0.25}, "drawdown_reached"),
         ({"positions": {"AAPL": {"quantity": 950, "price": 100.0}}}, "gross_exposure_over_limit"),
-        ({"orders": [BUY | {"symbol": "AAPL", "notional": 95_000, "quantity": None}]}, "gross_exposure_over_limit"),
+        (
+            {"orders": [BUY | {"symbol": "AAPL", "notional": 95_000, "quantity": None}]},
+            "gross_exposure_over_limit",
+        ),
         ({"positions": {"IBM": {"quantity": 100, "price": 110.0}}}, "averaging_down"),
     ],
-)  # fmt: skip
+)
 def test_account_stops_an_order_by_its_code(account, code):
     assert code in codes(context(account=account))
 
@@ -164,9 +167,19 @@ def test_losses_in_a_row_of_settled_orders_stop_entries():
     assert "losses_in_a_row" in codes(context(ledger=Ledger(losses_in_a_row=12)))
 
 
-@pytest.mark.parametrize("order", [{"quantity": 5_000}, {"stop": 5.0}, {"stop": 99.99}, {"quantity": 200, "stop": 92.0},
-    {"kind": "limit", "price": 10_000.0, "stop": 98.0, "target": None}, {"stop": None},
-    {"quantity": None, "notional": 90_000}, {"kind": "limit", "price": 106.0}])  # fmt: skip
+@pytest.mark.parametrize(
+    "order",
+    [
+        {"quantity": 5_000},
+        {"quantity": None, "notional": 90_000},
+        {"quantity": 200, "stop": 92.0},
+        {"stop": 5.0},
+        {"stop": 99.99},
+        {"stop": None},
+        {"kind": "limit", "price": 10_000.0, "target": None},
+        {"kind": "limit", "price": 106.0},
+    ],
+)
 def test_values_of_the_remedies_pass(order):
     changed = dict(order)
     for _ in range(4):
