@@ -1,8 +1,8 @@
 """Tries doors of the guard with frameworks that no test can import, each in an environment of its own.
 
-`make doors-check` takes a minute and reaches the package index. The OpenAI Agents SDK is a package called
+`make doors-check` takes minutes and reaches the package index. The OpenAI Agents SDK is a package called
 `agents`, as a room of this checkout is; freqtrade brings a hundred packages. Each is installed beside the
-wheel, and its script of `tests/doors/alone` runs agents before a broker that counts.
+wheel, and its script of `tests/doors/alone` runs agents before a broker that counts; its page runs, too.
 """
 
 import shutil
@@ -11,9 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools.docs_pages import ROOT
+from tools.docs_pages import DOCS, ROOT, fences
 
 SCRIPTS = ROOT / "tests" / "doors" / "alone"
+PAGES = DOCS / "how-to" / "guard"
 FRAMEWORKS = {"openai-agents": "run_openai_agents.py", "freqtrade": "run_freqtrade.py"}
 
 
@@ -29,7 +30,10 @@ def try_door(wheel: Path, package: str, script: Path, folder: Path) -> None:
     subprocess.run([uv, "venv", "-q", "--python", "3.11", str(home)], check=True)
     program = home / "bin" / "python"
     subprocess.run([uv, "pip", "install", "-q", "--python", str(program), str(wheel), package], check=True)
-    subprocess.run([str(program), "-P", str(script)], cwd=here, check=True)
+    [block] = [fence.text for fence in fences(PAGES / f"{package}.md") if fence.language == "python"]
+    (here / "page.py").write_text(block, "utf-8")
+    for path in (script, here / "page.py"):
+        subprocess.run([str(program), "-P", str(path)], cwd=here, check=True)
 
 
 def main(packages: list[str]) -> int:

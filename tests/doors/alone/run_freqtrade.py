@@ -5,6 +5,7 @@ raises; only the exchange, the wallets and the data are made up.
 """
 
 import logging
+import runpy
 import sqlite3
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -165,11 +166,19 @@ def exit_is_sent_whatever_the_guard_says(guard: Any) -> None:
 
 def addition_is_sent_to_a_trade_that_wins_and_not_to_one_that_loses(guard: Any) -> None:
     bot, trade = bot_of(guard, Adding), held_trade()
-    for rate, there in ((90.0, []), (110.0, [("buy", 5.0)])):
+    for rate, there in ((99.0, []), (102.0, [("buy", 5.0)])):
         bot.exchange.rate = rate
         with suppress(Sent):
             bot.check_and_call_adjust_trade_position(trade)
         assert sent == there, (rate, sent)
+
+
+def strategy_of_the_page_sends_what_passes_and_nothing_else(guard: Any) -> None:
+    strategy = runpy.run_path("page.py")["Trend"]
+    strategy.guard.close()
+    bot = bot_of(guard, strategy)
+    assert not enter(bot, 50_000.0)
+    assert enter(bot, 1_000.0)
 
 
 def fail(*args: Any, **given: Any) -> Any:
@@ -186,6 +195,7 @@ def main() -> None:
         fault_lets_no_entry_leave_though_freqtrade_sends_where_a_hook_raises,
         exit_is_sent_whatever_the_guard_says,
         addition_is_sent_to_a_trade_that_wins_and_not_to_one_that_loses,
+        strategy_of_the_page_sends_what_passes_and_nothing_else,
     )
     for number, scenario in enumerate(scenarios):
         sent.clear()
