@@ -23,7 +23,7 @@ PARTICLES = frozenset(
 )
 # Decorators that read as adjectives, and a public name.
 KEPT = frozenset({"compiled", "inlined"})
-PUBLIC = frozenset({"BacktestResult.contained"})
+PUBLIC = frozenset({"BacktestResult.contained", "Guard.allowed"})
 
 
 @cache

@@ -87,6 +87,7 @@ class Guard:
         self.settings, self.mode, self.errors = settings, mode, list[str]()
         self._account, self._clock, self._tz = account, clock, tz
         self._read: dict[tuple[str, bytes], BarSeries] = {}
+        self._shown: dict[str, BarSeries] = {}  # the last of a symbol
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="thinktwice-guard", daemon=True)
         self._thread.start()
@@ -139,6 +140,8 @@ class Guard:
             self._bars_of(bars, given.symbol),
             (why or "")[:LONGEST_TEXT],
         )
+        if series is not None:
+            self._shown[given.symbol] = series
         try:
             return self._run(self._desk.check(given, held, bars=series, why=text, failure=failure))
         except StoreError as error:
@@ -209,7 +212,7 @@ class Guard:
         """
         if account is None and self._account is not None:
             account = self._account()
-        return self._desk.allowed(symbol, read_account(account), self._bars_of(bars, symbol))
+        return self._desk.describe_room(symbol, read_account(account), self._bars_of(bars, symbol))
 
     @trims_errors
     def settle(self, trades: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> int:
@@ -224,6 +227,39 @@ class Guard:
         """
         rows: Any = trades.to_dict("records") if hasattr(trades, "to_dict") else trades
         return self._run(self._desk.settle([_outcome(row) for row in rows]))
+
+    @trims_errors
+    def worth(
+        self, bars: "pd.DataFrame | BarSeries | Mapping[str, pd.DataFrame | BarSeries] | None" = None
+    ) -> dict[str, Any]:
+        """What refusals were worth: `answer` is helped, hurt or unknown.
+
+        `worth_r` is the mean R of all orders less that of refused ones, between `lower` and `upper` (95 %);
+        `refused` and `passed` orders counted, `orders_needed` more show this worth, and `not_counted` says
+        why others did not. Refused orders that nobody sent are traded on paper; their outcomes are kept.
+
+        Args:
+            bars: that came since, also by symbol; None: the last that a check of the symbol was given.
+
+        Raises:
+            DataError: bars that cannot be.
+        """
+        refused = sorted(
+            {row.order.symbol for row in self._desk.ledger.orders.values() if row.verdict.status != "pass"}
+        )
+        if bars is not None and not isinstance(bars, Mapping):
+            if hasattr(bars, "columns") and len(refused) > 1:
+                raise DataError(
+                    f"bars: refused orders are of {', '.join(refused)}: give a dict of bars by symbol"
+                )
+            bars = dict.fromkeys(refused, bars)
+        given = {symbol: self._bars_of(part, symbol) for symbol, part in (bars or {}).items()}
+        known = {**self._shown, **given}
+        return self._run(
+            self._desk.worth(
+                {name: part for name, part in known.items() if part is not None and name in part.symbols}
+            )
+        )
 
     def trades(self) -> "pd.DataFrame":
         """Orders that have an outcome, settled ones as `sent` and refused ones on paper as `shadow`.

@@ -17,7 +17,7 @@ from schemas.settings import Settings
 from schemas.vocabulary import ReflectionStatus, Severity
 from services.guard.ledger import NS, Ledger, Question
 from services.guard.limits import CHECKS, OrderContext, check_limits
-from services.guard.verdicts import allowed_now, make_verdict, note
+from services.guard.verdicts import describe_room, make_verdict, note
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.language_model import LanguageModel
@@ -45,7 +45,7 @@ class Entry(NamedTuple):
     telemetry: Mapping[str, Any] | None = None
 
 
-class EntryBuffer:
+class ModelRows:
     """Rows of model calls that go in front of the verdict that they led to."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class GuardDesk:
     ) -> None:  # fmt: skip
         self.run_id, self.settings, self.mode, self.ledger = run_id, settings, mode, Ledger()
         self._store, self._clock, self._lock = store, clock, asyncio.Lock()
-        self._critics, self._make_reader, self._calls = tuple(critics), make_reader, EntryBuffer()
+        self._critics, self._make_reader, self._calls = tuple(critics), make_reader, ModelRows()
         self._made: OrderReflection | None = None
 
     @classmethod
@@ -273,11 +273,25 @@ class GuardDesk:
 
         return await self._commit(decide)
 
-    def allowed(self, symbol: str, account: Account | None, bars: "BarSeries | None") -> dict[str, Any]:
-        """Directions and the largest size of an order in a symbol now; see `allowed_now`."""
+    async def worth(self, bars: "Mapping[str, BarSeries]") -> dict[str, Any]:
+        """What refusals were worth, see `worth_of`, once those that ended on bars by symbol are kept."""
+        from services.guard.worth import trade_refused, worth_of
+
+        def decide(now: int) -> tuple[None, list[Entry]]:
+            ended = trade_refused(self.ledger, bars, self.settings.execution, now)
+            orders = self.ledger.orders
+            return None, [
+                Entry("guard_outcome", row, orders[row["verdict_id"]].order.symbol) for row in ended
+            ]
+
+        await self._commit(decide)
+        return worth_of(self.ledger)
+
+    def describe_room(self, symbol: str, account: Account | None, bars: "BarSeries | None") -> dict[str, Any]:
+        """Directions and the largest size of an order in a symbol now; see `verdicts.describe_room`."""
         now = self._clock()
         seen, _ = self._see(Order(symbol=symbol, side="buy", notional=1.0), account, bars, now)
-        return allowed_now(symbol, account, self.settings, seen.facts, self.ledger, now)
+        return describe_room(symbol, account, self.settings, seen.facts, self.ledger, now)
 
     def _see(
         self, order: Order, account: Account | None, bars: "BarSeries | None", now: int

@@ -219,7 +219,7 @@ def find_sizes(seen: OrderContext) -> Answers:
     by_units = order.quantity is not None
     for code, most, text in list_caps(seen):
         if worth > most * (1.0 + ROUNDING):
-            value = _rounded_down(most / (seen.price or 1.0) if by_units else most)
+            value = _round_down(most / (seen.price or 1.0) if by_units else most)
             remedy = Remedy(field="quantity" if by_units else "notional", op="at_most", value=value)
             text = f"the order is worth {worth:.6g}, at most {most:.6g} may be: {text}"
             yield _revise(code, text, remedy if value > 0 else None)
@@ -344,7 +344,7 @@ def check_limits(seen: OrderContext) -> tuple[list[Finding], list[str]]:
     return found, [answer for answer in answers if isinstance(answer, str)]
 
 
-def _rounded_down(value: float) -> float:
+def _round_down(value: float) -> float:
     """Six figures of a size, never more than it."""
     unit = 10.0 ** (5 - floor(log10(value))) if value > 0 else 1.0
     return floor(value * unit) / unit

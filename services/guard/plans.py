@@ -13,7 +13,7 @@ import numpy as np
 
 from schemas.episode import Episode
 from schemas.errors import DataError, nearest
-from schemas.guard import BarFacts, GuardSettings
+from schemas.guard import BarFacts, GuardSettings, Order
 from schemas.proposal import OWN, PolicyProposal
 from schemas.reflection import Finding, InvariantContext, PolicyLevelReflectionRequest
 from schemas.regime import UNKNOWN as NO_REGIME
@@ -138,7 +138,7 @@ class OrderReflection:
         self._learn(seen.ledger)
         snapshot = self._snapshot(seen, bars)
         self._clock.advance(max(self._clock.now, snapshot.known_at))
-        proposal = _proposal_of(seen, snapshot, why)
+        proposal = plan_of(seen.order, snapshot.close, why)
         settings, execution = self._settings.reflection, self._settings.execution
         request = PolicyLevelReflectionRequest(
             snapshot=snapshot,
@@ -203,9 +203,9 @@ class OrderReflection:
         )  # fmt: skip
 
 
-def _proposal_of(seen: OrderContext, snapshot: PolicySnapshot, why: str) -> PolicyProposal:
+def plan_of(order: Order, close: float, why: str = "") -> PolicyProposal:
     """The order as a plan that orders at this close; a limit that the market has reached is at market."""
-    order, price, close = seen.order, seen.order.price, snapshot.close
+    price = order.price
     waits = order.kind != "market" and price is not None
     if order.kind == "limit" and price is not None:
         waits = (price - close) * order.sign < 0

@@ -54,7 +54,7 @@ def note(code: str, message: str, severity: Severity = Severity.INFO) -> Finding
     return Finding(check=CheckName.INVARIANT, code=code, severity=severity, message=message)
 
 
-def allowed_now(
+def describe_room(
     symbol: str,
     account: Account | None,
     settings: GuardSettings,

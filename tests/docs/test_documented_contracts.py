@@ -1,6 +1,7 @@
 """JSON document, journal and findings: runs produce what is documented, and nothing else."""
 
 import ast
+import asyncio
 import json
 import re
 from dataclasses import replace
@@ -10,13 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import thinktwice as tt
 from schemas.errors import ModelError
 from schemas.settings import DataSettings, EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.settings.llm import LlmSettings, RunLimits
 from schemas.vocabulary import TickEventKind
-from services.journal.kinds import INPUT_KINDS, JOURNAL_KINDS, TICK_KINDS
+from services.journal.kinds import GUARD_KINDS, INPUT_KINDS, JOURNAL_KINDS, TICK_KINDS
 from services.model_calls.language_model import ModelReply
 from services.policy_checks.coherence import LINT_SEVERITY
+from services.store import open_store
 from tests.worker.ruined_worlds import bold, levered_settings, ruined_bars
 from tests.worker.settings_walk.decisions import CHUNKED, REVIEWED
 from tests.worker.settings_walk.texts_seen import told
@@ -41,7 +44,7 @@ OF_TEXTS = {
     "fact_check", "deliberation", "reflection_critique", "reflection_correction", "review_cycle",
     "chunk_outline", "chunk_write",
 }  # fmt: skip
-NEVER_IN_THESE_RUNS = OF_TEXTS | RARE | LIVE_KINDS
+NEVER_IN_THESE_RUNS = OF_TEXTS | RARE | LIVE_KINDS | GUARD_KINDS
 
 
 @cache
@@ -212,6 +215,25 @@ def test_journal_payloads_are_those_documented():
                 seen[row.kind].append(keys)
     assert JOURNAL_KINDS - set(seen) <= NEVER_IN_THESE_RUNS
     assert all(len(forms) == len(documented_payloads()[kind]) for kind, forms in seen.items())
+
+
+def test_payloads_of_a_guard_are_those_documented(tmp_path):
+    address = f"sqlite:///{tmp_path}/guard.sqlite"
+    order = {"symbol": "IBM", "side": "buy", "quantity": 10, "price": 100.0, "stop": 98.0}
+    with tt.guard(store=address, mode="enforce") as guard:
+        passed = guard.check(order, account={"equity": 100_000.0})
+        guard.spend(passed.id, order)
+        guard.settle([{"client_order_id": passed.id, "r": 1.0}])
+        refused = guard.check(order, quantity=5_000, account={"equity": 100_000.0})
+        guard.decide(guard.ask(refused), approve=False, by="ann")
+
+    async def read() -> dict[str, set[str]]:
+        async with await open_store(address, create=False) as store:
+            return {row.kind: set(json.loads(row.payload)) async for row in store.journal.rows(guard.run_id)}
+
+    seen = asyncio.run(read())
+    assert seen.keys() == GUARD_KINDS - {"guard_outcome"}
+    assert all([keys] == documented_payloads()[kind] for kind, keys in seen.items())
 
 
 def test_payloads_of_texts_of_models_are_those_documented():

@@ -33,19 +33,27 @@ class PaperPlans:
         return self.columns.bars
 
     def outcome(
-        self, plan: PolicyProposal, s: int, row: int, until: int, execution: ExecutionSettings
+        self,
+        plan: PolicyProposal,
+        s: int,
+        row: int,
+        until: int,
+        execution: ExecutionSettings,
+        rests: int | None = None,
     ) -> tuple[float, int] | None:
-        """R after costs of a market entry signalled at the close of `row`, and the row of its exit.
+        """R after costs of an entry signalled at the close of `row`, and the row of its exit.
 
         Args:
-            plan: what it exits by; its rules of entry are not read.
+            plan: what it exits by.
             s: symbol column.
             row: signal row.
             until: first row that may not be read.
             execution: fill rules and costs.
+            rests: own bars that the plan's limit or stop entry waits for its price; None: it is entered at
+                the market, and its rules of entry are not read.
 
         Returns:
-            (r, exit_row), or None while unresolved or when the order would have been refused.
+            (r, exit_row), or None while unresolved, never filled, or when the order would have been refused.
 
         Raises:
             RuleError: a rule is not a rule, or of the wrong kind.
@@ -53,7 +61,8 @@ class PaperPlans:
         bars, bank = self.bars, RuleBank(self.bars.shape[0])
         signal = np.zeros(bars.shape[0], dtype=np.int8)
         signal[row] = bars.present[row, s]
-        rules = rules_of(plan).model_copy(update={"activation": None, "refinement": None, "entry": None})
+        idle = ("activation", "refinement", *(("entry",) if rests is None else ()))
+        rules = rules_of(plan).model_copy(update=dict.fromkeys(idle))
         orders = compile_orders(
             rules, plan, SymbolColumns(self.columns, bank, s), tag=PolicyTag("", plan.playbook_id),
             direction=plan.direction, window=0, horizon=plan.horizon_bars, risk_fraction=0.0,
@@ -63,6 +72,7 @@ class PaperPlans:
         flags, decoder = np.zeros(bars.shape, dtype=np.uint8), TickEventDecoder(bars, "", "")
         engine = TriggerEngine(bars, flags, parameters, CASH, TickGuard(), decoder, columns=bank)
         engine.t = row
-        engine.install(s, replace(orders, entry_kind="market", refines_entry=False))
+        placed = replace(orders, entry_kind="market") if rests is None else replace(orders, window=rests)
+        engine.install(s, replace(placed, refines_entry=False))
         trades = engine.advance(until).trades
         return (float(trades[0]["r"]), int(trades[0]["exit_t"])) if trades.size else None

@@ -25,7 +25,7 @@ TOOLS_OF_ASK = {f"ask {name}" for name in TOOLS} - {"ask runs"}
 # A plan is of one run, a list is of every run, a server answers for every run, and an export has a default.
 OF_EVERY_RUN = {
     "plans list", "plans show", "plans diff", "plans edit", "plans approve", "plans cancel", "plans rollback",
-    "mcp", "mcp config", "playbooks export",
+    "mcp", "mcp config", "playbooks export", "guard questions", "guard approve", "guard refuse",
 }  # fmt: skip
 TREE = get_command(app)
 

@@ -1,0 +1,167 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.guard_worth import NO_WORSE, SPREAD_OF_ONE, World, read_once, single
+from schemas.guard import Order, Verdict
+from schemas.settings import ExecutionSettings
+from services.guard.ledger import CheckedOrder, Ledger
+from services.guard.worth import trade_refused, weigh_refusals, worth_of
+from trading_core.bars import BarSeries
+
+HOUR = 3_600_000_000_000
+START = 1_600_000_000_000_000_000 // HOUR * HOUR
+FREE = ExecutionSettings(fee_bps=0.0, slippage_bps=0.0, spread_bps=0.0)
+LONG = {"symbol": "UP", "side": "buy", "quantity": 1.0, "stop": 98.0, "target": 104.0, "horizon_bars": 5}
+# Opens at 100; the close of bar 3 is the first that another price than 100 could be known by.
+CLOSES = [100.0, 100.0, 100.0, 100.0, 101.0, 103.0, 105.0, 105.0, 105.0, 105.0, 105.0, 105.0, 105.0]
+
+
+def bars(closes=CLOSES, lows=None, start=START):
+    opens = [100.0, *closes[:-1]]
+    highs = [max(pair) for pair in zip(opens, closes, strict=True)]
+    lows = lows or [min(pair) for pair in zip(opens, closes, strict=True)]
+    index = pd.to_datetime([start + HOUR * row for row in range(len(closes))], utc=True)
+    frame = pd.DataFrame({"open": opens, "high": highs, "low": lows, "close": closes, "volume": 1.0}, index)
+    return BarSeries.from_frame(frame, symbol="UP")
+
+
+def checked(number, status="block", mode="enforce", row=3, reduces=False, **fields):
+    """An order whose verdict fell half an hour into the bar of a row."""
+    order, at = Order(**{**LONG, **fields}), START + HOUR * row + HOUR // 2
+    verdict = Verdict(
+        id=f"tt{number}", order_hash=order.content_hash, status=status, reply="", at=at, expires_at=at,
+        mode=mode, reduces=reduces,
+    )  # fmt: skip
+    return CheckedOrder(order, verdict, 0.0, None, None, {"facts": None})
+
+
+def ledger(*orders, settled=None):
+    kept = Ledger(orders={order.id: order for order in orders})
+    kept.settled.update({key: {"r": r} for key, r in (settled or {}).items()})
+    return kept
+
+
+def traded(kept, series=None, now=START + 99 * HOUR):
+    return list(trade_refused(kept, {"UP": bars() if series is None else series}, FREE, now))
+
+
+def weighed(of):
+    for row in traded(of):
+        of.outcomes[row["verdict_id"]] = row
+    return worth_of(of)
+
+
+def test_worse_orders_refused_helped_with_the_mean_inside_the_interval():
+    draw = np.random.default_rng(4)
+    refused = draw.random(400) < 0.4
+    r = draw.standard_normal(400) - 0.6 * refused
+    worth = weigh_refusals(r, refused)
+    assert worth["answer"] == "helped"
+    assert 0.0 < worth["lower"] < worth["worth_r"] < worth["upper"]
+    assert worth["worth_r"] == pytest.approx(r.mean() - r[refused].mean())
+    assert worth["orders_needed"] == 0
+    assert weigh_refusals(-r, refused)["answer"] == "hurt"
+
+
+def test_orders_needed_show_this_worth_in_most_records_of_that_length():
+    draw = np.random.default_rng(16)
+    refused = draw.random(150) < 0.3
+    worth = weigh_refusals(draw.standard_normal(150) - 0.4 * refused, refused)
+    assert worth["answer"] == "unknown"
+    said = []
+    for _ in range(30):
+        later = draw.random(150 + worth["orders_needed"]) < refused.mean()
+        gap = worth["worth_r"] / (1.0 - refused.mean())
+        said.append(weigh_refusals(draw.standard_normal(len(later)) - gap * later, later)["answer"])
+    assert said.count("helped") > 15
+
+
+def test_few_orders_on_a_side_have_no_figures():
+    refused = np.arange(60) < 9
+    assert weigh_refusals(np.linspace(-1.0, 1.0, 60), refused) == {
+        "answer": "unknown", "worth_r": None, "lower": None, "upper": None, "orders_needed": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(NO_WORSE))
+def test_refused_orders_that_are_no_worse_are_seldom_called_helped(name):
+    assert read_once(NO_WORSE[name], 0.2, 60, seed=11).count("helped") <= 7  # 5 % and three errors
+
+
+def test_refusals_worth_a_third_of_a_risk_are_found_where_half_are_refused():
+    world = World(SPREAD_OF_ONE, single, gap=-0.6)
+    assert read_once(world, 0.5, 40, seed=12).count("helped") >= 32
+
+
+def test_refused_order_is_traded_from_the_open_after_the_bar_of_its_verdict():
+    (found,) = traded(ledger(checked(1)))
+    assert found["verdict_id"] == "tt1"
+    assert found["r"] == pytest.approx(2.0)  # in at 100, out at 104, 2 at risk
+    assert found["closed_at"] == START + HOUR * 7
+
+
+def test_price_before_the_verdict_and_in_its_bar_changes_nothing():
+    before = [50.0, 60.0, 70.0, 100.0, *CLOSES[4:]]
+    assert traded(ledger(checked(1)), bars(before))[0]["r"] == pytest.approx(2.0)
+    after = [*CLOSES[:4], 97.0, *CLOSES[5:]]
+    assert traded(ledger(checked(1)), bars(after))[0]["r"] == pytest.approx(-1.0)
+
+
+def test_refused_order_whose_bars_have_not_come_waits():
+    kept = ledger(checked(1))
+    assert traded(kept, bars(CLOSES[:6])) == []
+    assert traded(kept, bars(start=START + 10 * HOUR)) == []  # begins after the verdict
+    assert traded(kept, now=START + 7 * HOUR - 1) == []  # the bar that ends it has not closed
+    assert worth_of(kept)["not_counted"] == {"no_bars_yet": 1}
+
+
+def test_refused_limit_is_filled_at_its_price_or_never():
+    dips = [*[100.0] * 5, 99.0, 103.0, *[105.0] * 6]
+    (filled,) = traded(ledger(checked(1, kind="limit", price=99.0)), bars(CLOSES, dips))
+    assert filled["r"] == pytest.approx(5.0)
+    (missed,) = traded(ledger(checked(1, kind="limit", price=99.0, horizon_bars=3)))
+    assert (missed["r"], missed["problem"]) == (None, "never_filled")
+
+
+def test_same_trade_refused_twice_or_sent_as_well_counts_once():
+    again = ledger(checked(1), checked(2), checked(3, row=4))
+    assert [row["problem"] for row in traded(again)] == [None, "repeated", None]
+    sent = ledger(checked(1), checked(2, status="pass"))
+    assert [row["problem"] for row in traded(sent)] == ["repeated"]
+
+
+def test_order_that_was_sent_is_not_traded_on_paper():
+    shadow = ledger(checked(1, mode="shadow"), checked(2, row=4), settled={"tt2": -0.5})
+    assert traded(shadow) == []
+    assert worth_of(shadow)["not_counted"] == {"not_settled": 1}
+
+
+def test_outcome_that_is_known_is_not_found_again():
+    kept = ledger(checked(1))
+    (found,) = traded(kept)
+    kept.outcomes["tt1"] = found
+    assert traded(kept) == []
+
+
+def test_worth_counts_settled_and_paper_orders_and_names_the_rest():
+    kept = ledger(
+        checked(1), checked(2, "pass", row=1), checked(3, "pass", row=2), checked(4, reduces=True),
+        checked(5, stop=None), checked(6, "pass", row=5), settled={"tt2": 1.5, "tt3": None},
+    )  # fmt: skip
+    found = weighed(kept)
+    assert (found["refused"], found["passed"]) == (1, 1)
+    assert found["not_counted"] == {"exit": 1, "no_r": 1, "no_stop": 1, "not_settled": 1}
+
+
+def test_worth_of_many_orders_is_that_of_their_outcomes():
+    is_refused = np.random.default_rng(6).random(90) < 0.6
+    orders = [
+        checked(number, "block" if refused else "pass", "shadow", row=number)
+        for number, refused in enumerate(is_refused)
+    ]
+    r = {f"tt{number}": 0.01 * (number % 7) - refused for number, refused in enumerate(is_refused)}
+    found = worth_of(ledger(*orders, settled=r))
+    assert found["answer"] == "helped"
+    assert found["refused"] + found["passed"] == 90
+    assert found["worth_r"] == pytest.approx(1.0 - is_refused.mean(), abs=0.02)
