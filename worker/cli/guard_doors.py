@@ -55,7 +55,7 @@ async def proxy(
 ) -> None:
     """Stand in front of a broker's MCP server: the same tools, and orders only where they pass."""
     from worker.guard_proxy.gate import OrderGate
-    from worker.guard_proxy.relay import run_proxy
+    from worker.guard_proxy.proxy import run_proxy
 
     async with open_desk(limits, db, mode, name) as desk:
         await run_proxy(command, OrderGate(desk, account))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
@@ -101,7 +102,7 @@ def test_server_that_dies_ends_what_waits_with_what_to_look_at(words):
 
 def test_proxy_of_a_server_that_is_gone_says_so_and_exits_with_one(words):
     gone = [*words[: words.index("--")], "--", sys.executable, "-c", "raise SystemExit(7)"]
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen([sys.executable, *gone], cwd=ROOT, text=True, **pipes) as program:
         assert program.wait(60) == 1, "its client is still there"
         assert "ended with code 7: start it again" in program.stderr.read()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from typing import Any
 
 import pytest
 
@@ -150,7 +151,7 @@ def test_command_serves_until_it_is_stopped(tmp_path):
         "--port",
         "0",
     ]
-    pipes = {"stderr": subprocess.PIPE, "text": True}
+    pipes: dict[str, Any] = {"stderr": subprocess.PIPE, "text": True}
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-m", "thinktwice", *words], env=environment, **pipes) as program:
         try:

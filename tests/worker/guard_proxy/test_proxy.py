@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from schemas.guard import GuardSettings
 from services.guard.desk import GuardDesk
 from tests.doors.brokers import fail, rows
 from worker.guard_proxy.gate import OrderGate
-from worker.guard_proxy.relay import MOST_LINE, Relay
+from worker.guard_proxy.proxy import MOST_LINE, ServerProxy
 
 NAMES = {
     "symbol": "symbol", "side": "side", "quantity": "qty", "kind": "type", "price": "limit_price",
@@ -35,12 +36,12 @@ WRITES = {"name": "transfer", "inputSchema": {"type": "object"}}
 
 
 class Both:
-    """Client and server of one relay; the server answers a listing with `tools`, if there are any."""
+    """Client and server of one proxy; the server answers a listing with `tools`, if there are any."""
 
     def __init__(self, desk, account=None):
-        self.client, self.server, self.tools = list[dict](), list[dict](), [READS, WRITES]
+        self.client, self.server, self.tools = list[Any](), list[Any](), [READS, WRITES]
         self.gate = OrderGate(desk, account)
-        self.relay = Relay(self.gate, self.to_client, self.to_server)
+        self.proxy = ServerProxy(self.gate, self.to_client, self.to_server)
 
     async def to_client(self, line):
         assert line.endswith(b"\n")
@@ -50,7 +51,7 @@ class Both:
         message = json.loads(line)
         if str(message.get("id")).startswith("thinktwice-"):
             answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": self.tools}}
-            await self.relay.take_from_server(json.dumps(answer).encode())
+            await self.proxy.take_from_server(json.dumps(answer).encode())
         else:
             self.server.append(message)
 
@@ -60,10 +61,10 @@ class Both:
 
     async def ask(self, message):
         text = message if isinstance(message, bytes) else json.dumps({"jsonrpc": "2.0", **message}).encode()
-        await self.relay.take_from_client(text)
+        await self.proxy.take_from_client(text)
 
     async def answer(self, message):
-        await self.relay.take_from_server(json.dumps({"jsonrpc": "2.0", **message}).encode())
+        await self.proxy.take_from_server(json.dumps({"jsonrpc": "2.0", **message}).encode())
 
     @property
     def told(self):
@@ -200,10 +201,10 @@ def test_message_that_another_parser_reads_as_an_order_is_none_behind_the_proxy(
     assert rows(store, "guard_verdict") == []
 
 
-@pytest.mark.parametrize("line", [b"{", b"null\n", b'{"id": NaN, "method": "ping"}', b"[" * 100_000, None])
+@pytest.mark.parametrize("line", [b"{", b"null\n", b"{}", b"[" * 100_000, None])
 def test_line_that_is_no_message_is_answered_without_an_id(store, line):
     async def scenario(both):
-        await both.relay.take_from_client(line)
+        await both.proxy.take_from_client(line)
 
     both = between(store, scenario)
     assert (both.client[0]["id"], both.client[0]["error"]["code"], both.server) == (None, -32700, [])
@@ -213,8 +214,8 @@ def test_answer_to_nothing_is_dropped_and_an_answer_that_is_too_long_ends_what_w
     async def scenario(both):
         await both.answer({"id": 7, "result": {"content": []}})
         await both.call("quote", {}, number=8)
-        await both.relay.take_from_server(None)
-        await both.relay.take_from_server(b"no json\n")
+        await both.proxy.take_from_server(None)
+        await both.proxy.take_from_server(b"no json\n")
 
     both = between(store, scenario)
     [message] = both.client

@@ -9,10 +9,9 @@ import json
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
-from schemas.errors import ConfigError, FeedError, InvariantViolation
+from schemas.errors import ConfigError, FeedError
 from services.evidence.tools import quote_value
 from worker.guard_proxy.gate import OrderGate
 
@@ -20,17 +19,12 @@ MOST_LINE, MOST_PAGES = 4 * 2**20, 50
 ANSWER_S, CLOSE_S = 10.0, 5.0
 REQUEST_PARTS, ANSWER_PARTS = ("id", "method", "params"), ("id", "result", "error")
 CALL_PARTS = ("name", "arguments", "_meta", "task", "inputResponses", "requestState")
-READING = (
-    *("initialize", "ping", "notifications", "resources", "prompts", "completion", "logging", "server"),
-    *("subscriptions", "tasks"),
-)
+READING = ("initialize", "ping", "notifications", "resources", "prompts", "completion", "logging", "server")
 LOOK = "look at the broker before an order is sent again"
-Message = dict[str, Any]
-Stream = TypeVar("Stream", asyncio.StreamReader, asyncio.StreamWriter)
 Write = Callable[[bytes], Awaitable[None]]
 
 
-class Relay:
+class ServerProxy:
     """Passes messages on; calls of tools pass the gate."""
 
     def __init__(self, gate: OrderGate, to_client: Write, to_server: Write) -> None:
@@ -41,84 +35,80 @@ class Relay:
     async def take_from_client(self, line: bytes | None) -> None:
         """Pass on one line of the client, or answer it; None: it was too long."""
         message = _parse(line)
-        number, method = (message or {}).get("id"), (message or {}).get("method")
-        if message is None:
-            await self._refuse(None, "a line is no JSON-RPC message: send one object on each", -32700)
+        number, method = message.get("id"), message.get("method")
+        if not message:
+            await self._refuse(None, -32700, "a line is no JSON-RPC message: send one object on each")
         elif "method" not in message:
             await self._to_server(_line(message))  # the answer to a request of the server
         elif not isinstance(number, str | int | None) or number in self._pending:
-            await self._refuse(None, f"id {quote_value(number)} is in use, or no id: give another", -32600)
+            await self._refuse(None, -32600, f"id {quote_value(number)} is in use, or no id: give another")
         elif method == "tools/call":
             await self._call(number, message)
-        elif method == "tools/list" or str(method).partition("/")[0] in READING:
+        elif method == "tools/list" or str(method).partition("/")[0] in (*READING, "subscriptions", "tasks"):
             await self._send(message)
         else:
-            told = f"method {quote_value(method)} is held back: it is not known to change nothing"
-            await self._refuse(number, told, -32601)
+            await self._refuse(number, -32601, f"method {quote_value(method)} is held back: it may not read")
 
     async def take_from_server(self, line: bytes | None) -> None:
-        """Pass on one line of the server; what answers nothing is dropped."""
+        """Pass on one line of the server; what answers nothing is dropped. None: it was too long."""
         message = _parse(line)
+        number, result = message.get("id"), message.get("result")
         if line is None:
             await self.break_off(f"an answer has more than {MOST_LINE:,} bytes: ask for less; {LOOK}")
-        elif message is not None and "method" in message:
+        elif "method" in message:
             await self._to_client(_line(message))
-        elif message is not None and isinstance(message.get("id"), str | int):
-            waiting, result = self._pending.pop(message["id"], None), message.get("result")
+        elif isinstance(number, str | int) and (waiting := self._pending.pop(number, None)) is not None:
             if waiting == "tools/list" or isinstance(waiting, asyncio.Future):
                 self._gate.learn(result.get("tools") if isinstance(result, dict) else None)
             if isinstance(waiting, asyncio.Future):
                 waiting.set_result(result)
-            elif waiting is not None:
+            else:
                 await self._to_client(_line(message))
 
-    async def break_off(self, told: str) -> None:
+    async def break_off(self, reason: str) -> None:
         """Answer every request that waits."""
         pending, self._pending = self._pending, {}
         for number, waiting in pending.items():
             if isinstance(waiting, asyncio.Future):
                 waiting.set_result(None)
             else:
-                await self._refuse(number, told, -32000)
+                await self._refuse(number, -32000, reason)
 
-    async def _call(self, number: str | int | None, message: Message) -> None:
+    async def _call(self, number: str | int | None, message: dict[str, Any]) -> None:
         given = message.get("params")
-        params = (
-            {part: given[part] for part in CALL_PARTS if part in given} if isinstance(given, dict) else {}
-        )
+        params = _parts(given, CALL_PARTS) if isinstance(given, dict) else {}
         tool, arguments = params.get("name"), params.get("arguments") or {}
         if number is None or not isinstance(tool, str) or not isinstance(arguments, dict):
-            return await self._refuse(number, "a call has an id, the name of a tool and arguments", -32602)
+            return await self._refuse(number, -32602, "a call has an id, the name of a tool and arguments")
         if not self._gate.knows(tool):
-            await self._list_tools(params.get("_meta"))
-        if (told := await self._gate.hold(tool, arguments)) is None:
+            await self._list_tools(_parts(params, ("_meta",)))
+        if (reason := await self._gate.hold(tool, arguments)) is None:
             return await self._send({**message, "params": {**params, "arguments": arguments}})
-        text = {"type": "text", "text": told}
+        text = {"type": "text", "text": reason}
         result = {"content": [text], "isError": True, "resultType": "complete"}  # the last: since 2026-07-28
         return await self._to_client(_line({"id": number, "result": result}))
 
-    async def _list_tools(self, meta: Any) -> None:
+    async def _list_tools(self, params: dict[str, Any]) -> None:
         """Learn what the server says of its tools; of one that does not answer in time, nothing."""
-        params = {} if meta is None else {"_meta": meta}
         for _ in range(MOST_PAGES):
             self._listings += 1
-            number, answer = f"thinktwice-{self._listings}", asyncio.get_running_loop().create_future()
-            self._pending[number] = answer
+            number = f"thinktwice-{self._listings}"
+            answer = self._pending[number] = asyncio.get_running_loop().create_future()
             await self._to_server(_line({"id": number, "method": "tools/list", "params": params}))
             await asyncio.wait({answer}, timeout=ANSWER_S)
-            result = answer.result() if answer.done() else None
             self._pending.pop(number, None)
+            result = answer.result() if answer.done() else None
             if not isinstance(result, dict) or result.get("nextCursor") is None:
                 return
             params = {**params, "cursor": result["nextCursor"]}
 
-    async def _send(self, message: Message) -> None:
+    async def _send(self, message: dict[str, Any]) -> None:
         if message.get("id") is not None:
             self._pending[message["id"]] = message["method"]
         await self._to_server(_line(message))
 
-    async def _refuse(self, number: str | int | None, told: str, code: int) -> None:
-        await self._to_client(_line({"id": number, "error": {"code": code, "message": told}}))
+    async def _refuse(self, number: str | int | None, code: int, reason: str) -> None:
+        await self._to_client(_line({"id": number, "error": {"code": code, "message": reason}}))
 
 
 async def run_proxy(command: Sequence[str], gate: OrderGate) -> None:
@@ -128,52 +118,52 @@ async def run_proxy(command: Sequence[str], gate: OrderGate) -> None:
         ConfigError: the server cannot be started.
         FeedError: it ended before the client did.
     """
+    pipe = asyncio.subprocess.PIPE
     try:
-        server = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=MOST_LINE
-        )
+        server: Any = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=MOST_LINE)
     except OSError as error:
         raise ConfigError(f"cannot start {command[0]!r}: {error.strerror}; check the command") from error
+
+    async def write_in(line: bytes) -> None:
+        with suppress(ConnectionError):  # that it ended is heard from its other stream
+            server.stdin.write(line)
+            await server.stdin.drain()
+
     client = asyncio.StreamReader(limit=MOST_LINE)
     protocol = asyncio.StreamReaderProtocol(client)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin.buffer)
-    relay = Relay(gate, _write_out, partial(_write_to, server.stdin))
-    asked = asyncio.create_task(_pump(client, relay.take_from_client))
-    heard = asyncio.create_task(_pump(server.stdout, relay.take_from_server))
+    proxy = ServerProxy(gate, _write_out, write_in)
+    asked = asyncio.create_task(_pump(client, proxy.take_from_client))
+    heard = asyncio.create_task(_pump(server.stdout, proxy.take_from_server))
     try:
         await asyncio.wait({heard, asked}, return_when=asyncio.FIRST_COMPLETED)
         if not asked.done():
-            told = f"the server {command[0]!r} ended with code {await server.wait()}: start it again; {LOOK}"
-            await relay.break_off(told)
-            raise FeedError(told)
+            reason = (
+                f"the server {command[0]!r} ended with code {await server.wait()}: start it again; {LOOK}"
+            )
+            await proxy.break_off(reason)
+            raise FeedError(reason)
         await asked
-        _stream(server.stdin).close()
+        server.stdin.close()
         await asyncio.wait({heard}, timeout=CLOSE_S)
     finally:
-        asked.cancel()
-        heard.cancel()
+        for task in (asked, heard):
+            task.cancel()
         if server.returncode is None:
             server.kill()
         await server.wait()
 
 
-async def _pump(stream: asyncio.StreamReader | None, take: Callable[[bytes | None], Awaitable[None]]) -> None:
+async def _pump(stream: asyncio.StreamReader, take: Callable[[bytes | None], Awaitable[None]]) -> None:
     """Hand over each line of a stream until its end; None for one that is too long."""
     while True:
         try:
-            line = await _stream(stream).readline()
+            line: bytes | None = await stream.readline()
         except ValueError:
-            await take(None)
-            continue
-        if not line:
+            line = None
+        if line == b"":
             return
         await take(line)
-
-
-async def _write_to(server: asyncio.StreamWriter | None, line: bytes) -> None:
-    with suppress(ConnectionError):  # a server that ended is heard of by its other stream
-        _stream(server).write(line)
-        await _stream(server).drain()
 
 
 async def _write_out(line: bytes) -> None:
@@ -181,25 +171,19 @@ async def _write_out(line: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _line(message: Message) -> bytes:
-    parts = REQUEST_PARTS if "method" in message else ANSWER_PARTS
-    known = {part: message[part] for part in parts if part in message}
+def _line(message: dict[str, Any]) -> bytes:
+    known = _parts(message, REQUEST_PARTS if "method" in message else ANSWER_PARTS)
     return json.dumps({"jsonrpc": "2.0", **known}).encode() + b"\n"
 
 
-def _parse(line: bytes | None) -> Message | None:
+def _parts(message: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: message[name] for name in names if name in message}
+
+
+def _parse(line: bytes | None) -> dict[str, Any]:
+    """The object of a line; an empty one where there is none."""
     try:
-        message = json.loads(line or b"", parse_constant=_refuse_number)
+        message = json.loads(line or b"", parse_constant=str)
     except (ValueError, RecursionError):
-        return None
-    return message if isinstance(message, dict) else None
-
-
-def _refuse_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-def _stream(stream: Stream | None) -> Stream:
-    if stream is None:
-        raise InvariantViolation("a stream to the server was asked for and is not there")
-    return stream
+        return {}
+    return message if isinstance(message, dict) else {}
