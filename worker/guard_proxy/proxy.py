@@ -15,8 +15,8 @@ from schemas.errors import ConfigError, FeedError
 from services.evidence.tools import quote_value
 from worker.guard_proxy.gate import OrderGate
 
-MOST_LINE, MOST_PAGES = 4 * 2**20, 50
-ANSWER_S, CLOSE_S = 10.0, 5.0
+MOST_LINE = 4 * 2**20
+CLOSE_S = 5.0
 REQUEST_PARTS, ANSWER_PARTS = ("id", "method", "params"), ("id", "result", "error")
 CALL_PARTS = ("name", "arguments", "_meta", "task", "inputResponses", "requestState")
 READING = ("initialize", "ping", "notifications", "resources", "prompts", "completion", "logging", "server")
@@ -29,8 +29,7 @@ class ServerProxy:
 
     def __init__(self, gate: OrderGate, to_client: Write, to_server: Write) -> None:
         self._gate, self._to_client, self._to_server = gate, to_client, to_server
-        self._pending: dict[str | int, str | asyncio.Future[Any]] = {}  # method, or who waits for the answer
-        self._listings = 0
+        self._pending: dict[str | int, str] = {}  # methods of requests that wait for their answers
 
     async def take_from_client(self, line: bytes | None) -> None:
         """Pass on one line of the client, or answer it; None: it was too long."""
@@ -57,22 +56,16 @@ class ServerProxy:
             await self.break_off(f"an answer has more than {MOST_LINE:,} bytes: ask for less; {LOOK}")
         elif "method" in message:
             await self._to_client(_line(message))
-        elif isinstance(number, str | int) and (waiting := self._pending.pop(number, None)) is not None:
-            if waiting == "tools/list" or isinstance(waiting, asyncio.Future):
-                self._gate.learn(result.get("tools") if isinstance(result, dict) else None)
-            if isinstance(waiting, asyncio.Future):
-                waiting.set_result(result)
-            else:
-                await self._to_client(_line(message))
+        elif isinstance(number, str | int) and number in self._pending:
+            if self._pending.pop(number) == "tools/list" and isinstance(result, dict):
+                self._gate.learn(result.get("tools"))
+            await self._to_client(_line(message))
 
     async def break_off(self, reason: str) -> None:
         """Answer every request that waits."""
-        pending, self._pending = self._pending, {}
-        for number, waiting in pending.items():
-            if isinstance(waiting, asyncio.Future):
-                waiting.set_result(None)
-            else:
-                await self._refuse(number, -32000, reason)
+        for number in list(self._pending):
+            del self._pending[number]
+            await self._refuse(number, -32000, reason)
 
     async def _call(self, number: str | int | None, message: dict[str, Any]) -> None:
         given = message.get("params")
@@ -80,27 +73,11 @@ class ServerProxy:
         tool, arguments = params.get("name"), params.get("arguments") or {}
         if number is None or not isinstance(tool, str) or not isinstance(arguments, dict):
             return await self._refuse(number, -32602, "a call has an id, the name of a tool and arguments")
-        if not self._gate.knows(tool):
-            await self._list_tools(_parts(params, ("_meta",)))
         if (reason := await self._gate.hold(tool, arguments)) is None:
             return await self._send({**message, "params": {**params, "arguments": arguments}})
         text = {"type": "text", "text": reason}
         result = {"content": [text], "isError": True, "resultType": "complete"}  # the last: since 2026-07-28
         return await self._to_client(_line({"id": number, "result": result}))
-
-    async def _list_tools(self, params: dict[str, Any]) -> None:
-        """Learn what the server says of its tools; of one that does not answer in time, nothing."""
-        for _ in range(MOST_PAGES):
-            self._listings += 1
-            number = f"thinktwice-{self._listings}"
-            answer = self._pending[number] = asyncio.get_running_loop().create_future()
-            await self._to_server(_line({"id": number, "method": "tools/list", "params": params}))
-            await asyncio.wait({answer}, timeout=ANSWER_S)
-            self._pending.pop(number, None)
-            result = answer.result() if answer.done() else None
-            if not isinstance(result, dict) or result.get("nextCursor") is None:
-                return
-            params = {**params, "cursor": result["nextCursor"]}
 
     async def _send(self, message: dict[str, Any]) -> None:
         if message.get("id") is not None:

@@ -36,11 +36,12 @@ WRITES = {"name": "transfer", "inputSchema": {"type": "object"}}
 
 
 class Both:
-    """Client and server of one proxy; the server answers a listing with `tools`, if there are any."""
+    """Client and server of one proxy, where the tools of the server were listed."""
 
     def __init__(self, desk, account=None):
-        self.client, self.server, self.tools = list[Any](), list[Any](), [READS, WRITES]
+        self.client, self.server = list[Any](), list[Any]()
         self.gate = OrderGate(desk, account)
+        self.gate.learn([READS, WRITES])
         self.proxy = ServerProxy(self.gate, self.to_client, self.to_server)
 
     async def to_client(self, line):
@@ -48,12 +49,7 @@ class Both:
         self.client.append(json.loads(line))
 
     async def to_server(self, line):
-        message = json.loads(line)
-        if str(message.get("id")).startswith("thinktwice-"):
-            answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": self.tools}}
-            await self.proxy.take_from_server(json.dumps(answer).encode())
-        else:
-            self.server.append(message)
+        self.server.append(json.loads(line))
 
     async def call(self, tool, arguments, number=1, **more):
         params = {"name": tool, "arguments": arguments, **more}
@@ -121,7 +117,7 @@ def test_order_over_a_limit_is_answered_with_what_would_pass(store):
         ("place_order", {**RIGHT, "Qty": 1_000}, "argument 'Qty' is not known"),
         ("place_order", {}, "order.symbol: missing"),
         ("close_all", {"symbol": "AAPL", "n": 10, "side": "buy"}, "argument 'side' is not known"),
-        ("transfer", {}, "tool 'transfer' is held back: it does not say that it only reads"),
+        ("transfer", {}, "tool 'transfer' is held back: no list of tools says that it only reads"),
         ("Place_order", RIGHT, "tool 'Place_order' is held back"),
         ("quote\u202e", {}, r"tool 'quote\u202e' is held back"),
     ],
@@ -141,15 +137,15 @@ def test_tool_that_only_reads_or_is_named_goes_on(store, tool):
 
 def test_tool_that_once_did_not_say_that_it_reads_stays_held_back(store):
     async def scenario(both):
-        both.tools = [WRITES, {**WRITES, "annotations": {"readOnlyHint": True}}]
-        await both.call("transfer", {})
         await both.ask({"id": 2, "method": "tools/list"})
-        await both.answer({"id": 2, "result": {"tools": [{**WRITES, "annotations": {"readOnlyHint": True}}]}})
+        later = {**READS, "name": "transfer"}
+        await both.answer({"id": 2, "result": {"tools": [later, {**READS, "name": "balance"}]}})
         await both.call("transfer", {}, number=3)
+        await both.call("balance", {}, number=4)
 
     both = between(store, scenario)
-    assert [message["method"] for message in both.server] == ["tools/list"]
-    assert "is held back" in both.told
+    assert [message["id"] for message in both.server] == [2, 4]
+    assert "tool 'transfer' is held back" in both.told
 
 
 def test_list_of_tools_reaches_the_client_as_the_server_sends_it(store):

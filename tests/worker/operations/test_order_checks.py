@@ -155,9 +155,8 @@ def test_command_serves_until_it_is_stopped(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-m", "thinktwice", *words], env=environment, **pipes) as program:
         try:
-            address = next(
-                word for line in program.stderr for word in line.split() if word.endswith("/check")
-            )
+            told: Any = program.stderr
+            address = next(word for line in told for word in line.split() if word.endswith("/check"))
             body = json.dumps({"order": {**RIGHT, "stop": None}}).encode()
             asked = urllib.request.Request(address, body, {"Content-Type": "application/json"})
             with urllib.request.urlopen(asked, timeout=20) as reply:
