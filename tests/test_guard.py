@@ -623,3 +623,36 @@ def test_guard_second_reader_may_send_an_order_back_and_its_call_is_journalled(b
     assert len(asked) == 1
     kinds = [row.kind for row in rows(address)]
     assert kinds[-2:] == ["model_call", "guard_verdict"]
+
+
+def test_guard_that_was_closed_lets_nothing_through(guard):
+    guard.close()
+    guard.close()
+    with pytest.raises(tt.OrderRefused, match="the guard was closed"):
+        guard.check(BUY, account=ACCOUNT)
+
+
+def test_guard_reader_without_a_key_is_refused_when_it_is_opened(address, monkeypatch):
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    asked = {"reflection": {"mode": "full"}, "llm": {"model": "anthropic/claude-x"}}
+    with pytest.raises(tt.ConfigError, match="needs a key"):
+        tt.guard(asked, store=address)
+
+
+def test_guard_text_with_half_a_character_is_kept_escaped(guard, address):
+    assert guard.check(BUY, account=ACCOUNT, why="up \ud83d")
+    assert "up \\\\ud83d" in rows(address, "guard_verdict")[0].payload
+
+
+def test_guard_exit_in_money_needs_a_price_of_the_market(guard):
+    fallen = ACCOUNT | {"positions": {"IBM": {"quantity": 100, "price": 100.0}}}
+    sold = {"symbol": "IBM", "side": "sell", "notional": 10_000.0, "price": 1_000.0, "account": fallen}
+    assert not guard.check(**sold).reduces  # at 50 it would be 200 units
+
+
+def test_guard_of_other_settings_beside_it_does_not_spoil_what_verify_says(guard, address, clock):
+    with tt.guard({"limits": {"max_notional": 10.0}}, store=address, mode="enforce", clock=clock) as narrow:
+        assert not narrow.check(BUY, account=ACCOUNT)
+        assert guard.check(BUY, account=ACCOUNT)
+    guard.close()
+    assert command("verify", "--db", address).exit_code == 0
