@@ -227,22 +227,17 @@ class Guard:
         Raises:
             DataError: bars that cannot be.
         """
-        refused = sorted(
-            {row.order.symbol for row in self._desk.ledger.orders.values() if row.verdict.status != "pass"}
-        )
-        if bars is not None and not isinstance(bars, Mapping):
-            if hasattr(bars, "columns") and len(refused) > 1:
-                raise DataError(
-                    f"bars: refused orders are of {', '.join(refused)}: give a dict of bars by symbol"
-                )
-            bars = dict.fromkeys(refused, bars)
+        refused = sorted({row.order.symbol for row in self._desk.ledger.orders.values() if not row.verdict})
+        if not isinstance(bars, Mapping | None):
+            read = self._bars_of(bars, refused[0]) if refused else None
+            if read is not None and read is not bars and read.symbols == (refused[0],) != tuple(refused):
+                names = ", ".join(refused)
+                raise DataError(f"bars: refused orders are of {names}: give a dict of bars by symbol")
+            bars = {} if read is None else dict.fromkeys(read.symbols, read)
         given = {symbol: self._bars_of(part, symbol) for symbol, part in (bars or {}).items()}
-        known = {**self._shown, **given}
-        return self._run(
-            self._desk.worth(
-                {name: part for name, part in known.items() if part is not None and name in part.symbols}
-            )
-        )
+        known = {**self._shown, **given}.items()
+        series = {symbol: part for symbol, part in known if part is not None and symbol in part.symbols}
+        return self._run(self._desk.worth(series))
 
     def trades(self) -> "pd.DataFrame":
         """Orders that have an outcome, settled ones as `sent` and refused ones on paper as `shadow`.
