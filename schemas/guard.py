@@ -5,6 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from schemas.contract import FINITE, Contract, FrozenMap
+from schemas.errors import nearest
 from schemas.reflection import Finding
 from schemas.regime import RegimeView
 from schemas.settings import ExecutionSettings, LlmSettings, MemorySettings, ReflectionSettings
@@ -113,6 +114,15 @@ class BarFacts(Contract):
     regime: RegimeView | None
 
 
+class OrderCheck(Contract):
+    """What a door that speaks JSON is asked."""
+
+    order: Order
+    account: Account | None = Field(default=None, description="as it is now; without it exits are not known")
+    why: str = Field(default="", max_length=LONGEST_TEXT, description="what the agent says of it")
+    spend: bool = Field(default=False, description="whether the order is sent now, which uses its verdict")
+
+
 class GuardLimits(Contract):
     """Limits of single orders; a limit that is None is off."""
 
@@ -162,6 +172,26 @@ class GuardLimits(Contract):
     )
 
 
+class ProxySettings(Contract):
+    """Tools of a broker's MCP server; what is not named here and does not say that it reads is held back.
+
+    `orders` has, by tool, the argument of each field of an order; `=sell` is a value, not an argument.
+    `client_order_id` names the argument that gets the verdict's id.
+    """
+
+    orders: FrozenMap[str, FrozenMap[str, str]] = Field(default_factory=dict)
+    free: tuple[str, ...] = Field(default=(), description="arguments of such tools that change no order")
+    unchecked: tuple[str, ...] = Field(default=(), description="tools that pass as they are")
+
+    @model_validator(mode="after")
+    def _names_fields(self) -> Self:
+        known = (*Order.model_fields, "why", "client_order_id")
+        for tool, names in self.orders.items():
+            for field in names.keys() - set(known):
+                raise ValueError(f"orders.{tool}.{field}: no field of an order.{nearest(field, known)}")
+        return self
+
+
 class GuardSettings(Contract):
     """The file `guard.toml`."""
 
@@ -171,6 +201,7 @@ class GuardSettings(Contract):
     memory: MemorySettings = MemorySettings()
     llm: LlmSettings = LlmSettings()
     limits: GuardLimits = GuardLimits()
+    proxy: ProxySettings = ProxySettings()
 
     @model_validator(mode="after")
     def _says_nothing_idle(self) -> Self:

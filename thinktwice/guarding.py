@@ -6,6 +6,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -161,6 +162,23 @@ class Guard:
             raise
         except Exception as error:  # noqa: BLE001 - as above
             self._without_row(given, error)
+
+    def orders(self, function: Callable[..., Any] | None = None, **how: Any) -> Callable[..., Any]:
+        """Decorate a function that sends orders, plain or async: it is called with those alone that pass.
+
+        Its parameters are the fields of an order; `client_order_id`, left None, gets the verdict's id.
+
+        Args:
+            function: to decorate; None where the arguments below are given.
+            how: `order`, the parameter that is the order; `to_order`, makes one of the arguments; `names`,
+                the parameter of each field that is not called like it; `bars`, gives the bars of a symbol;
+                `on_refusal="return"`, returns the reply instead of raising `OrderRefused`.
+        """
+        from thinktwice.doors import guard_orders
+
+        if function is None:
+            return partial(self.orders, **how)
+        return guard_orders(self, function, **how)
 
     @trims_errors
     def ask(self, verdict: Verdict) -> str:
