@@ -15,13 +15,15 @@ import numpy as np
 
 from benchmarks.gate_worlds.payoffs import Bracket, FatWinners, Payoff, StudentT
 from benchmarks.guards.section import write_section
+from schemas.settings import GateSettings
 from services.guard.worth import weigh_refusals
-from services.statistics.blocks import Floats
+from services.statistics.blocks import Floats, winsorise
 from tools.docs_pages import table
 from trading_core.bars import BoolArray
 
 WORLDS, ORDERS, A_DAY, MONTHS = 200, 300, 3, 12
 EDGE, WORTH = 0.1, 0.3
+Z_BOTH = 1.96 + 0.84  # of an interval of 95 % that leaves out 0 four times of five
 TARGET, FOUND = 0.05, 0.8
 BRACKET, SPREAD_OF_ONE = Bracket(2.0), StudentT()
 SHARES = (0.2, 0.3, 0.5)
@@ -148,15 +150,24 @@ def found_rows(worlds: int) -> list[tuple[str, ...]]:
             world = World(payoff, single, gap=-WORTH / (1.0 - share))
             said = read_once(world, share, worlds, int(100 * share))
             kept = "reached" if said.count("helped") >= FOUND * worlds else "not reached"
-            rows.append((name, f"{share:g}", rate(said.count("helped"), worlds), kept))
+            needed = Z_BOTH**2 * variance(payoff) * (1.0 - share) / share / WORTH**2
+            rows.append((name, f"{share:g}", rate(said.count("helped"), worlds), kept, f"{needed:.0f}"))
     return rows
+
+
+def variance(payoff: Payoff) -> float:
+    """Of an outcome within the bounds that the worth counts it in."""
+    many, bounds = np.random.default_rng(0).standard_normal(100_000), GateSettings()
+    r = payoff.outcomes(many, np.full(len(many), EDGE))
+    return float(winsorise(r, bounds.winsor_low, bounds.winsor_high).var())
 
 
 def section(worlds: int) -> str:
     """Both tables with what they mean."""
     head = ("refused orders are no worse", "share refused", "helped, one reading", "hurt, one reading")
     no_worse = table((*head, "helped ever, monthly readings"), no_worse_rows(worlds))
-    found = table(("outcomes", "share refused", "helped, one reading", f"{FOUND:.0%}"), found_rows(worlds))
+    columns = ("outcomes", "share refused", "helped, one reading", f"{FOUND:.0%}", f"orders for {FOUND:.0%}")
+    found = table(columns, found_rows(worlds))
     return f"""{worlds} worlds a row, {ORDERS} orders each, {A_DAY} a day. *Monthly* is the share of worlds in
 which at least one of {MONTHS} readings of the growing record says helped: a reading holds its error once, a
 habit of reading does not.
@@ -164,7 +175,8 @@ habit of reading does not.
 {no_worse}
 
 A refusal is worth {WORTH:g}R: refused orders are that much below the mean of all. Whether {FOUND:.0%} are
-found depends on the spread of outcomes and on how many are refused.
+found depends on the spread of outcomes and on how many are refused; the last column is what independent
+orders would take.
 
 {found}"""
 

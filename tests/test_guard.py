@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 import thinktwice as tt
 from schemas.errors import StoreError
+from schemas.guard import GuardLimits
 from services.store import open_store
 from services.store.journal_repository import JournalRepository
 from worker.cli.app import app
@@ -207,6 +209,30 @@ def test_guard_import_and_limits_load_no_engine_and_no_frames(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_guard_blocks_of_the_readme_and_the_page_run(capsys, tmp_path, monkeypatch):
+    pages = (ROOT / "README.md", ROOT / "docs" / "how-to" / "guard-your-agent.md")
+    blocks = [
+        block
+        for page in pages
+        for block in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+        if "tt.guard(" in block
+    ]
+    for number, block in enumerate(blocks):
+        (tmp_path / str(number)).mkdir()
+        monkeypatch.chdir(tmp_path / str(number))
+        exec(compile(block, f"block {number}", "exec"), {})
+    told = capsys.readouterr().out.splitlines()
+    assert told[:3] == ["pass tt", "unknown", "pass tt"]
+    assert told[3].startswith("revise: share_of_equity_over_limit: the order is worth 404000, at most 25000")
+    assert told[4:] == ["unknown so far; 1 trade for tt.gate", "was spent before: check the order again"]
+
+
+def test_guard_page_names_every_limit_with_its_default():
+    page = (ROOT / "docs" / "how-to" / "guard-your-agent.md").read_text("utf-8")
+    named = re.findall(r"^\| (`.*?) \|", page, re.M)
+    assert {name for row in named for name in re.findall(r"`(\w+)`", row)} == set(GuardLimits.model_fields)
 
 
 # What the journal keeps, and what it survives
@@ -597,3 +623,36 @@ def test_guard_second_reader_may_send_an_order_back_and_its_call_is_journalled(b
     assert len(asked) == 1
     kinds = [row.kind for row in rows(address)]
     assert kinds[-2:] == ["model_call", "guard_verdict"]
+
+
+def test_guard_that_was_closed_lets_nothing_through(guard):
+    guard.close()
+    guard.close()
+    with pytest.raises(tt.OrderRefused, match="the guard was closed"):
+        guard.check(BUY, account=ACCOUNT)
+
+
+def test_guard_reader_without_a_key_is_refused_when_it_is_opened(address, monkeypatch):
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    asked = {"reflection": {"mode": "full"}, "llm": {"model": "anthropic/claude-x"}}
+    with pytest.raises(tt.ConfigError, match="needs a key"):
+        tt.guard(asked, store=address)
+
+
+def test_guard_text_with_half_a_character_is_kept_escaped(guard, address):
+    assert guard.check(BUY, account=ACCOUNT, why="up \ud83d")
+    assert "up \\\\ud83d" in rows(address, "guard_verdict")[0].payload
+
+
+def test_guard_exit_in_money_needs_a_price_of_the_market(guard):
+    fallen = ACCOUNT | {"positions": {"IBM": {"quantity": 100, "price": 100.0}}}
+    sold = {"symbol": "IBM", "side": "sell", "notional": 10_000.0, "price": 1_000.0, "account": fallen}
+    assert not guard.check(**sold).reduces  # at 50 it would be 200 units
+
+
+def test_guard_of_other_settings_beside_it_does_not_spoil_what_verify_says(guard, address, clock):
+    with tt.guard({"limits": {"max_notional": 10.0}}, store=address, mode="enforce", clock=clock) as narrow:
+        assert not narrow.check(BUY, account=ACCOUNT)
+        assert guard.check(BUY, account=ACCOUNT)
+    guard.close()
+    assert command("verify", "--db", address).exit_code == 0

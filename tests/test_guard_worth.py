@@ -71,3 +71,8 @@ def test_frame_without_symbols_for_refused_orders_of_two_is_refused(address):
         with pytest.raises(tt.DataError, match="give a dict of bars by symbol"):
             guard.worth(bars=frame(70))
         assert guard.worth(bars={"UP": frame(59)})["not_counted"] == {"no_bars_yet": 2}
+    named = pd.concat(
+        [frame(70).assign(symbol=name).rename_axis("time").reset_index() for name in ("DOWN", "UP")]
+    )
+    with opened(address, 70) as guard:
+        assert guard.worth(bars=named)["refused"] == 2

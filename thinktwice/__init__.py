@@ -18,7 +18,9 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from thinktwice.guarding import Account, Guard, GuardSettings, Order, OrderRefused, Verdict, guard
+    from schemas.errors import OrderRefused
+    from schemas.guard import Account, GuardSettings, Order, Verdict
+    from thinktwice.guarding import Guard, guard
     from thinktwice.public import (
         AblationResult,
         BacktestResult,

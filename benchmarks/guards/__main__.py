@@ -58,15 +58,18 @@ def counts_table(cases: Sequence[Case], found: Mapping[str, Reasons]) -> str:
 
 
 def better(right: Sequence[Case], faulty: Sequence[Case], found: Mapping[str, Reasons]) -> str:
-    """Where another guard does better than ours: more faults of a kind stopped, or fewer right orders."""
-    told, ours = [], found[OURS_TITLE]
-    for title, reasons in found.items():
-        for cases, sign, word in ((faulty, 1, "faulty"), (right, -1, "right")):
-            for kind in kinds_of(cases):
-                (theirs, of), (own, _) = count(cases, reasons, kind), count(cases, ours, kind)
+    """Where other guards do better than ours: more faults of a kind stopped, or fewer right orders."""
+    names, ours = dict[str, list[str]](), found[OURS_TITLE]
+    for cases, sign, word in ((faulty, 1, "faulty"), (right, -1, "right")):
+        for kind in kinds_of(cases):
+            own, of = count(cases, ours, kind)
+            for title, reasons in found.items():
+                theirs, _ = count(cases, reasons, kind)
                 if (theirs - own) * sign > 0:
-                    told.append(f"{title} stops {theirs} of {of} {word} orders of {kind!r}, ours {own}")
-    return "; ".join(told) or "No other guard stops more of a kind, or fewer right orders of one"
+                    what = f"{theirs} of {of} {word} orders of {kind!r} stopped, ours {own}"
+                    names.setdefault(what, []).append(title)
+    told = [f"{what} ({', '.join(titles)})" for what, titles in names.items()]
+    return "; ".join(told) or "no other stops more of a kind of faults, or fewer right orders of a kind"
 
 
 def section(right: Sequence[Case], faulty: Sequence[Case], found: Mapping[str, Reasons]) -> str:
@@ -75,12 +78,13 @@ def section(right: Sequence[Case], faulty: Sequence[Case], found: Mapping[str, R
     stopped, refused = rate(*count(faulty, ours)), rate(*count(right, ours))
     whole = sum(count(faulty, ours, kind)[0] == count(faulty, ours, kind)[1] for kind in kinds)
     each = len(faulty) // len(kinds)
-    shares = ", ".join(f"{hits}/{each} is {rate(hits, each)}" for hits in (0, each // 2, each))
+    shares = ", ".join(f"{hits}/{each} {rate(hits, each)}" for hits in (0, each // 2, each))
     left = "; ".join(f"{name} {why}" for name, why in NOT_ASKED.items())
     return f"""{len(kinds)} kinds of faults, each planted into {each} right entries, and {len(right)} right
 orders, all drawn over the embedded bars by a seed (`benchmarks/guards/faults.toml`, `cases.py`). Every guard
 has the same limits in its own words, as far as it has them (`limits.py`, `peers/`), and judges each order by
-itself. What a guard raises counts as stopped, a warning does not. Intervals are Wilson's at 95 %: {shares}.
+itself. What a guard raises counts as stopped, a warning does not. Intervals are Wilson's at 95 %:
+{shares}.
 
 {counts_table(faulty, found)}
 
@@ -91,9 +95,10 @@ Ours: {stopped} of faulty orders (bound {LEAST_STOPPED:.0%}), all of {whole} kin
 
 Where another is better: {better(right, faulty, found)}.
 That an exit passes whatever holds is our rule and not everybody's: a guard that refuses a sale on stale
-prices, or above its size of an order, means to. No other has a verdict that is spent once, so what happens to
-an order after it passed is stopped by none of them. The bank was written beside our checks and by the same
-hands: a bank of others' faults would be the fairer one.
+prices, or above its size of an order, means to. No other spends its verdict with the order itself, so what
+happens to an order after it passed is stopped by none of them; approvals of Position Risk MCP expire and are
+spent by the fill that is told afterwards. The bank was written beside our checks and by the same hands: a
+bank of others' faults would be the fairer one.
 
 Not asked: {left}."""
 

@@ -74,12 +74,12 @@ class Generator:
         quantity = max(1, floor(USUAL_SHARE * EQUITY / last))
         return Moment(self.bars.symbols[s], row, last, float(ranges.mean()), quantity, now)
 
-    def entry(self, draw: np.random.Generator, kind: str = "market") -> Case:
-        """A right entry at the usual size."""
+    def entry(self, draw: np.random.Generator, kind: str = "market", most_atr: float = 4.0) -> Case:
+        """A right entry at the usual size, its stop 1 to `most_atr` ATR away."""
         at = self.moment(draw)
         price = None if kind == "market" else _cents(at.last * (1.0 - draw.uniform(0.0, 0.01)))
         start = at.last if price is None else price
-        risk = draw.uniform(1.0, 4.0) * at.atr
+        risk = draw.uniform(1.0, most_atr) * at.atr
         target = _cents(start + draw.uniform(1.5, 3.0) * risk) if draw.random() < 0.5 else None
         order = {"side": "buy", "quantity": at.quantity, "kind": kind, "price": price}
         return self._case(draw, at, {**order, "stop": _cents(start - risk), "target": target})
@@ -152,10 +152,10 @@ def right_cases(generator: Generator, count: int = RIGHT) -> Iterator[Case]:
 
 
 def faulty_cases(generator: Generator, planted: int = PLANTED) -> Iterator[Case]:
-    """Every fault of the bank, each planted into so many right entries."""
+    """Every fault of the bank, each planted into so many right entries whose own stop is near."""
     for number, fault in enumerate(faults()):
         for place in range(planted):
-            case = plant(fault, generator.entry(generator.draw(2, number, place)), generator)
+            case = plant(fault, generator.entry(generator.draw(2, number, place), most_atr=2.0), generator)
             yield {"id": f"fault-{number}-{place}", "kind": fault["name"], "right": False, **case}
 
 

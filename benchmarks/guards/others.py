@@ -33,11 +33,11 @@ OTHERS = (
     OtherGuard("deadman", "deadman"),
     OtherGuard("OpenPit", "openpit"),
     OtherGuard("Trading Risk Engine", "risk_engine"),
+    OtherGuard("Position Risk MCP", "position_risk"),
 )
 # Named beside these in the registry, and why they are not asked.
 NOT_ASKED: Mapping[str, str] = {
     "agentic-guardrails 0.3.0": "guards orders of option contracts alone",
-    "trading-position-risk-mcp 0.1.1": "knows futures and options of its own catalogue alone",
     "agent-trading-guardrails 0.1.1": "checks prices between 0 and 1 of prediction markets, and no size",
     "kadmos-risk 0.2.0": "sizes an entry and is shown no order",
     "TAS Guard": "no package of that name is in the registry",

@@ -85,14 +85,14 @@ class OrderContext:
         for other in self.account.orders or ():
             counts = other.kind != "stop" or order.kind == "stop"
             if counts and (other.symbol, other.sign) == (order.symbol, order.sign):
-                working += other.quantity_at(other.price or self.price) or 0.0
+                working += other.quantity_at(other.price or self.price) or abs(self.position)
         return max(0.0, abs(self.position) - working)
 
     @cached_property
     def reduces(self) -> bool:
-        """Whether it only lowers the exposure of its symbol."""
-        held = None if self.account is None else self.account.positions.get(self.order.symbol)
-        amount = self.order.quantity_at(self.price or (None if held is None else held.price))
+        """Whether it only lowers the exposure of its symbol; what an agent expects to be paid is no price."""
+        is_known = self.order.quantity is not None or self.facts is not None or self.order.kind != "market"
+        amount = self.quantity if is_known else None
         return amount is not None and 0.0 < amount <= self.left_to_close * (1.0 + ROUNDING)
 
     def exposures(self, equity: float) -> dict[str, float]:
@@ -250,7 +250,9 @@ def find_repeats(seen: OrderContext) -> Answers:
             yield _block("averaging_down", text)
     elif seen.position * order.sign < 0:
         left = seen.left_to_close
-        text = f"the order closes more than the {left:.6g} units that are left: close first, then open"
+        text = (
+            f"the order may close more than the {left:.6g} units that are left: close them by quantity first"
+        )
         remedy = Remedy(field="quantity", op="at_most", value=left)
         yield _revise("exit_larger_than_position", text, remedy if left > 0 else None)
     if limits.ask_first_order and not ledger.count_entries(day):

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from schemas.settings import ExecutionSettings
+from schemas.settings import ExecutionSettings, GateSettings
 from services.guard.ledger import CheckedOrder, Ledger
-from services.statistics.blocks import Floats
+from services.statistics.blocks import Floats, winsorise
 from trading_core.bars import BarSeries, BoolArray
 
 ALPHA = 0.05
@@ -46,12 +46,15 @@ def worth_of(ledger: Ledger) -> dict[str, Any]:
 def weigh_refusals(r: Floats, refused: BoolArray) -> dict[str, Any]:
     """The worth of refusals: outcomes in order of time, R after costs, and which were refused, both (n,).
 
+    R counts within the gate's bounds: a stop a tick away would make one order outweigh all others.
     No figures where there are too few orders on a side. `orders_needed` is how many more, refused as often,
     show this mean in four readings of five.
     """
     n, worth = len(r), dict.fromkeys(("worth_r", "lower", "upper", "orders_needed"))
     if min(refused.sum(), (~refused).sum()) < FEWEST or n * ALPHA <= 1.0:
         return {"answer": "unknown", **worth}
+    bounds = GateSettings()
+    r = winsorise(r, bounds.winsor_low, bounds.winsor_high)
     shifts = np.unique(np.linspace(0, n, min(n, MOST_SHIFTS + 1), endpoint=False).astype(np.int64))
     means, errors = _studentise(r, refused[(np.arange(n) - shifts[:, None]) % n])
     mean, distances = float(means[0]), np.sort(np.abs(means[1:]) / errors[1:])

@@ -55,10 +55,10 @@ def test_guard_that_is_better_somewhere_is_named():
     found = {OURS_TITLE: {"a": "x", "b": "", "c": "x"}, "Other": {"a": "x", "b": "x", "c": ""}}
     assert count(faulty, found["Other"], "no stop") == (2, 2)
     assert better(right, faulty, found) == (
-        "Other stops 2 of 2 faulty orders of 'no stop', ours 1; "
-        "Other stops 0 of 1 right orders of 'exit', ours 1"
+        "2 of 2 faulty orders of 'no stop' stopped, ours 1 (Other); "
+        "0 of 1 right orders of 'exit' stopped, ours 1 (Other)"
     )
-    assert "No other guard" in better(right, faulty, {OURS_TITLE: found["Other"], "Other": found[OURS_TITLE]})
+    assert "no other stops" in better(right, faulty, {OURS_TITLE: found["Other"], "Other": found[OURS_TITLE]})
 
 
 def test_wilson_interval_is_the_published_one():

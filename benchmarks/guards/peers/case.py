@@ -2,8 +2,8 @@
 """What every adapter shares: reading the cases, asking its guard of each, writing what was stopped and why.
 
 Runs inside each guard's own environment, with the standard library alone. What a guard raises counts as
-stopped. None of the guards here has a verdict that is spent, so what happens to an order after it passed
-(changed, sent twice, sent late) is seen by none of them.
+stopped. None of the guards here spends its verdict with the order itself, so what happens to an order after
+it passed (changed, sent twice, sent late) is seen by none of them.
 """
 
 import json

@@ -59,7 +59,8 @@ def test_worse_orders_refused_helped_with_the_mean_inside_the_interval():
     worth = weigh_refusals(r, refused)
     assert worth["answer"] == "helped"
     assert 0.0 < worth["lower"] < worth["worth_r"] < worth["upper"]
-    assert worth["worth_r"] == pytest.approx(r.mean() - r[refused].mean())
+    counted = np.clip(r, -3.0, 4.0)
+    assert worth["worth_r"] == pytest.approx(counted.mean() - counted[refused].mean())
     assert worth["orders_needed"] == 0
     assert weigh_refusals(-r, refused)["answer"] == "hurt"
 
@@ -75,6 +76,14 @@ def test_orders_needed_show_this_worth_in_most_records_of_that_length():
         gap = worth["worth_r"] / (1.0 - refused.mean())
         said.append(weigh_refusals(draw.standard_normal(len(later)) - gap * later, later)["answer"])
     assert said.count("helped") > 15
+
+
+def test_stop_a_tick_away_does_not_outweigh_all_other_orders():
+    draw = np.random.default_rng(8)
+    refused = draw.random(300) < 0.5
+    r = draw.standard_normal(300) - 0.8 * refused
+    r[np.flatnonzero(refused)[0]] = 400.0
+    assert weigh_refusals(r, refused)["answer"] == "helped"
 
 
 def test_few_orders_on_a_side_have_no_figures():
