@@ -61,7 +61,6 @@ async def serve(
     from worker.operations.logs import configure_logging
     from worker.operations.monitoring import operate, prepare
     from worker.operations.order_checks import OrderChecks
-    from worker.slow_worker.wiring import new_owner
 
     heard: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
     place = {"runtime.operations.host": ("--host", host), "runtime.operations.port": ("--port", port)}
@@ -69,7 +68,7 @@ async def serve(
     with configure_logging(settings) as logs:
         prepared = prepare(settings.runtime.operations, logs.redactor)
         async with open_desk(limits, db, mode, name) as desk:
-            checks = OrderChecks(desk, new_owner())
+            checks = OrderChecks(desk)
             async with operate(prepared, checks, desk.run_id, "guard", checks.answer) as operations:
                 hear_stops(lambda signum: None if heard.done() else heard.set_result(signum))
                 heard_at = 0 if operations.endpoint is None else operations.endpoint.port

@@ -45,7 +45,7 @@ def replies(store, *requests, mode="enforce", token=None):
             address, settings, mode=mode, name="guard", clock=time.time_ns, environment={}
         )
         try:
-            checks = OrderChecks(desk, "host:1:ab")
+            checks = OrderChecks(desk)
             async with endpoint(checks, token, check=checks.answer) as opened:
                 return [parsed(await sent(opened.port, request)) for request in requests]
         finally:
