@@ -1,6 +1,8 @@
 """Limits of single orders: each fault is stopped by its code, and right orders are not."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from schemas.guard import Account, BarFacts, GuardSettings, Order, Verdict
 from services.guard.ledger import DAY_NS, NS, CheckedOrder, Ledger
@@ -253,3 +255,34 @@ def test_exits_count_against_each_other_where_open_orders_are_not_known():
     assert not context(again, unknown, ledger=ledger_of(sent)).reduces
     assert context(again, unknown, ledger=ledger_of(sent), now=NOW + 60 * NS).reduces  # it was not filled
     assert context(again, LONG, ledger=ledger_of(sent)).reduces  # the account says that none is open
+
+
+SIZES = st.floats(0.01, 1_000.0)
+PRICES = st.floats(1.0, 500.0)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    position=st.floats(-500.0, 500.0),
+    side=st.sampled_from(["buy", "sell"]),
+    kind=st.sampled_from(["market", "limit", "stop"]),
+    quantity=SIZES | st.none(),
+    price=PRICES,
+    working=st.lists(st.tuples(st.sampled_from(["buy", "sell"]), SIZES), max_size=3),
+)
+def test_order_that_reduces_and_open_orders_together_turn_no_position_round(
+    position, side, kind, quantity, price, working
+):
+    order = {"side": side, "kind": kind, "price": price, "stop": None, "target": None, "quantity": quantity}
+    order |= {} if quantity is not None else {"notional": 100.0 * price}
+    orders = [{"symbol": "IBM", "side": way, "quantity": size} for way, size in working]
+    held = {} if position == 0.0 else {"IBM": {"quantity": position, "price": 100.0}}
+    seen = context(order, {"positions": held, "orders": orders})
+    found, missing = check_limits(seen)
+    assert set(missing) <= set(CHECKS)
+    assert all(finding.remedy is None or finding.remedy.value > 0 for finding in found)
+    if seen.reduces:
+        sign = 1 if side == "buy" else -1
+        closing = sum(size for way, size in working if way == side) + seen.quantity
+        assert position * sign < 0
+        assert closing <= abs(position) * (1.0 + 1e-6)
