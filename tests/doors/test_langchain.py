@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware, ToolRetryMiddleware
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolRetryMiddleware
 from langchain.tools import tool
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, ToolMessage
@@ -15,6 +16,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 
+import thinktwice as tt
 from tests.doors.brokers import RIGHT, TOO_LARGE, fail, rows
 from thinktwice.doors.langchain import GuardOrders
 
@@ -125,6 +127,33 @@ def test_order_that_a_person_edited_is_checked_as_it_was_edited(guard, broker, s
     state = agent.invoke(Command(resume=decision), THREAD)
     assert replies(state)[0][0] == "error"
     assert broker.orders == []
+
+
+class Quotes(AgentMiddleware[Any, Any, Any]):
+    """Has a tool of its own, without which an agent has no node for tools."""
+
+    tools = [tool("quote", description="The last price.")(lambda symbol: "100")]
+
+
+class Adding(AgentMiddleware[Any, Any, Any]):
+    """Adds a tool when it is called, as dynamic tools are."""
+
+    def __init__(self, added):
+        super().__init__()
+        self.added = added
+
+    def wrap_tool_call(self, request, handler):
+        return handler(request.override(tool=self.added))
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_tool_that_other_middleware_adds_is_guarded_or_not_run(guard, broker, place_order, last):
+    door = GuardOrders(guard, NAMES)
+    order = [Adding(place_order), door] if last else [door, Adding(place_order)]
+    agent = agent_of(play(call(TOO_LARGE), call(RIGHT, number=2)), [], middleware=[*order, Quotes()])
+    with nullcontext() if last else pytest.raises(tt.ConfigError, match="list GuardOrders behind"):
+        agent.invoke({"messages": [("user", "buy")]})
+    assert [order["qty"] for order in broker.orders] == ([10.0] if last else [])
 
 
 def test_other_tools_run_without_a_verdict(guard, store):

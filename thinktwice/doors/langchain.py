@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 
-from schemas.errors import OrderRefused
+from schemas.errors import ConfigError, OrderRefused
 from thinktwice.doors.admission import Admission
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ class GuardOrders(AgentMiddleware[Any, Any, Any]):
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Run a tool, or let it be awaited; one that sends orders, behind the guard."""
         door = self._doors.get(request.tool_call["name"])
+        if door is not None and request.tool is None:
+            raise ConfigError(
+                "a tool that other middleware adds was called: list GuardOrders behind that one"
+            )
         return handler(request if door is None else request.override(tool=GuardedTool(request.tool, door)))
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:

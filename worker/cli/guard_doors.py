@@ -44,9 +44,11 @@ async def proxy(
     """Stand in front of a broker's MCP server: the same tools, and orders only where they pass."""
     from worker.guard_proxy.gate import OrderGate
     from worker.guard_proxy.proxy import run_proxy
+    from worker.operations.logs import configure_logging
 
-    async with open_desk(limits, db, mode, name) as desk:
-        await run_proxy(command, OrderGate(desk, account))
+    with configure_logging(load_settings().settings):
+        async with open_desk(limits, db, mode, name) as desk:
+            await run_proxy(command, OrderGate(desk, account))
 
 
 async def serve(
