@@ -1,5 +1,7 @@
 """Limits of single orders: each fault is stopped by its code, and right orders are not."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,7 +40,7 @@ def passed(at=NOW - 3_600 * NS, position=0.0, notional=10_000.0, **order) -> Che
         id=f"tt{at}{made.content_hash[:6]}", order_hash=made.content_hash, status="pass", reply="pass", at=at,
         expires_at=at + 300 * NS, mode="enforce",
     )  # fmt: skip
-    return CheckedOrder(made, verdict, position, notional, None, {"quantity": made.quantity})
+    return CheckedOrder(made, verdict, position, made.quantity, notional)
 
 
 def ledger_of(*orders: CheckedOrder) -> Ledger:
@@ -248,9 +250,7 @@ def test_exit_is_not_trapped_by_the_stop_that_protects_it():
 
 def test_exits_count_against_each_other_where_open_orders_are_not_known():
     sent = passed(at=NOW - 5 * NS, position=100.0, side="sell", quantity=60, stop=None, target=None)
-    sent = CheckedOrder(
-        sent.order, sent.verdict.model_copy(update={"reduces": True}), 100.0, None, None, {"quantity": 60.0}
-    )
+    sent = replace(sent, verdict=sent.verdict.model_copy(update={"reduces": True}))
     unknown, again = LONG | {"orders": None}, {"side": "sell", "quantity": 60, "stop": None, "target": None}
     assert not context(again, unknown, ledger=ledger_of(sent)).reduces
     assert context(again, unknown, ledger=ledger_of(sent), now=NOW + 60 * NS).reduces  # it was not filled
