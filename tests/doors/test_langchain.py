@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from langchain.agents import create_agent
@@ -18,7 +19,7 @@ from tests.doors.brokers import RIGHT, TOO_LARGE, fail, rows
 from thinktwice.doors.langchain import GuardOrders
 
 NAMES = {"place_order": {"quantity": "qty", "why": "thesis"}}
-THREAD = {"configurable": {"thread_id": "1"}}
+THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
 class Script(FakeMessagesListChatModel):
@@ -26,6 +27,10 @@ class Script(FakeMessagesListChatModel):
 
     def bind_tools(self, tools, **given):
         return self
+
+
+def agent_of(model, tools, **given) -> Any:
+    return create_agent(model, tools, **given)
 
 
 def call(order, name="place_order", number=1):
@@ -49,7 +54,7 @@ def place_order(broker):
         price: float | None = None,
         stop: float | None = None,
         thesis: str = "",
-    ) -> str:
+    ) -> Any:
         """Send an order to the broker."""
         return broker.submit(symbol=symbol, side=side, qty=qty)  # fmt: skip
 
@@ -67,7 +72,7 @@ def test_agent_sends_what_passes_and_its_model_is_told_why_an_order_is_refused(
     guard, broker, store, place_order, asynchronous
 ):
     model = play(call(TOO_LARGE), call(RIGHT, number=2))
-    agent = create_agent(model, [place_order], middleware=[GuardOrders(guard, NAMES)])
+    agent = agent_of(model, [place_order], middleware=[GuardOrders(guard, NAMES)])
     asked = {"messages": [("user", "buy AAPL")]}
     state = asyncio.run(agent.ainvoke(asked)) if asynchronous else agent.invoke(asked)
     refused, passed = replies(state)
@@ -82,7 +87,7 @@ def test_agent_sends_what_passes_and_its_model_is_told_why_an_order_is_refused(
 
 def test_fault_of_the_guard_lets_no_order_leave_an_agent(guard, broker, place_order, monkeypatch):
     monkeypatch.setattr(guard, "spend", fail)
-    agent = create_agent(play(call(RIGHT)), [place_order], middleware=[GuardOrders(guard, NAMES)])
+    agent = agent_of(play(call(RIGHT)), [place_order], middleware=[GuardOrders(guard, NAMES)])
     [(status, text)] = replies(agent.invoke({"messages": [("user", "buy")]}))
     assert (status, text) == ("error", "the guard has a fault")
     assert broker.orders == []
@@ -98,7 +103,7 @@ def test_order_that_other_middleware_repeats_is_checked_each_time(guard, broker,
         raise ConnectionError("broke off")
 
     repeat = ToolRetryMiddleware(max_retries=2, initial_delay=0, jitter=False)
-    agent = create_agent(play(call(RIGHT)), [place_order], middleware=[GuardOrders(guard, NAMES), repeat])
+    agent = agent_of(play(call(RIGHT)), [place_order], middleware=[GuardOrders(guard, NAMES), repeat])
     [(_, text)] = replies(agent.invoke({"messages": [("user", "buy")]}))
     assert len(broker.orders) == 1, "the second is the same order within a minute"
     assert "duplicate" in text
@@ -107,7 +112,7 @@ def test_order_that_other_middleware_repeats_is_checked_each_time(guard, broker,
 
 def test_order_that_a_person_edited_is_checked_as_it_was_edited(guard, broker, store, place_order):
     asking = HumanInTheLoopMiddleware(interrupt_on={"place_order": True})
-    agent = create_agent(
+    agent = agent_of(
         play(call(RIGHT)),
         [place_order],
         middleware=[GuardOrders(guard, NAMES), asking],
@@ -129,7 +134,7 @@ def test_other_tools_run_without_a_verdict(guard, store):
         return json.dumps({symbol: 100.0})
 
     said = AIMessage("", tool_calls=[{"name": "quote", "args": {"symbol": "AAPL"}, "id": "call-1"}])
-    agent = create_agent(play(said), [quote], middleware=[GuardOrders(guard, NAMES)])
+    agent = agent_of(play(said), [quote], middleware=[GuardOrders(guard, NAMES)])
     assert replies(agent.invoke({"messages": [("user", "price?")]})) == [("success", '{"AAPL": 100.0}')]
     assert rows(store, "guard_verdict") == []
 

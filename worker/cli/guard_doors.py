@@ -2,33 +2,21 @@
 
 import asyncio
 import signal
-import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from schemas.errors import ConfigError
 from worker.cli.console import complain
-from worker.cli.options import argument, option, store_address
+from worker.cli.guard_desk import LimitsOption, ModeOption, open_desk
+from worker.cli.options import argument, option
 from worker.runs.interrupts import RunInterrupted, hear_stops
 from worker.settings import load_settings
 
-if TYPE_CHECKING:
-    from services.guard.desk import GuardDesk
-
-LimitsOption = Annotated[
-    Path | None, option("--limits", metavar="FILE", help="guard.toml. [the defaults of `tt.guard`]")
-]
 StoreOption = Annotated[
     str | None,
     option("--db", "--store", metavar="URL", help="Store of the journal. [sqlite:///thinktwice.db]"),
-]
-ModeOption = Annotated[
-    str, typer.Option(metavar="shadow|enforce", help="Of the guard: record alone, or refuse.")
 ]
 NameOption = Annotated[str, typer.Option(metavar="NAME", help="Processes that name the same share a guard.")]
 
@@ -55,7 +43,7 @@ async def proxy(
 ) -> None:
     """Stand in front of a broker's MCP server: the same tools, and orders only where they pass."""
     from worker.guard_proxy.gate import OrderGate
-    from worker.guard_proxy.relay import run_proxy
+    from worker.guard_proxy.proxy import run_proxy
 
     async with open_desk(limits, db, mode, name) as desk:
         await run_proxy(command, OrderGate(desk, account))
@@ -73,7 +61,6 @@ async def serve(
     from worker.operations.logs import configure_logging
     from worker.operations.monitoring import operate, prepare
     from worker.operations.order_checks import OrderChecks
-    from worker.slow_worker.wiring import new_owner
 
     heard: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
     place = {"runtime.operations.host": ("--host", host), "runtime.operations.port": ("--port", port)}
@@ -81,35 +68,9 @@ async def serve(
     with configure_logging(settings) as logs:
         prepared = prepare(settings.runtime.operations, logs.redactor)
         async with open_desk(limits, db, mode, name) as desk:
-            checks = OrderChecks(desk, new_owner())
+            checks = OrderChecks(desk)
             async with operate(prepared, checks, desk.run_id, "guard", checks.answer) as operations:
                 hear_stops(lambda signum: None if heard.done() else heard.set_result(signum))
                 heard_at = 0 if operations.endpoint is None else operations.endpoint.port
                 complain(f"orders are checked at http://{host}:{heard_at}/check until Ctrl-C")
                 raise RunInterrupted(await heard)
-
-
-@asynccontextmanager
-async def open_desk(
-    limits: Path | None, db: str | None, mode: str, name: str = "guard"
-) -> "AsyncIterator[GuardDesk]":
-    """A guard that checks by rules.
-
-    Raises:
-        ConfigError: a limit, a mode or a store that cannot be.
-    """
-    from services.guard.desk import GuardDesk
-    from services.guard.reading import read_settings
-    from worker.operations.environment import environment
-
-    settings = read_settings(limits)
-    if settings.reflection.mode == "full":
-        raise ConfigError("reflection.mode 'full': `tt.guard` alone asks a second reader; take it out")
-    given: Any = mode
-    desk = await GuardDesk.open(
-        store_address(db), settings, mode=given, name=name, clock=time.time_ns, environment=environment()
-    )
-    try:
-        yield desk
-    finally:
-        await desk.close()

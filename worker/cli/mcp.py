@@ -9,7 +9,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json, time_option
-from worker.cli.guard_doors import LimitsOption, ModeOption, open_desk
+from worker.cli.guard_desk import LimitsOption, ModeOption, open_desk
 from worker.cli.options import DbOption, open_to_read, option, store_address
 from worker.runs.interrupts import RunInterrupted, run_async
 
@@ -164,13 +164,12 @@ async def _serve(
     from worker.mcp_server.serving import serve_http, serve_stdio
     from worker.operations.order_checks import OrderChecks
     from worker.review.evidence import store_tools
-    from worker.slow_worker.wiring import new_owner
 
     store = await open_to_read(address, read_only=True)
     async with store, checking or nullcontext() as desk:
         host: ToolHost = store_tools(await opened_views(store, run, at), trial_noting(address))
         if desk is not None:
-            host = WithOrderChecks(host, OrderChecks(desk, new_owner()))
+            host = WithOrderChecks(host, OrderChecks(desk))
         server = build_server(host)
         if http is not None:
             return await serve_http(server, http, complain)

@@ -27,10 +27,6 @@ class OrderGate:
         self._desk, self._settings, self._account = desk, desk.settings.proxy, account
         self._reading: dict[str, bool] = {}
 
-    def knows(self, tool: str) -> bool:
-        """Whether it is settled what becomes of a tool."""
-        return tool in (*self._settings.orders, *self._settings.unchecked) or tool in self._reading
-
     def learn(self, tools: Any) -> None:
         """Take in a list of tools; one that did not say once that it only reads, reads no more."""
         for tool in tools if isinstance(tools, list) else ():
@@ -50,8 +46,8 @@ class OrderGate:
             return None
         else:
             reason = (
-                f"tool {quote_value(tool)} is held back: it does not say that it only reads; name the fields "
-                "of its orders in [proxy.orders.TOOL] of the guard's file, or the tool in proxy.unchecked"
+                f"tool {quote_value(tool)} is held back: no list of tools says that it only reads; name the "
+                "fields of its orders in [proxy.orders.TOOL] of the guard's file, or it in proxy.unchecked"
             )
         if reason is None or self._desk.mode == "enforce":
             return reason

@@ -1,6 +1,7 @@
 """Orders that are posted to the endpoint of a guard: one JSON object in, the verdict out."""
 
 import json
+import os
 import time
 from typing import Any
 
@@ -17,8 +18,8 @@ from worker.operations.status import ProcessStatus
 class OrderChecks:
     """Answers from one guard, whose process this is."""
 
-    def __init__(self, desk: GuardDesk, owner: str) -> None:
-        self._desk, self._owner, self._started, self._errors = desk, owner, time.time_ns(), 0
+    def __init__(self, desk: GuardDesk) -> None:
+        self._desk, self._started, self._errors = desk, time.time_ns(), 0
         self._outcomes: dict[str, int] = {}
 
     async def answer(self, body: bytes) -> JSONResponse:
@@ -52,7 +53,7 @@ class OrderChecks:
     def status(self) -> ProcessStatus:
         """As the endpoint tells it."""
         return ProcessStatus(
-            self._desk.run_id, "guard", "guard", self._owner, self._started,
+            self._desk.run_id, "guard", "guard", f"guard:{os.getpid()}", self._started,
             errors=self._errors, evaluations=dict(self._outcomes),
             kill_switch=self._desk.settings.envelope.kill_switch,
         )  # fmt: skip

@@ -66,7 +66,7 @@ class Wallets:
         return 100_000.0
 
 
-class Trend(GuardedOrders, IStrategy):
+class Trend(GuardedOrders, IStrategy):  # type: ignore[misc] # freqtrade is no package of the checkout
     timeframe = "1h"
     stoploss = -0.05
     wanted = True

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
@@ -91,6 +92,7 @@ def test_client_sees_the_same_tools_and_only_right_orders_reach_the_broker(words
 def test_server_that_dies_ends_what_waits_with_what_to_look_at(words):
     async def scenario():
         async with client_of(words, "legacy") as client:
+            await client.list_tools()
             with pytest.raises(
                 MCPError, match="ended with code 3.*look at the broker before an order is sent"
             ):
@@ -101,15 +103,16 @@ def test_server_that_dies_ends_what_waits_with_what_to_look_at(words):
 
 def test_proxy_of_a_server_that_is_gone_says_so_and_exits_with_one(words):
     gone = [*words[: words.index("--")], "--", sys.executable, "-c", "raise SystemExit(7)"]
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen([sys.executable, *gone], cwd=ROOT, text=True, **pipes) as program:
         assert program.wait(60) == 1, "its client is still there"
-        assert "ended with code 7: start it again" in program.stderr.read()
+        assert "ended with code 7: start it again" in program.communicate()[1]
 
 
 def test_answer_over_the_bound_is_replaced_and_the_next_one_comes(words):
     async def scenario():
         async with client_of(words, "legacy") as client:
+            await client.list_tools()
             with pytest.raises(MCPError, match="ask for less"):
                 await client.call_tool("quote", {"size": 5 * 2**20})
             return await client.call_tool("quote", {"size": 4})

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ def replies(store, *requests, mode="enforce", token=None):
             address, settings, mode=mode, name="guard", clock=time.time_ns, environment={}
         )
         try:
-            checks = OrderChecks(desk, "host:1:ab")
+            checks = OrderChecks(desk)
             async with endpoint(checks, token, check=checks.answer) as opened:
                 return [parsed(await sent(opened.port, request)) for request in requests]
         finally:
@@ -150,13 +151,12 @@ def test_command_serves_until_it_is_stopped(tmp_path):
         "--port",
         "0",
     ]
-    pipes = {"stderr": subprocess.PIPE, "text": True}
+    pipes: dict[str, Any] = {"stderr": subprocess.PIPE, "text": True}
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-m", "thinktwice", *words], env=environment, **pipes) as program:
         try:
-            address = next(
-                word for line in program.stderr for word in line.split() if word.endswith("/check")
-            )
+            told: Any = program.stderr
+            address = next(word for line in told for word in line.split() if word.endswith("/check"))
             body = json.dumps({"order": {**RIGHT, "stop": None}}).encode()
             asked = urllib.request.Request(address, body, {"Content-Type": "application/json"})
             with urllib.request.urlopen(asked, timeout=20) as reply:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from schemas.guard import GuardSettings
 from services.guard.desk import GuardDesk
 from tests.doors.brokers import fail, rows
 from worker.guard_proxy.gate import OrderGate
-from worker.guard_proxy.relay import MOST_LINE, Relay
+from worker.guard_proxy.proxy import MOST_LINE, ServerProxy
 
 NAMES = {
     "symbol": "symbol", "side": "side", "quantity": "qty", "kind": "type", "price": "limit_price",
@@ -35,24 +36,20 @@ WRITES = {"name": "transfer", "inputSchema": {"type": "object"}}
 
 
 class Both:
-    """Client and server of one relay; the server answers a listing with `tools`, if there are any."""
+    """Client and server of one proxy, where the tools of the server were listed."""
 
     def __init__(self, desk, account=None):
-        self.client, self.server, self.tools = list[dict](), list[dict](), [READS, WRITES]
+        self.client, self.server = list[Any](), list[Any]()
         self.gate = OrderGate(desk, account)
-        self.relay = Relay(self.gate, self.to_client, self.to_server)
+        self.gate.learn([READS, WRITES])
+        self.proxy = ServerProxy(self.gate, self.to_client, self.to_server)
 
     async def to_client(self, line):
         assert line.endswith(b"\n")
         self.client.append(json.loads(line))
 
     async def to_server(self, line):
-        message = json.loads(line)
-        if str(message.get("id")).startswith("thinktwice-"):
-            answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": self.tools}}
-            await self.relay.take_from_server(json.dumps(answer).encode())
-        else:
-            self.server.append(message)
+        self.server.append(json.loads(line))
 
     async def call(self, tool, arguments, number=1, **more):
         params = {"name": tool, "arguments": arguments, **more}
@@ -60,10 +57,10 @@ class Both:
 
     async def ask(self, message):
         text = message if isinstance(message, bytes) else json.dumps({"jsonrpc": "2.0", **message}).encode()
-        await self.relay.take_from_client(text)
+        await self.proxy.take_from_client(text)
 
     async def answer(self, message):
-        await self.relay.take_from_server(json.dumps({"jsonrpc": "2.0", **message}).encode())
+        await self.proxy.take_from_server(json.dumps({"jsonrpc": "2.0", **message}).encode())
 
     @property
     def told(self):
@@ -120,7 +117,7 @@ def test_order_over_a_limit_is_answered_with_what_would_pass(store):
         ("place_order", {**RIGHT, "Qty": 1_000}, "argument 'Qty' is not known"),
         ("place_order", {}, "order.symbol: missing"),
         ("close_all", {"symbol": "AAPL", "n": 10, "side": "buy"}, "argument 'side' is not known"),
-        ("transfer", {}, "tool 'transfer' is held back: it does not say that it only reads"),
+        ("transfer", {}, "tool 'transfer' is held back: no list of tools says that it only reads"),
         ("Place_order", RIGHT, "tool 'Place_order' is held back"),
         ("quote\u202e", {}, r"tool 'quote\u202e' is held back"),
     ],
@@ -140,15 +137,15 @@ def test_tool_that_only_reads_or_is_named_goes_on(store, tool):
 
 def test_tool_that_once_did_not_say_that_it_reads_stays_held_back(store):
     async def scenario(both):
-        both.tools = [WRITES, {**WRITES, "annotations": {"readOnlyHint": True}}]
-        await both.call("transfer", {})
         await both.ask({"id": 2, "method": "tools/list"})
-        await both.answer({"id": 2, "result": {"tools": [{**WRITES, "annotations": {"readOnlyHint": True}}]}})
+        later = {**READS, "name": "transfer"}
+        await both.answer({"id": 2, "result": {"tools": [later, {**READS, "name": "balance"}]}})
         await both.call("transfer", {}, number=3)
+        await both.call("balance", {}, number=4)
 
     both = between(store, scenario)
-    assert [message["method"] for message in both.server] == ["tools/list"]
-    assert "is held back" in both.told
+    assert [message["id"] for message in both.server] == [2, 4]
+    assert "tool 'transfer' is held back" in both.told
 
 
 def test_list_of_tools_reaches_the_client_as_the_server_sends_it(store):
@@ -200,10 +197,10 @@ def test_message_that_another_parser_reads_as_an_order_is_none_behind_the_proxy(
     assert rows(store, "guard_verdict") == []
 
 
-@pytest.mark.parametrize("line", [b"{", b"null\n", b'{"id": NaN, "method": "ping"}', b"[" * 100_000, None])
+@pytest.mark.parametrize("line", [b"{", b"null\n", b"{}", b"[" * 100_000, None])
 def test_line_that_is_no_message_is_answered_without_an_id(store, line):
     async def scenario(both):
-        await both.relay.take_from_client(line)
+        await both.proxy.take_from_client(line)
 
     both = between(store, scenario)
     assert (both.client[0]["id"], both.client[0]["error"]["code"], both.server) == (None, -32700, [])
@@ -213,8 +210,8 @@ def test_answer_to_nothing_is_dropped_and_an_answer_that_is_too_long_ends_what_w
     async def scenario(both):
         await both.answer({"id": 7, "result": {"content": []}})
         await both.call("quote", {}, number=8)
-        await both.relay.take_from_server(None)
-        await both.relay.take_from_server(b"no json\n")
+        await both.proxy.take_from_server(None)
+        await both.proxy.take_from_server(b"no json\n")
 
     both = between(store, scenario)
     [message] = both.client
