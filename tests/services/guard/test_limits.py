@@ -188,10 +188,10 @@ def test_values_of_the_remedies_pass(order):
     changed = dict(order)
     for _ in range(4):
         found = check_limits(context(changed))[0]
-        least = {}
+        least: dict[str, float] = {}
         for remedy in (seen.remedy for seen in found):
-            if remedy is not None and remedy.value <= least.get(remedy.field, remedy.value):
-                least[remedy.field] = remedy.value
+            if remedy is not None:
+                least[remedy.field] = min(float(remedy.value), least.get(remedy.field, float("inf")))
         changed |= least
         if not found:
             break
@@ -237,6 +237,7 @@ def test_two_half_exits_cannot_flip_the_position():
     second = context(half | {"stop": None, "target": None}, account)
     assert not second.reduces
     (found,) = [found for found in check_limits(second)[0] if found.code == "exit_larger_than_position"]
+    assert found.remedy is not None
     assert found.remedy.value == 40.0
     assert context(half | {"quantity": 40, "stop": None, "target": None}, account).reduces
 
@@ -280,7 +281,7 @@ def test_order_that_reduces_and_open_orders_together_turn_no_position_round(
     seen = context(order, {"positions": held, "orders": orders})
     found, missing = check_limits(seen)
     assert set(missing) <= set(CHECKS)
-    assert all(finding.remedy is None or finding.remedy.value > 0 for finding in found)
+    assert all(finding.remedy is None or float(finding.remedy.value) > 0 for finding in found)
     if seen.reduces:
         sign = 1 if side == "buy" else -1
         closing = sum(size for way, size in working if way == side) + seen.quantity
