@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 import thinktwice as tt
 from schemas.errors import StoreError
 from schemas.guard import GuardLimits
+from services.journal.chain import JournalRow
 from services.store import open_store
 from services.store.journal_repository import JournalRepository
 from worker.cli.app import app
@@ -77,7 +79,7 @@ def guard_at(address, clock):
     """Opens guards that stand just behind the last of some bars."""
     with ExitStack() as stack:
 
-        def open_guard(bars: pd.DataFrame, limits: dict | None = None, **given) -> tt.Guard:
+        def open_guard(bars: pd.DataFrame, limits: dict[str, Any] | None = None, **given: Any) -> tt.Guard:
             clock.now = max(clock.now if clock.now != NOON else 0, bars.index[-1].value + 3_605 * 10**9)
             made = tt.guard(limits, store=address, mode="enforce", clock=clock, **given)
             return stack.enter_context(made)
@@ -89,8 +91,8 @@ def command(*words: str):
     return CliRunner().invoke(app, list(words))
 
 
-def rows(address: str, *kinds: str) -> list:
-    async def read() -> list:
+def rows(address: str, *kinds: str) -> list[JournalRow]:
+    async def read() -> list[JournalRow]:
         async with await open_store(address, create=False, read_only=True) as store:
             run = await store.runs.find("latest")
             return [row async for row in store.journal.rows(run.run_id) if not kinds or row.kind in kinds]

@@ -79,7 +79,7 @@ def section(right: Sequence[Case], faulty: Sequence[Case], found: Mapping[str, R
     whole = sum(count(faulty, ours, kind)[0] == count(faulty, ours, kind)[1] for kind in kinds)
     each = len(faulty) // len(kinds)
     shares = ", ".join(f"{hits}/{each} {rate(hits, each)}" for hits in (0, each // 2, each))
-    left = "; ".join(f"{name} {why}" for name, why in NOT_ASKED.items())
+    left = "; ".join(f"{name}: {why}" for name, why in NOT_ASKED.items())
     return f"""{len(kinds)} kinds of faults, each planted into {each} right entries, and {len(right)} right
 orders, all drawn over the embedded bars by a seed (`benchmarks/guards/faults.toml`, `cases.py`). Every guard
 has the same limits in its own words, as far as it has them (`limits.py`, `peers/`), and judges each order by

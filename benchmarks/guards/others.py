@@ -40,6 +40,7 @@ NOT_ASKED: Mapping[str, str] = {
     "agentic-guardrails 0.3.0": "guards orders of option contracts alone",
     "agent-trading-guardrails 0.1.1": "checks prices between 0 and 1 of prediction markets, and no size",
     "kadmos-risk 0.2.0": "sizes an entry and is shown no order",
+    "nanobook, vnpy-riskmanager, ml4t-live, irl-gateway": "part of an engine or server; not looked into",
     "TAS Guard": "no package of that name is in the registry",
 }
 

@@ -197,8 +197,8 @@ class OrderReflection:
 
 def episode_of(checked: CheckedOrder, settled: Mapping[str, Any]) -> Episode | None:
     """A settled order as a resolved trade; None where it opened nothing, or has no R or no price."""
-    order, facts, quantity = checked.order, checked.row["facts"], checked.row["quantity"]
-    price, r, closed_at = checked.row["price"], settled["r"], settled["closed_at"]
+    order, facts, quantity = checked.order, checked.facts, checked.quantity
+    price, r, closed_at = checked.price, settled["r"], settled["closed_at"]
     if not checked.opens or r is None or price is None or quantity is None:
         return None
     regime = None if facts is None else facts["regime"]

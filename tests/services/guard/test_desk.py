@@ -16,6 +16,12 @@ ACCOUNT = Account(equity=100_000.0)
 NOW = 1_700_000_000_000_000_000
 
 
+async def open_desk(address: str, times: "itertools.count[int]", name: str = "guard") -> GuardDesk:
+    return await GuardDesk.open(
+        address, GuardSettings(), mode="enforce", name=name, clock=times.__next__, environment={}
+    )
+
+
 def order(quantity: float) -> Order:
     return Order(symbol="IBM", side="buy", quantity=quantity, price=100.0, stop=98.0)
 
@@ -27,14 +33,10 @@ def address(request, tmp_path):
     return request.getfixturevalue("postgres_url")
 
 
-async def open_two(address: str, times: "itertools.count[int]") -> list[GuardDesk]:
-    terms = {"mode": "enforce", "name": "guard", "clock": times.__next__, "environment": {}}
-    return [await GuardDesk.open(address, GuardSettings(), **terms) for _ in range(2)]
-
-
 def test_two_guards_at_once_spend_each_verdict_once_and_keep_one_chain(address):
     async def scenario():
-        desks = await open_two(address, itertools.count(NOW))
+        times = itertools.count(NOW)
+        desks = [await open_desk(address, times) for _ in range(2)]
         orders = [order(10.0 + n) for n in range(6)]
         verdicts = await asyncio.gather(
             *(desks[n % 2].check(order, ACCOUNT) for n, order in enumerate(orders))
@@ -67,8 +69,7 @@ def test_two_guards_that_are_opened_at_once_share_one_run(address):
     async def scenario():
         await (await open_store(address, create=True)).close()
         times = itertools.count(NOW)
-        terms = {"mode": "shadow", "name": "guard", "clock": times.__next__, "environment": {}}
-        desks = await asyncio.gather(*(GuardDesk.open(address, GuardSettings(), **terms) for _ in range(3)))
+        desks = await asyncio.gather(*(open_desk(address, times) for _ in range(3)))
         for desk in desks:
             await desk.close()
         return {desk.run_id for desk in desks}
@@ -79,9 +80,8 @@ def test_two_guards_that_are_opened_at_once_share_one_run(address):
 def test_guard_of_another_name_has_limits_of_its_own(address):
     async def scenario():
         times = itertools.count(NOW)
-        terms = {"mode": "enforce", "clock": times.__next__, "environment": {}}
-        first = await GuardDesk.open(address, GuardSettings(), name="one", **terms)
-        other = await GuardDesk.open(address, GuardSettings(), name="two", **terms)
+        first = await open_desk(address, times, "one")
+        other = await open_desk(address, times, "two")
         verdicts = [await desk.check(order(10.0), ACCOUNT) for desk in (first, other)]
         for desk in (first, other):
             await desk.close()
