@@ -1,4 +1,4 @@
-.PHONY: check test house wheel-check image-check soak mutation bench bench-engine bench-model worlds parity docs lock data
+.PHONY: check test house wheel-check doors-check image-check soak mutation bench bench-engine bench-model worlds parity docs lock data
 
 check:  ## everything that must hold before a commit lands
 	uv run ruff format --check
@@ -16,6 +16,9 @@ house:  ## how the house stands: lines, rooms, imports, functions
 
 wheel-check:  ## install the wheel on two Pythons beside files whose names clash and run the main jobs; minutes
 	uv run python -m tools.try_wheel 3.11 3.13
+
+doors-check:  ## the guard's doors with freqtrade and the OpenAI Agents SDK, each in an environment of its own
+	uv run python -m tools.try_doors
 
 image-check:  ## run the steps of the Dockerfile in a fresh folder and start what they made; minutes, no Docker
 	uv run python -m tools.image_steps

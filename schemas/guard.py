@@ -5,6 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from schemas.contract import FINITE, Contract, FrozenMap
+from schemas.errors import nearest
 from schemas.reflection import Finding
 from schemas.regime import RegimeView
 from schemas.settings import ExecutionSettings, LlmSettings, MemorySettings, ReflectionSettings
@@ -113,6 +114,15 @@ class BarFacts(Contract):
     regime: RegimeView | None
 
 
+class OrderCheck(Contract):
+    """What a door that speaks JSON is asked."""
+
+    order: Order
+    account: Account | None = Field(default=None, description="as it is now; without it exits are not known")
+    why: str = Field(default="", max_length=LONGEST_TEXT, description="what the agent says of it")
+    spend: bool = Field(default=False, description="whether the order is sent now, which uses its verdict")
+
+
 class GuardLimits(Contract):
     """Limits of single orders; a limit that is None is off."""
 
@@ -120,46 +130,46 @@ class GuardLimits(Contract):
 
     max_notional: float | None = Field(default=None, gt=0, description="quote currency an order")
     max_share_of_equity: float | None = Field(default=0.25, gt=0, description="notional over equity")
-    max_times_usual: float | None = Field(
-        default=20.0, gt=1, description="notional over the median of the strategy's last 20, from 5 on"
-    )
-    price_collar: float | None = Field(
-        default=0.1, gt=0, lt=1, description="price of the order against the last close, either way"
-    )
-    price_through: float | None = Field(
-        default=0.03, gt=0, lt=1, description="how far a limit may reach through the last close"
-    )
+    max_times_usual: float | None = Field(default=20.0, gt=1, description="notional over the usual one")
+    price_collar: float | None = Field(default=0.1, gt=0, lt=1, description="price from the last close")
+    price_through: float | None = Field(default=0.03, gt=0, lt=1, description="limit through the last close")
     needs_stop: bool = Field(default=True, description="whether an order that opens must have a stop")
     stop_atr_least: float | None = Field(default=0.25, gt=0, description="distance of the stop in ATR(14)")
     stop_atr_most: float | None = Field(default=10.0, gt=0, description="distance of the stop in ATR(14)")
-    stop_share_most: float | None = Field(
-        default=0.25, gt=0, lt=1, description="distance of the stop as a share of the price"
-    )
-    bar_jump_atr: float | None = Field(
-        default=10.0, gt=0, description="last close against the one before it, in ATR(14) before it"
-    )
+    stop_share_most: float | None = Field(default=0.25, gt=0, lt=1, description="distance over the price")
+    bar_jump_atr: float | None = Field(default=10.0, gt=0, description="last close from the one before")
     duplicate_window_s: float | None = Field(default=60.0, gt=0, description="the same order again")
     entries_a_day: int | None = Field(default=20, ge=1, le=MAX_COUNT, description="of a UTC day")
-    daily_loss: float | None = Field(
-        default=None, gt=0, lt=1, description="of equity; None: envelope.max_daily_loss"
-    )
-    max_drawdown: float | None = Field(
-        default=None, gt=0, lt=1, description="of the peak; None: envelope.max_drawdown"
-    )
-    averaging_down: int | None = Field(
-        default=0, ge=0, le=MAX_COUNT, description="adds to a position that loses"
-    )
-    stale_after_s: float | None = Field(
-        default=None, gt=0, description="age of the last close; None: reflection.max_staleness_bars"
-    )
+    daily_loss: float | None = Field(default=None, gt=0, lt=1, description="None: envelope.max_daily_loss")
+    max_drawdown: float | None = Field(default=None, gt=0, lt=1, description="None: envelope.max_drawdown")
+    averaging_down: int | None = Field(default=0, ge=0, le=MAX_COUNT, description="adds to a losing position")
+    stale_after_s: float | None = Field(default=None, gt=0, description="None: reflection.max_staleness_bars")
     expires_s: float = Field(default=300.0, gt=0, le=86_400, description="how long a verdict may be spent")
-    ask_first_order: bool = Field(
-        default=False, description="whether a person approves the first entry of each UTC day"
-    )
-    ask_expires_s: float = Field(default=3_600.0, gt=0, description="how long an approval may be given, used")
+    ask_first_order: bool = Field(default=False, description="a person approves the first entry of a UTC day")
+    ask_expires_s: float = Field(default=3_600.0, gt=0, le=MAX_COUNT, description="of a question, its answer")
     required: tuple[str, ...] = Field(
-        default=(), description="checks without which an order that opens is blocked, as `not_checked` has"
+        default=(), description="checks without whose input an entry is blocked"
     )
+
+
+class ProxySettings(Contract):
+    """Tools of a broker's MCP server; what is not named here and does not say that it reads is held back.
+
+    `orders` has, by tool, the argument of each field of an order; `=sell` is a value, not an argument.
+    `client_order_id` names the argument that gets the verdict's id.
+    """
+
+    orders: FrozenMap[str, FrozenMap[str, str]] = Field(default_factory=dict)
+    free: tuple[str, ...] = Field(default=(), description="arguments of such tools that change no order")
+    unchecked: tuple[str, ...] = Field(default=(), description="tools that pass as they are")
+
+    @model_validator(mode="after")
+    def _names_fields(self) -> Self:
+        known = (*Order.model_fields, "why", "client_order_id")
+        for tool, names in self.orders.items():
+            for field in names.keys() - set(known):
+                raise ValueError(f"orders.{tool}.{field}: no field of an order.{nearest(field, known)}")
+        return self
 
 
 class GuardSettings(Contract):
@@ -171,6 +181,7 @@ class GuardSettings(Contract):
     memory: MemorySettings = MemorySettings()
     llm: LlmSettings = LlmSettings()
     limits: GuardLimits = GuardLimits()
+    proxy: ProxySettings = ProxySettings()
 
     @model_validator(mode="after")
     def _says_nothing_idle(self) -> Self:

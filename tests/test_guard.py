@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 import thinktwice as tt
 from schemas.errors import StoreError
 from schemas.guard import GuardLimits
+from services.journal.chain import JournalRow
 from services.store import open_store
 from services.store.journal_repository import JournalRepository
 from worker.cli.app import app
@@ -77,7 +79,7 @@ def guard_at(address, clock):
     """Opens guards that stand just behind the last of some bars."""
     with ExitStack() as stack:
 
-        def open_guard(bars: pd.DataFrame, limits: dict | None = None, **given) -> tt.Guard:
+        def open_guard(bars: pd.DataFrame, limits: dict[str, Any] | None = None, **given: Any) -> tt.Guard:
             clock.now = max(clock.now if clock.now != NOON else 0, bars.index[-1].value + 3_605 * 10**9)
             made = tt.guard(limits, store=address, mode="enforce", clock=clock, **given)
             return stack.enter_context(made)
@@ -89,8 +91,8 @@ def command(*words: str):
     return CliRunner().invoke(app, list(words))
 
 
-def rows(address: str, *kinds: str) -> list:
-    async def read() -> list:
+def rows(address: str, *kinds: str) -> list[JournalRow]:
+    async def read() -> list[JournalRow]:
         async with await open_store(address, create=False, read_only=True) as store:
             run = await store.runs.find("latest")
             return [row async for row in store.journal.rows(run.run_id) if not kinds or row.kind in kinds]
@@ -623,3 +625,36 @@ def test_guard_second_reader_may_send_an_order_back_and_its_call_is_journalled(b
     assert len(asked) == 1
     kinds = [row.kind for row in rows(address)]
     assert kinds[-2:] == ["model_call", "guard_verdict"]
+
+
+def test_guard_that_was_closed_lets_nothing_through(guard):
+    guard.close()
+    guard.close()
+    with pytest.raises(tt.OrderRefused, match="the guard was closed"):
+        guard.check(BUY, account=ACCOUNT)
+
+
+def test_guard_reader_without_a_key_is_refused_when_it_is_opened(address, monkeypatch):
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    asked = {"reflection": {"mode": "full"}, "llm": {"model": "anthropic/claude-x"}}
+    with pytest.raises(tt.ConfigError, match="needs a key"):
+        tt.guard(asked, store=address)
+
+
+def test_guard_text_with_half_a_character_is_kept_escaped(guard, address):
+    assert guard.check(BUY, account=ACCOUNT, why="up \ud83d")
+    assert "up \\\\ud83d" in rows(address, "guard_verdict")[0].payload
+
+
+def test_guard_exit_in_money_needs_a_price_of_the_market(guard):
+    fallen = ACCOUNT | {"positions": {"IBM": {"quantity": 100, "price": 100.0}}}
+    sold = {"symbol": "IBM", "side": "sell", "notional": 10_000.0, "price": 1_000.0, "account": fallen}
+    assert not guard.check(**sold).reduces  # at 50 it would be 200 units
+
+
+def test_guard_of_other_settings_beside_it_does_not_spoil_what_verify_says(guard, address, clock):
+    with tt.guard({"limits": {"max_notional": 10.0}}, store=address, mode="enforce", clock=clock) as narrow:
+        assert not narrow.check(BUY, account=ACCOUNT)
+        assert guard.check(BUY, account=ACCOUNT)
+    guard.close()
+    assert command("verify", "--db", address).exit_code == 0

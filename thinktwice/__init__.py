@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 # ruff: noqa: F403, F405 - what a checker of types sees is the list of the other module
 
 if TYPE_CHECKING:
-    from thinktwice.guarding import Account, Guard, GuardSettings, Order, OrderRefused, Verdict, guard
+    from schemas.errors import OrderRefused
+    from schemas.guard import Account, GuardSettings, Order, Verdict
+    from thinktwice.guarding import Guard, guard
     from thinktwice.public import *
 
 __all__ = [

@@ -6,13 +6,14 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from schemas.canonical import datetime_to_ns, text_to_ns
-from schemas.errors import ConfigError, DataError, OrderRefused, StoreError
-from schemas.guard import LONGEST_TEXT, Account, GuardSettings, Mode, Order, Verdict
+from schemas.errors import ConfigError, DataError, OperatorError, OrderRefused, StoreError
+from schemas.guard import Account, GuardSettings, Mode, Order, Verdict
 from schemas.vocabulary import ReflectionStatus, Severity
 from services.guard.desk import GuardDesk, OwnCritic, ReaderMaker, run_settings
 from services.guard.reading import read_account, read_order, read_settings
@@ -134,17 +135,15 @@ class Guard:
                 account = self._account()
             except Exception as error:  # noqa: BLE001 - of the caller's own; no order may slip through
                 failure = error
-        held, series, text = (
-            read_account(account),
-            self._bars_of(bars, given.symbol),
-            (why or "")[:LONGEST_TEXT],
-        )
+        held, series = read_account(account), self._bars_of(bars, given.symbol)
         if series is not None:
             self._shown[given.symbol] = series
         try:
-            return self._run(self._desk.check(given, held, bars=series, why=text, failure=failure))
-        except StoreError as error:
-            return self._without_store(given, error)
+            return self._run(self._desk.check(given, held, bars=series, why=why or "", failure=failure))
+        except OperatorError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is no verdict
+            return self._without_row(given, error)
 
     @trims_errors
     def spend(self, verdict_id: str, order: Order | Mapping[str, Any] | None = None, **fields: Any) -> None:
@@ -159,8 +158,27 @@ class Guard:
         given = read_order(order, fields)
         try:
             self._run(self._desk.spend(verdict_id, given))
-        except StoreError as error:
-            self._without_store(given, error)
+        except (OperatorError, OrderRefused):
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            self._without_row(given, error)
+
+    def orders(self, function: Callable[..., Any] | None = None, **how: Any) -> Callable[..., Any]:
+        """Decorate a function that sends orders, plain or async: it is called with those alone that pass.
+
+        Its parameters are the fields of an order; `client_order_id`, left None, gets the verdict's id.
+
+        Args:
+            function: to decorate; None where the arguments below are given.
+            how: `order`, the parameter that is the order; `to_order`, makes one of the arguments; `names`,
+                the parameter of each field that is not called like it; `bars`, gives the bars of a symbol;
+                `on_refusal="return"`, returns the reply instead of raising `OrderRefused`.
+        """
+        from thinktwice.doors import guard_orders
+
+        if function is None:
+            return partial(self.orders, **how)
+        return guard_orders(self, function, **how)
 
     @trims_errors
     def ask(self, verdict: Verdict) -> str:
@@ -194,7 +212,8 @@ class Guard:
         """
         if account is None and self._account is not None:
             account = self._account()
-        return self._desk.describe_room(symbol, read_account(account), self._bars_of(bars, symbol))
+        series = self._bars_of(bars, symbol)
+        return self._run(self._desk.describe_room(symbol, read_account(account), series))
 
     @trims_errors
     def settle(self, trades: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> int:
@@ -245,7 +264,7 @@ class Guard:
         """
         import pandas as pd
 
-        rows = list(self._desk.ledger.outcome_rows())
+        rows = self._run(self._desk.list_outcomes())
         frame = pd.DataFrame(rows, columns=COLUMNS)
         for name in ("entry_time", "exit_time"):
             frame[name] = pd.to_datetime(frame[name], utc=True)
@@ -262,19 +281,19 @@ class Guard:
 
         hashes = pd.util.hash_pandas_object(given).to_numpy().tobytes()
         key = f"{symbol} {list(given.columns)}", hashes
-        if key not in self._read:
-            if len(self._read) >= MOST_FRAMES:
-                self._read.clear()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what is odd about bars is a finding here
-                named = any(role_of(str(name)) == "symbol" for name in given.columns)
-                symbols = None if named else [symbol]
-                self._read[key] = bars_of(
-                    given, settings_of(None, {"data__symbols": symbols, "runtime__tz": self._tz}, {})
-                )
-        return self._read[key]
+        if (known := self._read.get(key)) is not None:
+            return known
+        named = any(role_of(str(name)) == "symbol" for name in given.columns)
+        told = {"data__symbols": None if named else [symbol], "runtime__tz": self._tz}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is odd about bars is a finding here
+            found = bars_of(given, settings_of(None, told, {}))
+        if len(self._read) >= MOST_FRAMES:
+            self._read.clear()
+        self._read[key] = found
+        return found
 
-    def _without_store(self, order: Order, error: StoreError) -> Verdict:
+    def _without_row(self, order: Order, error: Exception) -> Verdict:
         """In mode `shadow` a verdict that nobody recorded, with a warning; else nothing leaves."""
         if self.mode == "enforce":
             raise OrderRefused(f"nothing may be sent: the guard cannot record it: {error}") from error
@@ -302,6 +321,9 @@ class Guard:
         self.close()
 
     def _run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        if self._loop.is_closed():
+            work.close()
+            raise StoreError("the guard was closed: open another")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _stop(self) -> None:
@@ -368,5 +390,8 @@ def _second_reader(settings: GuardSettings, model: Any) -> tuple[GuardSettings, 
         models = assemble_models(tree, journal, SimulatedClock(), TickGuard(), os.environ, given=given)
         return models.accounted.fast
 
-    run_settings(settings)  # a seat without a model is refused now
+    if model is None:
+        from worker.models import check_models
+
+        check_models(run_settings(settings), os.environ)
     return settings, open_reader

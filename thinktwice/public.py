@@ -3,7 +3,8 @@
 from importlib.metadata import version
 
 from agents.language_models.own_model import Model
-from schemas.errors import ConfigError, DataError, RuleError, ThinktwiceError
+from schemas.errors import ConfigError, DataError, OrderRefused, RuleError, ThinktwiceError
+from schemas.guard import Account, GuardSettings, Order, Verdict
 from schemas.playbook import DirectionRules, Expectation, Parameter, PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
@@ -13,7 +14,7 @@ from services.model_calls.language_model import ModelReply
 from services.ports import Critic, Judge, Strategist
 from thinktwice.asking import ToolAnswer, ask
 from thinktwice.backtesting import backtest
-from thinktwice.guarding import Account, Guard, GuardSettings, Order, OrderRefused, Verdict, guard
+from thinktwice.guarding import Guard, guard
 from thinktwice.inputs import Playbook, settings
 from thinktwice.parts import finding
 from thinktwice.research import feature, simulate

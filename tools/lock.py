@@ -23,7 +23,9 @@ BUILD_HEADER = "# Hash-pinned build back end; written by tools/lock.py, refreshe
 BEGIN = "# begin pins: written by tools/lock.py, refreshed by `make lock`\n"
 END = "# end pins\n"
 # What inspect-ai brings for logs in a bucket allows no present version of these; pandas and dask use them.
-# For the same reason pip cannot install that extra beside the others, so no export holds it.
+# For the same reason pip cannot install that extra beside the others, so no export holds it. Frameworks of
+# agents are installed where the agent runs; the image, which is what the export is for, runs none.
+NOT_EXPORTED = ("inspect", "langchain", "openai-agents")
 OVERRIDES = ["fsspec", "python-dateutil"]
 HEADER = "# Hash-pinned core and extras; written by tools/lock.py, refreshed by `make lock`.\n"
 
@@ -94,7 +96,7 @@ def refresh() -> None:
         pinned = bare + "\n" + pins_block(constraint_lines(resolved), constraint_lines(build))
         (folder / "pyproject.toml").write_text(pinned, "utf-8")
         _uv(folder, "lock")
-        hashed = _export(folder, "--no-default-groups", "--no-extra", "inspect")
+        hashed = _export(folder, "--no-default-groups", *(f"--no-extra={name}" for name in NOT_EXPORTED))
     PROJECT.write_text(pinned, "utf-8")
     EXPORT.write_text(HEADER + "\n".join(hashed) + "\n", "utf-8")
     BUILD.write_text(BUILD_HEADER + "\n".join(build) + "\n", "utf-8")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
 from schemas.canonical import content_hash
 from schemas.errors import ConfigError, DataError, OrderRefused, StoreError, nearest
-from schemas.guard import Account, GuardSettings, Mode, Order, Verdict
+from schemas.guard import LONGEST_TEXT, Account, GuardSettings, Mode, Order, Verdict
 from schemas.reflection import Finding
 from schemas.settings import Settings
 from schemas.vocabulary import ReflectionStatus, Severity
@@ -171,6 +171,7 @@ class GuardDesk:
             DataError: the bars are of another symbol, or none has closed.
             StoreError: the row cannot be written; then there is no verdict.
         """
+        why = why[:LONGEST_TEXT].encode(errors="backslashreplace").decode()  # half a character has no hash
 
         async def decide(now: int) -> tuple[Verdict, list[Entry]]:
             seen, closed = self._see(order, account, bars, now)
@@ -185,6 +186,7 @@ class GuardDesk:
                 "account": account and account.payload(), "facts": seen.facts and seen.facts.payload(),
                 "position": seen.position, "quantity": seen.quantity, "notional": seen.notional,
                 "price": seen.price, "risk": seen.risk, "approved": approved,
+                "settings_hash": self.settings.content_hash,
             }  # fmt: skip
             calls, self._calls.entries = self._calls.entries, []
             return verdict, [*calls, Entry("guard_verdict", row, order.symbol)]
@@ -287,7 +289,13 @@ class GuardDesk:
         await self._commit(decide)
         return worth_of(self.ledger)
 
-    def describe_room(self, symbol: str, account: Account | None, bars: "BarSeries | None") -> dict[str, Any]:
+    async def list_outcomes(self) -> list[dict[str, Any]]:
+        """See `Ledger.outcome_rows`."""
+        return list(self.ledger.outcome_rows())
+
+    async def describe_room(
+        self, symbol: str, account: Account | None, bars: "BarSeries | None"
+    ) -> dict[str, Any]:
         """Directions and the largest size of an order in a symbol now; see `verdicts.describe_room`."""
         now = self._clock()
         seen, _ = self._see(Order(symbol=symbol, side="buy", notional=1.0), account, bars, now)
@@ -345,10 +353,9 @@ class GuardDesk:
 
     def _opening(self, name: str) -> list[Entry]:
         """The row of a guard that works by other settings than the one before; none where it does not."""
-        row = {"name": name, "mode": self.mode, "settings": self.settings.payload()}
-        row["settings_hash"] = content_hash(row)
-        is_known = row["settings_hash"] == self.ledger.opened.get("settings_hash")
-        return [] if is_known else [Entry("guard_opened", row)]
+        row = {"name": name, "mode": self.mode, "settings_hash": self.settings.content_hash}
+        is_last = all(self.ledger.opened.get(key) == value for key, value in row.items())
+        return [] if is_last else [Entry("guard_opened", row | {"settings": self.settings.payload()})]
 
     async def _commit(
         self,

@@ -15,19 +15,25 @@ from services.journal.chain import GENESIS_HASH, JournalRow
 
 NS = 1_000_000_000
 DAY_NS = 86_400 * NS
+BESIDE = ("position", "quantity", "notional", "price", "risk", "facts")
 LAST, FEWEST = 20, 5  # orders whose median size is the usual one
 
 
 @dataclass(frozen=True)
 class CheckedOrder:
-    """An order with its verdict, as one row has them; `position` is what was held then, in units."""
+    """An order with its verdict, without findings, and what stands beside them in the row.
+
+    `position` is what was held then, in units, and `facts` what the bars said, as plain data.
+    """
 
     order: Order
     verdict: Verdict
-    position: float
-    notional: float | None
-    risk: float | None
-    row: Mapping[str, Any]
+    position: float = 0.0
+    quantity: float | None = None
+    notional: float | None = None
+    price: float | None = None
+    risk: float | None = None
+    facts: Mapping[str, Any] | None = None
 
     @property
     def id(self) -> str:
@@ -111,10 +117,10 @@ class Ledger:
         self.events, self.head_hash = row.seq + 1, row.hash
 
     def _fold_verdict(self, payload: dict[str, Any]) -> None:
-        order, verdict = Order.model_validate(payload["order"]), Verdict.model_validate(payload["verdict"])
-        checked = CheckedOrder(
-            order, verdict, payload["position"], payload["notional"], payload["risk"], payload
-        )
+        order = Order.model_validate(payload["order"])
+        verdict = Verdict.model_validate(payload["verdict"] | {"findings": ()})
+        beside = {name: payload[name] for name in BESIDE}
+        checked = CheckedOrder(order, verdict, **beside)
         if payload["approved"] is not None:
             self._used.add(payload["approved"])
         if facts := payload["facts"]:
@@ -180,7 +186,7 @@ class Ledger:
             ended = self.settled.get(checked.id) or self.outcomes.get(checked.id)
             if ended is None or ended["r"] is None or checked.verdict.reduces:
                 continue
-            facts = checked.row["facts"] or {"timeframe": "1d", "regime": None}
+            facts = checked.facts or {"timeframe": "1d", "regime": None}
             labels = None if facts["regime"] is None else facts["regime"]["labels"]
             yield {
                 "order": checked.id, "playbook": checked.order.strategy, "symbol": checked.order.symbol,
@@ -221,7 +227,7 @@ class Ledger:
             if checked.at < since:
                 break
             if checked.verdict.reduces and checked.position == position:
-                found += checked.row["quantity"]
+                found += checked.quantity or 0.0
         return found
 
     def approval_of(self, order_hash: str, now: int) -> str | None:

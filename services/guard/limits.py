@@ -7,7 +7,7 @@ its symbol is asked none of them: an exit is never trapped.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import floor, log10
+from math import copysign, floor, log10
 from typing import Literal
 
 from schemas.errors import nearest
@@ -85,14 +85,14 @@ class OrderContext:
         for other in self.account.orders or ():
             counts = other.kind != "stop" or order.kind == "stop"
             if counts and (other.symbol, other.sign) == (order.symbol, order.sign):
-                working += other.quantity_at(other.price or self.price) or 0.0
+                working += other.quantity_at(other.price or self.price) or abs(self.position)
         return max(0.0, abs(self.position) - working)
 
     @cached_property
     def reduces(self) -> bool:
-        """Whether it only lowers the exposure of its symbol."""
-        held = None if self.account is None else self.account.positions.get(self.order.symbol)
-        amount = self.order.quantity_at(self.price or (None if held is None else held.price))
+        """Whether it only lowers the exposure of its symbol; what an agent expects to be paid is no price."""
+        is_known = self.order.quantity is not None or self.facts is not None or self.order.kind != "market"
+        amount = self.quantity if is_known else None
         return amount is not None and 0.0 < amount <= self.left_to_close * (1.0 + ROUNDING)
 
     def exposures(self, equity: float) -> dict[str, float]:
@@ -250,7 +250,9 @@ def find_repeats(seen: OrderContext) -> Answers:
             yield _block("averaging_down", text)
     elif seen.position * order.sign < 0:
         left = seen.left_to_close
-        text = f"the order closes more than the {left:.6g} units that are left: close first, then open"
+        text = (
+            f"the order may close more than the {left:.6g} units that are left: close them by quantity first"
+        )
         remedy = Remedy(field="quantity", op="at_most", value=left)
         yield _revise("exit_larger_than_position", text, remedy if left > 0 else None)
     if limits.ask_first_order and not ledger.count_entries(day):
@@ -269,7 +271,7 @@ def find_bad_price(seen: OrderContext) -> Answers:
     if collar is not None and abs(gap) > collar + ROUNDING:
         text = f"price {price!r} is {price / close:.3g} times the last close {close!r}"
         yield _revise(
-            "price_outside_collar", text, _bound("price", gap < 0, close * (1.0 + _like(collar, gap)))
+            "price_outside_collar", text, _bound("price", gap < 0, close * (1.0 + copysign(collar, gap)))
         )
     elif seen.order.kind == "limit" and through is not None and gap * sign > through + ROUNDING:
         text = f"the limit {price!r} reaches {gap * sign:.1%} through the last close {close!r}"
@@ -284,10 +286,10 @@ def find_bad_levels(seen: OrderContext) -> Answers:
     order, price, limits, sign = seen.order, seen.price, seen.limits, seen.order.sign
     atr = None if seen.facts is None else seen.facts.atr
     if order.stop is None and limits.needs_stop:
-        level = None if price is None or atr is None else price - sign * 2.0 * atr
-        text = "the order has no stop" + (": give its price" if level is None else ": this one is 2 ATR away")
-        remedy = level and Remedy(field="stop", op="equals", value=float(f"{level:.6g}"))
-        yield _revise("missing_stop", text, remedy or None)
+        near = 0.0 if price is None or atr is None else float(f"{price - sign * 2.0 * atr:.6g}")
+        text = "the order has no stop" + (": this one is 2 ATR away" if near > 0 else ": give its price")
+        remedy = Remedy(field="stop", op="equals", value=near) if near > 0 else None
+        yield _revise("missing_stop", text, remedy)
     if price is None:
         yield from ("levels", "stop_distance") if order.stop or order.target else ()
         return
@@ -348,10 +350,6 @@ def _round_down(value: float) -> float:
     """Six figures of a size, never more than it."""
     unit = 10.0 ** (5 - floor(log10(value))) if value > 0 else 1.0
     return floor(value * unit) / unit
-
-
-def _like(size: float, sign: float) -> float:
-    return size if sign > 0 else -size
 
 
 def _bound(field: str, least: bool, value: float) -> Remedy | None:

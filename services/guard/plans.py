@@ -4,7 +4,6 @@ Only bars that have closed by the time of the check are read. Settled orders of 
 its expectation; an order without a stop is no plan, so the reflection says nothing of it.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -13,8 +12,7 @@ import numpy as np
 
 from schemas.episode import Episode
 from schemas.errors import DataError, nearest
-from schemas.guard import BarFacts, GuardSettings, Order
-from schemas.proposal import OWN, PolicyProposal
+from schemas.guard import BarFacts, GuardSettings
 from schemas.reflection import Finding, InvariantContext, PolicyLevelReflectionRequest
 from schemas.regime import UNKNOWN as NO_REGIME
 from schemas.regime import RegimeLabels, RegimeView
@@ -23,6 +21,7 @@ from schemas.timeframes import DAY_S, TIMEFRAME_SECONDS
 from schemas.vocabulary import CheckName, ExitReason, PolicyEventKind, PolicyState
 from services.guard.ledger import NS, CheckedOrder, Ledger
 from services.guard.limits import OrderContext
+from services.guard.order_plan import plan_of, playbook_id
 from services.memory.episode_memory import EpisodeMemory
 from services.model_calls.language_model import LanguageModel
 from services.playbooks.expectations import ExpectationBook
@@ -38,8 +37,6 @@ from trading_core.tick_guard import TickGuard
 READ = 500  # closed bars that a check reads
 ATR_BARS = 14
 WEEK_NS = 7 * 86_400 * NS
-HORIZON_BARS = 20  # of an order that names none
-NO_WORDS = re.compile(r"[^a-z0-9]+")
 
 
 def closed_bars(bars: BarSeries, symbol: str, now: int) -> BarSeries:
@@ -98,11 +95,6 @@ def _count_missed(bars: BarSeries, now: int) -> int:
 @lru_cache(maxsize=64)
 def _regime(bars: BarSeries) -> RegimeView | None:
     return regime_view(RegimeTracker(bars).columns, bars.shape[0] - 1, 0)
-
-
-def playbook_id(strategy: str) -> str:
-    """The id of a plan with its own rules that a strategy's orders have."""
-    return f"{OWN}{NO_WORDS.sub('_', strategy.lower())}"
 
 
 class OrderReflection:
@@ -203,37 +195,10 @@ class OrderReflection:
         )  # fmt: skip
 
 
-def plan_of(order: Order, close: float, why: str = "") -> PolicyProposal:
-    """The order as a plan that orders at this close; a limit that the market has reached is at market."""
-    price = order.price
-    waits = order.kind != "market" and price is not None
-    if order.kind == "limit" and price is not None:
-        waits = (price - close) * order.sign < 0
-    # A plan needs a way out beside its stop; an order without a target has none but a close beyond it.
-    beyond = f"close {'<' if order.sign > 0 else '>'} {order.stop!r}"
-    levels = {"exit": beyond} if order.target is None else {"target": repr(order.target)}
-    if waits:
-        levels |= {"entry": repr(price), "entry_kind": order.kind}
-    return PolicyProposal.model_validate(
-        {
-            "playbook_id": playbook_id(order.strategy),
-            "direction": order.direction,
-            "thesis": why[:2_000],
-            "rationale": order.reasons,
-            "setup": f"close >= {close!r}",
-            "activation_window_bars": 0,
-            "stop": repr(order.stop),
-            "horizon_bars": order.horizon_bars or HORIZON_BARS,
-            "conviction": order.conviction or 0.0,
-            **levels,
-        }
-    )
-
-
 def episode_of(checked: CheckedOrder, settled: Mapping[str, Any]) -> Episode | None:
     """A settled order as a resolved trade; None where it opened nothing, or has no R or no price."""
-    order, facts, quantity = checked.order, checked.row["facts"], checked.row["quantity"]
-    price, r, closed_at = checked.row["price"], settled["r"], settled["closed_at"]
+    order, facts, quantity = checked.order, checked.facts, checked.quantity
+    price, r, closed_at = checked.price, settled["r"], settled["closed_at"]
     if not checked.opens or r is None or price is None or quantity is None:
         return None
     regime = None if facts is None else facts["regime"]

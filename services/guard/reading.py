@@ -57,11 +57,11 @@ def read_settings(given: GuardSettings | Mapping[str, Any] | str | Path | None) 
     if not isinstance(given, str | Path):
         raise ConfigError(f"{place}: give the path of a TOML file, a dict of its sections, or GuardSettings")
     try:
-        text = read_text(Path(given), ConfigError)
+        document = parse_toml(read_text(Path(given), ConfigError))
+    except ConfigError:
+        raise
     except OSError as error:
         raise ConfigError(f"{place} cannot be read: {error.strerror}: check the path") from error
-    try:
-        document = parse_toml(text)
     except ValueError as error:
         raise ConfigError(f"{place} is not TOML: {error}") from error
     return read_contract(GuardSettings, document, place, ConfigError)

@@ -1,7 +1,8 @@
 """Whether the verdicts of a guard are those of its limits: each is made again from what its row holds."""
 
 import json
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Mapping
+from typing import Any
 
 from schemas.guard import Account, BarFacts, GuardSettings, Order
 from services.guard.ledger import Ledger
@@ -15,18 +16,20 @@ async def recheck(rows: AsyncIterable[JournalRow]) -> tuple[int, str | None]:
     What the limits find depends on settings, order, account, bars and the rows before, all of which are
     stored; what critics and models said is not asked again.
     """
-    ledger, settings = Ledger(), GuardSettings()
+    ledger, known = Ledger(), dict[str, GuardSettings]()
     async for row in rows:
+        payload = json.loads(row.payload)
         if row.kind == "guard_opened":
-            settings = GuardSettings.model_validate(json.loads(row.payload)["settings"])
-        elif row.kind == "guard_verdict" and (problem := _problem_of(row, settings, ledger)) is not None:
-            return row.seq, f"row {row.seq}: {problem}"
+            known[payload["settings_hash"]] = GuardSettings.model_validate(payload["settings"])
+        elif row.kind == "guard_verdict":
+            problem = _problem_of(payload, known[payload["settings_hash"]], ledger)
+            if problem is not None:
+                return row.seq, f"row {row.seq}: {problem}"
         ledger.fold(row)
     return ledger.events, None
 
 
-def _problem_of(row: JournalRow, settings: GuardSettings, ledger: Ledger) -> str | None:
-    payload = json.loads(row.payload)
+def _problem_of(payload: Mapping[str, Any], settings: GuardSettings, ledger: Ledger) -> str | None:
     account, facts, verdict = payload["account"], payload["facts"], payload["verdict"]
     seen = OrderContext(
         Order.model_validate(payload["order"]),

@@ -20,6 +20,7 @@ import numpy as np
 
 from schemas.settings import ExecutionSettings, GateSettings
 from services.guard.ledger import CheckedOrder, Ledger
+from services.guard.order_plan import plan_of
 from services.statistics.blocks import Floats, winsorise
 from trading_core.bars import BarSeries, BoolArray
 
@@ -100,8 +101,7 @@ def trade_refused(
     An order enters after the bar in which its verdict fell, so that no price before it counts. In the same
     bar as one that was sent, or refused before, it is the same trade, and has no R of its own.
     """
-    from services.guard.plans import plan_of  # loads the engine
-    from trading_core.research.counterfactual import PaperPlans
+    from trading_core.research.counterfactual import PaperPlans  # loads the engine
     from trading_core.rules.columns import RuleColumns
 
     papers = {symbol: PaperPlans(RuleColumns(series.select((symbol,)))) for symbol, series in bars.items()}

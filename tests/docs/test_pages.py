@@ -60,7 +60,7 @@ def test_index_names_every_page():
 
 
 def test_pages_are_of_one_of_four_kinds():
-    assert {path.parent.name for path in DOCS.rglob("*.*") if path.parent != DOCS} == KINDS
+    assert {path.relative_to(DOCS).parts[0] for path in DOCS.rglob("*.*") if path.parent != DOCS} == KINDS
     assert [path.name for path in DOCS.iterdir() if path.is_file()] == ["README.md"]
 
 

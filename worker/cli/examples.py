@@ -24,7 +24,12 @@ EXAMPLES: dict[str, Sequence[str]] = {
         "thinktwice worker --run latest",
         "thinktwice worker --run latest --once --at 2004-06-30",
     ),
-    "guard": ("thinktwice guard questions --db sqlite:///guard.sqlite",),
+    "guard": (
+        "thinktwice guard --limits guard.toml --mode enforce -- python broker_server.py",
+        "thinktwice guard questions --db sqlite:///guard.sqlite",
+    ),
+    "guard proxy": ("thinktwice guard proxy --limits guard.toml -- python broker_server.py",),
+    "guard serve": ("thinktwice guard serve --limits guard.toml --mode enforce",),
     "guard questions": ("thinktwice guard questions --db sqlite:///guard.sqlite",),
     "guard approve": ("thinktwice guard approve HASH --db sqlite:///guard.sqlite",),
     "guard refuse": ("thinktwice guard refuse HASH --db sqlite:///guard.sqlite",),

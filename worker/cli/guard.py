@@ -10,6 +10,7 @@ import typer
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
 from worker.cli.console import complain, print_document, print_line, stdout_console
+from worker.cli.guard_doors import GuardCommands, proxy, serve
 from worker.cli.options import LATEST, DbOption, JsonOption, argument, open_for_run, operator_name, option
 from worker.cli.plans import ByOption
 from worker.pages.tables import made_table
@@ -17,7 +18,13 @@ from worker.pages.tables import made_table
 if TYPE_CHECKING:
     from services.guard.desk import GuardDesk
 
-app = typer.Typer(help="Checks in front of an agent's orders: what it asks a person.", no_args_is_help=True)
+app = typer.Typer(
+    cls=GuardCommands,
+    help="Checks in front of an agent's orders: a proxy of a broker's server, and what a person is asked.",
+    no_args_is_help=True,
+)
+app.command("proxy", context_settings={"allow_interspersed_args": False})(proxy)
+app.command("serve")(serve)
 QuestionArgument = Annotated[str, argument(metavar="HASH", help="Of the question, or its start.")]
 GuardOption = Annotated[str | None, option("--run", metavar="RUN", help="The guard. [the newest]")]
 

@@ -2,18 +2,23 @@
 
 import os
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json, time_option
+from worker.cli.guard_desk import LimitsOption, ModeOption, open_desk
 from worker.cli.options import DbOption, open_to_read, option, store_address
 from worker.runs.interrupts import RunInterrupted, run_async
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
     from signal import Signals
 
+    from services.guard.desk import GuardDesk
+    from services.ports import ToolHost
     from services.store import Store
     from services.store.trials import TriedOn
     from worker.mcp_server.serving import HttpAddress
@@ -58,6 +63,8 @@ def mcp(
     at: AtOption = None,
     allow_host: AllowHostOption = None,
     allow_origin: AllowOriginOption = None,
+    limits: LimitsOption = None,
+    mode: ModeOption = "shadow",
     db: DbOption = None,
 ) -> None:
     """Serve the evidence tools over MCP: read-only, over stdio or HTTP, until the client leaves."""
@@ -83,7 +90,8 @@ def mcp(
         address = HttpAddress(host, port, token, allow_host or (), allow_origin or ())
     settings = load_settings(flags={"runtime.db": ("--db", db)}).settings
     with configure_logging(settings):
-        stopped_by = run_async(_serve(settings.runtime.db, run, moment, address))
+        checking = None if limits is None else open_desk(limits, settings.runtime.db, mode)
+        stopped_by = run_async(_serve(settings.runtime.db, run, moment, address, checking))
     if stopped_by is not None:
         raise RunInterrupted(stopped_by)
 
@@ -144,16 +152,25 @@ def demand_extra() -> None:
 
 
 async def _serve(
-    address: str, run: str | None, at: int | None, http: "HttpAddress | None"
+    address: str,
+    run: str | None,
+    at: int | None,
+    http: "HttpAddress | None",
+    checking: "AbstractAsyncContextManager[GuardDesk] | None",
 ) -> "Signals | None":
     """Serve until the client leaves, or until the signal that comes back."""
+    from worker.mcp_server.order_tool import WithOrderChecks
     from worker.mcp_server.server import build_server
     from worker.mcp_server.serving import serve_http, serve_stdio
+    from worker.operations.order_checks import OrderChecks
     from worker.review.evidence import store_tools
 
     store = await open_to_read(address, read_only=True)
-    async with store:
-        server = build_server(store_tools(await opened_views(store, run, at), trial_noting(address)))
+    async with store, checking or nullcontext() as desk:
+        host: ToolHost = store_tools(await opened_views(store, run, at), trial_noting(address))
+        if desk is not None:
+            host = WithOrderChecks(host, OrderChecks(desk))
+        server = build_server(host)
         if http is not None:
             return await serve_http(server, http, complain)
         await serve_stdio(server)

@@ -1,5 +1,7 @@
 """The endpoint of a running process: `/metrics`, `/health`, `/ready` and `/status`, to be read only.
 
+That of a guard takes orders at `/check`, too.
+
 It listens on loopback unless a strong secret guards it; then every request has to carry it. A request has a
 few seconds and a few kilobytes, and one connection serves one request. Where all places are taken the oldest
 connection gives way: whoever asks at once is answered, however many connect and say nothing. A Host that is
@@ -12,7 +14,7 @@ import hmac
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from types import TracebackType
 
@@ -34,6 +36,8 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 DEADLINE_S = 5.0
 LONGEST_HEAD = 8_192
 MOST_FIELDS = 64
+MOST_BODY = 65_536
+CHECK = "/check"
 ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Connection": "close"}
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::([0-9]{1,5}))?")
 _Places = dict["_Connection", asyncio.TimerHandle]  # the oldest first
@@ -55,8 +59,10 @@ class Endpoint:
         *,
         now: Callable[[], int] = time.time_ns,
         deadline_s: float = DEADLINE_S,
+        check: Callable[[bytes], Awaitable[Response]] | None = None,
     ) -> None:
         self._source = source
+        self._check = check
         self._settings = settings
         self._token = None if token is None else token.encode()
         self._redactor = redactor
@@ -109,8 +115,12 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; a source that fails is an answer too."""
+        request = Request(scope, receive)
         try:
-            response = self.answer(Request(scope))
+            if self._check is not None and (scope["method"], scope["path"]) == ("POST", CHECK):
+                response = await self._check(await self._body_of(request))
+            else:
+                response = self.answer(request)
         except HTTPException as refused:
             response = PlainTextResponse(f"{refused.detail}\n", refused.status_code, refused.headers)
         except Exception as error:  # noqa: BLE001 - a source that fails must not end the endpoint
@@ -118,12 +128,25 @@ class Endpoint:
         response.headers.update(ALWAYS)
         await response(scope, receive, send)
 
+    async def _body_of(self, request: Request) -> bytes:
+        _demand_plain(request)
+        self._admit(request)
+        length, fields = request.headers.get("content-length", ""), request.headers
+        if fields.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise HTTPException(415, "an order is checked as application/json")
+        if not (length.isascii() and length.isdigit() and len(length) < 9) or "transfer-encoding" in fields:
+            raise HTTPException(411, "give the length of the body")
+        if int(length) > MOST_BODY:
+            raise HTTPException(413, f"a body has at most {MOST_BODY} bytes")
+        return await request.body()
+
     def answer(self, request: Request) -> Response:
         """What one request gets.
 
         Raises:
             HTTPException: it is not a plain reading, or not of ours.
         """
+        _demand_plain(request)
         _demand_reading(request)
         self._admit(request)
         answers = {
@@ -201,17 +224,21 @@ class _Connection(H11Protocol):
 
 
 def _demand_reading(request: Request) -> None:
-    """Refuse what uvicorn lets pass and is no plain GET of a path: RFC 9112, and stricter."""
+    """Refuse what is no GET without a body."""
+    if request.method not in ("GET", "HEAD"):
+        raise HTTPException(405, "this endpoint can only be read: use GET", {"Allow": "GET, HEAD"})
+    if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
+        raise HTTPException(413, "a request has no body here")
+
+
+def _demand_plain(request: Request) -> None:
+    """Refuse what uvicorn lets pass and is no plain request of a path: RFC 9112, and stricter."""
     scope, fields = request.scope, request.headers
     if scope["http_version"] not in ("1.0", "1.1") or not scope["raw_path"].startswith(b"/"):
         raise HTTPException(400, "only a path can be asked for, by HTTP/1.0 or 1.1")
     size = len(scope["raw_path"]) + len(scope["query_string"])
     if len(fields) > MOST_FIELDS or size + sum(len(n) + len(v) for n, v in fields.raw) > LONGEST_HEAD:
         raise HTTPException(431, "the head of the request is too large")
-    if scope["method"] not in ("GET", "HEAD"):
-        raise HTTPException(405, "this endpoint can only be read: use GET", {"Allow": "GET, HEAD"})
-    if fields.get("content-length", "0") != "0" or "transfer-encoding" in fields:
-        raise HTTPException(413, "a request has no body here")
     for name in ("host", "authorization"):
         if len(fields.getlist(name)) > 1:
             raise HTTPException(400, f"the field {name} is given twice")

@@ -5,7 +5,7 @@
 """
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -19,6 +19,8 @@ from worker.operations.webhook import Webhook
 from worker.secrets.redaction import Redactor
 
 if TYPE_CHECKING:
+    from starlette.responses import Response
+
     from worker.operations.endpoint import Endpoint
 
 
@@ -64,9 +66,15 @@ def prepare(
 
 @asynccontextmanager
 async def operate(
-    prepared: Prepared, source: VitalSource, run_id: str, mode: str
+    prepared: Prepared,
+    source: VitalSource,
+    run_id: str,
+    mode: str,
+    check: "Callable[[bytes], Awaitable[Response]] | None" = None,
 ) -> AsyncIterator[Operations]:
     """Endpoint and notifier, open while the block runs; what waits is delivered at its end, within seconds.
+
+    `check` answers a body that was posted to `/check`; None: nothing is taken there.
 
     Raises:
         ConfigError: the address of the endpoint cannot be had.
@@ -80,7 +88,7 @@ async def operate(
             from worker.operations.endpoint import Endpoint
 
             seen = _WithNotifications(source, notifier)
-            endpoint = Endpoint(seen, settings, prepared.token, prepared.redactor)
+            endpoint = Endpoint(seen, settings, prepared.token, prepared.redactor, check=check)
             await opened.enter_async_context(endpoint)
             logger("operations", run_id=run_id).info("endpoint_open", host=settings.host, port=endpoint.port)
         if prepared.webhook is not None:

@@ -19,7 +19,7 @@ class ProcessStatus:
     Attributes:
         run_id: of the run it works on.
         mode: for example `paper`.
-        role: `trading`, `slow_loop` or `both`.
+        role: `trading`, `slow_loop` or `both`; `guard` checks orders of others.
         owner: name of the process in leases and claims.
         started: when the process started.
         state: safe mode blocks entries; exits run on.
@@ -56,7 +56,7 @@ class ProcessStatus:
 
     run_id: str
     mode: str
-    role: Literal["trading", "slow_loop", "both"]
+    role: Literal["trading", "slow_loop", "both", "guard"]
     owner: str
     started: int
     state: State = "running"
@@ -120,7 +120,7 @@ def not_ready(status: ProcessStatus, now: int, lag_bars: int) -> tuple[str, ...]
         reasons.append(f"{status.state}: {status.reason or 'no reason given'}")
     if not status.store_ok:
         reasons.append(f"store is away, {status.buffered_rows} rows wait for it")
-    if status.role != "slow_loop":
+    if status.role in ("trading", "both"):
         reasons += _without_bars(status, now, lag_bars)
     return tuple(reasons)
 

@@ -1,6 +1,10 @@
 """Limits of single orders: each fault is stopped by its code, and right orders are not."""
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from schemas.guard import Account, BarFacts, GuardSettings, Order, Verdict
 from services.guard.ledger import DAY_NS, NS, CheckedOrder, Ledger
@@ -36,7 +40,7 @@ def passed(at=NOW - 3_600 * NS, position=0.0, notional=10_000.0, **order) -> Che
         id=f"tt{at}{made.content_hash[:6]}", order_hash=made.content_hash, status="pass", reply="pass", at=at,
         expires_at=at + 300 * NS, mode="enforce",
     )  # fmt: skip
-    return CheckedOrder(made, verdict, position, notional, None, {"quantity": made.quantity})
+    return CheckedOrder(made, verdict, position, made.quantity, notional)
 
 
 def ledger_of(*orders: CheckedOrder) -> Ledger:
@@ -184,10 +188,10 @@ def test_values_of_the_remedies_pass(order):
     changed = dict(order)
     for _ in range(4):
         found = check_limits(context(changed))[0]
-        least = {}
+        least: dict[str, float] = {}
         for remedy in (seen.remedy for seen in found):
-            if remedy is not None and remedy.value <= least.get(remedy.field, remedy.value):
-                least[remedy.field] = remedy.value
+            if remedy is not None:
+                least[remedy.field] = min(float(remedy.value), least.get(remedy.field, float("inf")))
         changed |= least
         if not found:
             break
@@ -233,6 +237,7 @@ def test_two_half_exits_cannot_flip_the_position():
     second = context(half | {"stop": None, "target": None}, account)
     assert not second.reduces
     (found,) = [found for found in check_limits(second)[0] if found.code == "exit_larger_than_position"]
+    assert found.remedy is not None
     assert found.remedy.value == 40.0
     assert context(half | {"quantity": 40, "stop": None, "target": None}, account).reduces
 
@@ -246,10 +251,39 @@ def test_exit_is_not_trapped_by_the_stop_that_protects_it():
 
 def test_exits_count_against_each_other_where_open_orders_are_not_known():
     sent = passed(at=NOW - 5 * NS, position=100.0, side="sell", quantity=60, stop=None, target=None)
-    sent = CheckedOrder(
-        sent.order, sent.verdict.model_copy(update={"reduces": True}), 100.0, None, None, {"quantity": 60.0}
-    )
+    sent = replace(sent, verdict=sent.verdict.model_copy(update={"reduces": True}))
     unknown, again = LONG | {"orders": None}, {"side": "sell", "quantity": 60, "stop": None, "target": None}
     assert not context(again, unknown, ledger=ledger_of(sent)).reduces
     assert context(again, unknown, ledger=ledger_of(sent), now=NOW + 60 * NS).reduces  # it was not filled
     assert context(again, LONG, ledger=ledger_of(sent)).reduces  # the account says that none is open
+
+
+SIZES = st.floats(0.01, 1_000.0)
+PRICES = st.floats(1.0, 500.0)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    position=st.floats(-500.0, 500.0),
+    side=st.sampled_from(["buy", "sell"]),
+    kind=st.sampled_from(["market", "limit", "stop"]),
+    quantity=SIZES | st.none(),
+    price=PRICES,
+    working=st.lists(st.tuples(st.sampled_from(["buy", "sell"]), SIZES), max_size=3),
+)
+def test_order_that_reduces_and_open_orders_together_turn_no_position_round(
+    position, side, kind, quantity, price, working
+):
+    order = {"side": side, "kind": kind, "price": price, "stop": None, "target": None, "quantity": quantity}
+    order |= {} if quantity is not None else {"notional": 100.0 * price}
+    orders = [{"symbol": "IBM", "side": way, "quantity": size} for way, size in working]
+    held = {} if position == 0.0 else {"IBM": {"quantity": position, "price": 100.0}}
+    seen = context(order, {"positions": held, "orders": orders})
+    found, missing = check_limits(seen)
+    assert set(missing) <= set(CHECKS)
+    assert all(finding.remedy is None or float(finding.remedy.value) > 0 for finding in found)
+    if seen.reduces:
+        sign = 1 if side == "buy" else -1
+        closing = sum(size for way, size in working if way == side) + seen.quantity
+        assert position * sign < 0
+        assert closing <= abs(position) * (1.0 + 1e-6)

@@ -33,7 +33,7 @@ def checked(number, status="block", mode="enforce", row=3, reduces=False, **fiel
         id=f"tt{number}", order_hash=order.content_hash, status=status, reply="", at=at, expires_at=at,
         mode=mode, reduces=reduces,
     )  # fmt: skip
-    return CheckedOrder(order, verdict, 0.0, None, None, {"facts": None})
+    return CheckedOrder(order, verdict)
 
 
 def ledger(*orders, settled=None):

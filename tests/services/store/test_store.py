@@ -12,6 +12,7 @@ from services.journal.sinks import StoreSink
 from services.journal.sparse_index import KeyReference, RowSpan
 from services.journal.writer import JournalWriter
 from services.store import journal_repository, open_store
+from services.store.journal_repository import PlaceTaken
 from tests.services.journal.decisions import ENTRY, EXIT, decision_rows
 from tests.services.journal.rows import written_rows
 from tests.services.store.stores import new_run
@@ -52,6 +53,20 @@ def test_store_rows_come_back_byte_for_byte_with_the_run_row_agreeing(address):
     assert rows == ROWS
     assert (run.events, run.head_hash) == (12, ROWS[-1].hash)
     assert chain.ok
+
+
+@pytest.mark.parametrize("again", [ROWS[:8], ROWS[7:8], ROWS[5:12]])
+def test_store_rows_whose_place_is_taken_are_refused_to_who_must_be_first(address, again):
+    """Two processes may decide the very same: only one of them did it."""
+
+    async def scenario():
+        async with one_run(address) as (store, run_id):
+            await store.journal.append(run_id, ROWS[:8], first=True)
+            with pytest.raises(PlaceTaken, match="is stored already"):
+                await store.journal.append(run_id, again, first=True)
+            return (await store.runs.find(run_id)).events
+
+    assert asyncio.run(scenario()) == 8
 
 
 @pytest.mark.parametrize("again", [ROWS[:8], ROWS[3:8], ROWS[5:12], ROWS, ROWS[7:8]])

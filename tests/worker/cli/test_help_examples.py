@@ -55,7 +55,7 @@ def test_line_of_an_example_parses(line):
     while words and words[0] in getattr(command, "commands", {}):
         command, words = command.commands[words[0]], words[1:]
     context = command.make_context(command.name, list(words))
-    if command.name == "ask":  # words that are no command of `ask` are a question
+    if command.name in ("ask", "guard"):  # words that are no command are a question, or the proxy
         _, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
         context = command.make_context(command.name, list(words))
     assert command is not TREE

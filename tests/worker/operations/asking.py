@@ -47,9 +47,10 @@ class Reply:
     body: str
 
 
-def endpoint(source=None, token=None, *, known=(), deadline_s=5.0, **settings):
+def endpoint(source=None, token=None, *, known=(), deadline_s=5.0, check=None, **settings):
     made = OperationsSettings(**({"port": 0} | settings))
-    return Endpoint(source or Told(), made, token, Redactor(known), now=lambda: NOW, deadline_s=deadline_s)
+    given = {"now": lambda: NOW, "deadline_s": deadline_s, "check": check}
+    return Endpoint(source or Told(), made, token, Redactor(known), **given)
 
 
 async def sent(port, data, host="127.0.0.1", *, ends=False):

@@ -1,0 +1,122 @@
+"""The guardrail of the OpenAI Agents SDK, asked as the SDK asks it.
+
+The SDK's package has the name of a room, so the types here stand in for it; `make doors-check` runs the same
+with the real one.
+"""
+
+import asyncio
+import importlib
+import json
+import sys
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import thinktwice as tt
+from tests.doors.brokers import RIGHT, TOO_LARGE, fail, rows
+
+NAME = "thinktwice.doors.openai_agents"
+BEFORE = SimpleNamespace(tool_execution=SimpleNamespace(pre_approval_tool_input_guardrails=True))
+
+
+@dataclass
+class Output:
+    """As of the SDK: what a guardrail decided."""
+
+    message: str | None = None
+
+    @classmethod
+    def allow(cls):
+        return cls()
+
+    @classmethod
+    def reject_content(cls, message):
+        return cls(message)
+
+
+@dataclass
+class Guardrail:
+    """As of the SDK."""
+
+    function: Any
+    name: str
+
+
+@dataclass
+class Context:
+    """As of the SDK: one call of a tool."""
+
+    tool_arguments: str
+    tool_call_id: str = "call-1"
+    approved: bool | None = None
+    run_config: Any = None
+    tool_name = "place_order"
+
+    def is_tool_approved(self, name, call):
+        return self.approved
+
+
+@pytest.fixture
+def door(monkeypatch):
+    sdk = SimpleNamespace(ToolInputGuardrail=Guardrail, ToolGuardrailFunctionOutput=Output)
+    monkeypatch.setitem(sys.modules, "agents", sdk)
+    monkeypatch.delitem(sys.modules, NAME, raising=False)
+    yield importlib.import_module(NAME)
+    sys.modules.pop(NAME, None)
+
+
+def ask(guardrail, order, **given):
+    """What the SDK would tell the model; None where the tool may run."""
+
+    async def needs_approval(context, arguments, call):
+        return True
+
+    async def all_tools(context):
+        return [SimpleNamespace(name="place_order", needs_approval=needs_approval)]
+
+    data = SimpleNamespace(
+        context=Context(json.dumps(order), **given), agent=SimpleNamespace(get_all_tools=all_tools)
+    )
+    return asyncio.run(guardrail.function(data)).message
+
+
+def test_call_of_a_tool_is_checked_and_spent_right_before_it_runs(door, guard, store):
+    guardrail = door.order_guardrail(guard, {"quantity": "qty"})
+    assert ask(guardrail, {**RIGHT, "qty": RIGHT["quantity"]}) is None
+    assert len(rows(store, "guard_spent")) == 1
+    told = ask(guardrail, {**TOO_LARGE, "qty": TOO_LARGE["quantity"]}, tool_call_id="call-2")
+    assert "quantity at most 100.0" in told
+    assert len(rows(store, "guard_spent")) == 1
+
+
+def test_call_is_refused_where_the_guard_fails_or_its_arguments_are_no_json(door, guard, monkeypatch):
+    guardrail = door.order_guardrail(guard)
+    data = SimpleNamespace(context=Context("{"), agent=None)
+    assert "Expecting" in asyncio.run(guardrail.function(data)).message
+    monkeypatch.setattr(guard, "check", fail)
+    assert ask(guardrail, RIGHT) == "the guard has a fault"
+
+
+def test_approved_order_is_sent_by_the_verdict_that_it_had_before(door, guard, store):
+    guardrail = door.order_guardrail(guard)
+    assert ask(guardrail, RIGHT, run_config=BEFORE) is None
+    assert rows(store, "guard_spent") == []
+    assert ask(guardrail, RIGHT, run_config=BEFORE, approved=True) is None
+    assert len(rows(store, "guard_verdict")) == len(rows(store, "guard_spent")) == 1
+
+
+def test_approved_order_that_was_changed_is_refused_at_the_resume(door, guard, store):
+    guardrail = door.order_guardrail(guard)
+    assert ask(guardrail, RIGHT, run_config=BEFORE) is None
+    told = ask(guardrail, {**RIGHT, "quantity": 11.0}, run_config=BEFORE, approved=True)
+    assert told is not None
+    assert "another one than was checked for approval" in told
+    assert rows(store, "guard_spent") == []
+
+
+def test_package_of_that_name_that_is_not_the_sdk_is_refused_with_what_to_install(monkeypatch):
+    monkeypatch.delitem(sys.modules, NAME, raising=False)
+    with pytest.raises(tt.ConfigError, match=r"is not the SDK: pip install 'thinktwice\[openai-agents\]'"):
+        importlib.import_module(NAME)

@@ -1,0 +1,166 @@
+"""`POST /check` on the endpoint of a guard: an order in, its verdict out, by the rules of the endpoint."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from typing import Any
+
+import pytest
+
+from schemas.errors import StoreError
+from schemas.guard import GuardSettings
+from services.guard.desk import GuardDesk
+from tests.doors.brokers import LIMITS, RIGHT, TOO_LARGE, rows
+from tests.worker.operations.asking import endpoint, get, parsed, sent
+from tools.docs_pages import ROOT
+from worker.operations.endpoint import MOST_BODY
+from worker.operations.order_checks import OrderChecks
+
+TOKEN = "0123456789abcdef" * 4
+JSON = {"Content_Type": "application/json"}
+
+
+def post(body, path="/check", **fields):
+    text = body if isinstance(body, bytes) else json.dumps(body).encode()
+    head = get(path, method="POST", **{**JSON, "Content_Length": len(text), **fields})
+    return head + text
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "guard.sqlite"
+
+
+def replies(store, *requests, mode="enforce", token=None):
+    """What the endpoint of a guard answers to each request."""
+
+    async def scenario():
+        settings = GuardSettings.model_validate(LIMITS)
+        address = f"sqlite:///{store}"
+        desk = await GuardDesk.open(
+            address, settings, mode=mode, name="guard", clock=time.time_ns, environment={}
+        )
+        try:
+            checks = OrderChecks(desk)
+            async with endpoint(checks, token, check=checks.answer) as opened:
+                return [parsed(await sent(opened.port, request)) for request in requests]
+        finally:
+            await desk.close()
+
+    return asyncio.run(scenario())
+
+
+def test_order_gets_its_verdict_which_is_spent_where_that_is_asked_for(store):
+    account = {"equity": 100_000.0, "positions": {"AAPL": {"quantity": -10.0, "price": 100.0}}}
+    passed, refused, exits = (
+        json.loads(reply.body)
+        for reply in replies(
+            store,
+            post({"order": RIGHT, "why": "it rose", "spend": True}),
+            post({"order": TOO_LARGE, "spend": True}),
+            post({"order": {"symbol": "AAPL", "side": "buy", "quantity": 10}, "account": account}),
+        )
+    )
+    assert (passed["send"], passed["status"]) == (True, "pass")
+    assert (refused["send"], refused["status"]) == (False, "revise")
+    assert "quantity at most 100.0" in refused["reply"]
+    assert (exits["send"], exits["reduces"]) == (True, True)
+    assert [row["verdict_id"] for row in rows(store, "guard_spent")] == [passed["id"]]
+    assert rows(store, "guard_verdict")[0]["why"] == "it rose"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"order": {**RIGHT, "side": "hold"}}, "check.order.side = 'hold'"),
+        ({"order": RIGHT, "account": {"cash": 1}}, "check.account.equity: missing"),
+        ({"order": RIGHT, "acount": {}}, "check.acount: no such field. Did you mean 'account'?"),
+        ({"why": "it rose"}, "check.order: missing"),
+        ([], "check.order: missing"),
+        (b"{", "the body is no JSON"),
+        (b"[" * 60_000, "the body is no JSON"),
+        ({"order": {**RIGHT, "symbol": "AA\u202ePL", "side": "\u202e"}}, r"check.order.side = '\u202e'"),
+    ],
+)  # fmt: skip
+def test_body_that_is_no_order_is_refused_in_one_line(store, body, told):
+    [reply] = replies(store, post(body))
+    assert reply.status == 400
+    assert told in json.loads(reply.body)["error"]
+    assert rows(store, "guard_verdict") == []
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (post({"order": RIGHT}, host="evil.example"), 421),
+        (post({"order": RIGHT}, Origin="http://localhost"), 403),
+        (post({"order": RIGHT}), 401),
+        (post({"order": RIGHT}, Authorization="Bearer wrong"), 401),
+        (post({"order": RIGHT}, Authorization=f"Bearer {TOKEN}", Content_Type="text/plain"), 415),
+        (post(b"1" * (MOST_BODY + 1), Authorization=f"Bearer {TOKEN}"), 413),
+        (get("/check", method="POST", Authorization=f"Bearer {TOKEN}", **JSON), 411),
+        (post({"order": RIGHT}, "/status", Authorization=f"Bearer {TOKEN}"), 405),
+        (get("/check", Authorization=f"Bearer {TOKEN}"), 404),
+        (post({"order": RIGHT}, Authorization=f"Bearer {TOKEN}"), 200),
+    ],
+)
+def test_order_of_a_stranger_is_not_checked(store, request_bytes, status):
+    [reply] = replies(store, request_bytes, token=TOKEN)
+    assert reply.status == status
+    assert len(rows(store, "guard_verdict")) == (status == 200)
+
+
+def test_endpoint_without_a_guard_takes_no_order(store):
+    async def scenario():
+        async with endpoint() as opened:
+            return parsed(await sent(opened.port, post({"order": RIGHT})))
+
+    assert asyncio.run(scenario()).status == 405
+
+
+def test_order_whose_verdict_cannot_be_recorded_gets_none(store, monkeypatch):
+    async def fail(*given, **named):
+        raise StoreError("the store is away")
+
+    monkeypatch.setattr(GuardDesk, "check", fail)
+    [reply] = replies(store, post({"order": RIGHT}))
+    assert (reply.status, json.loads(reply.body)) == (
+        503, {"error": "the guard cannot record it, so nothing may be sent"}
+    )  # fmt: skip
+
+
+def test_guard_is_ready_and_tells_its_verdicts(store):
+    _, ready, status = replies(store, post({"order": TOO_LARGE}), get("/ready"), get("/status"))
+    assert (ready.status, ready.body) == (200, "ready\n")
+    document = json.loads(status.body)
+    assert (document["role"], document["evaluations"]) == ("guard", {"revise": 1})
+
+
+def test_command_serves_until_it_is_stopped(tmp_path):
+    words = [
+        "guard",
+        "serve",
+        "--db",
+        f"sqlite:///{tmp_path}/guard.sqlite",
+        "--mode",
+        "enforce",
+        "--port",
+        "0",
+    ]
+    pipes: dict[str, Any] = {"stderr": subprocess.PIPE, "text": True}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-m", "thinktwice", *words], env=environment, **pipes) as program:
+        try:
+            told: Any = program.stderr
+            address = next(word for line in told for word in line.split() if word.endswith("/check"))
+            body = json.dumps({"order": {**RIGHT, "stop": None}}).encode()
+            asked = urllib.request.Request(address, body, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(asked, timeout=20) as reply:
+                assert json.load(reply)["send"] is False
+        finally:
+            program.terminate()
+        assert program.wait(20) == 143

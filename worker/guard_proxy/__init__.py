@@ -1,0 +1,1 @@
+"""A proxy of the Model Context Protocol that holds the orders for a broker behind the guard."""

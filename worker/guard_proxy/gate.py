@@ -1,0 +1,86 @@
+"""Which calls of a broker's tools go on: orders that pass the guard, and tools that read or are named."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+from schemas.guard import Account
+from services.evidence.tools import quote_value
+from services.guard.desk import GuardDesk
+from services.guard.reading import read_account, read_order
+from services.model_calls.quoting import visible
+
+LOG = logging.getLogger("thinktwice.guard")
+ID = "client_order_id"
+
+
+class OrderGate:
+    """Holds calls back, by the settings of a guard.
+
+    Args:
+        desk: the guard.
+        account: a JSON file that has the account at each order; None: it is not known.
+    """
+
+    def __init__(self, desk: GuardDesk, account: Path | None = None) -> None:
+        self._desk, self._settings, self._account = desk, desk.settings.proxy, account
+        self._reading: dict[str, bool] = {}
+
+    def learn(self, tools: Any) -> None:
+        """Take in a list of tools; one that did not say once that it only reads, reads no more."""
+        for tool in tools if isinstance(tools, list) else ():
+            if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+                hints = tool.get("annotations")
+                reads = isinstance(hints, dict) and hints.get("readOnlyHint") is True
+                self._reading[tool["name"]] = reads and self._reading.get(tool["name"], True)
+
+    async def hold(self, tool: str, arguments: dict[str, Any]) -> str | None:
+        """Why a call is held back; None: it goes on, with the verdict's id among the arguments of an order.
+
+        In mode `shadow` every call goes on, and the log has the reason.
+        """
+        if tool in self._settings.orders:
+            reason = await self._check_order(tool, arguments)
+        elif tool in self._settings.unchecked or self._reading.get(tool, False):
+            return None
+        else:
+            reason = (
+                f"tool {quote_value(tool)} is held back: no list of tools says that it only reads; name the "
+                "fields of its orders in [proxy.orders.TOOL] of the guard's file, or it in proxy.unchecked"
+            )
+        if reason is None or self._desk.mode == "enforce":
+            return reason
+        LOG.warning("would_be_held_back", extra={"tool": quote_value(tool), "reason": reason})
+        return None
+
+    async def _check_order(self, tool: str, arguments: dict[str, Any]) -> str | None:
+        names = self._settings.orders[tool]
+        if unknown := sorted(arguments.keys() - {*names.values(), *self._settings.free}):
+            return f"argument {quote_value(unknown[0])} is not known: name it in proxy.orders or proxy.free"
+        given = {
+            field: name[1:] if name.startswith("=") else arguments.get(name)
+            for field, name in names.items() if field != ID
+        }  # fmt: skip
+        fields = {field: value for field, value in given.items() if value is not None}
+        for field in fields.keys() & {"side", "kind"}:  # brokers write them in capitals
+            fields[field] = str(fields[field]).lower()
+        why = str(fields.pop("why", ""))
+        try:
+            order, (account, failure) = read_order(fields, {}), self._read_account()
+            verdict = await self._desk.check(order, account, why=why, failure=failure)
+            if not verdict:
+                return visible(verdict.reply)
+            await self._desk.spend(verdict.id, order)
+        except Exception as error:  # noqa: BLE001 - no order may slip through, and no fault may end the proxy
+            return f"the order is held back: {visible(str(error))}"
+        if ID in names:
+            arguments[names[ID]] = verdict.id
+        return None
+
+    def _read_account(self) -> tuple[Account | None, Exception | None]:
+        try:
+            held = None if self._account is None else json.loads(self._account.read_text("utf-8"))
+            return read_account(held), None
+        except (OSError, ValueError) as error:
+            return None, error
