@@ -32,6 +32,8 @@ def test_forged_close_is_that_of_the_last_bar_alone(generator):
         bars_of(case, generator.bars),
         bars_of({**case, "bars": {**case["bars"], "forged": None}}, generator.bars),
     )
+    assert forged is not None
+    assert right is not None
     assert forged.close[-1, 0] == pytest.approx(1.4 * right.close[-1, 0])
     assert (forged.close[:-1] == right.close[:-1]).all()
 
