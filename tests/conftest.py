@@ -9,6 +9,7 @@ import pytest
 import typer.main
 from hypothesis import HealthCheck, settings
 
+from tests.made_once import FOLDERS
 from tests.scheduling import scheduler
 from worker.runs.garbage import COLLECT_AT
 
@@ -103,6 +104,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(COLLECT_AT)
     gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _folder_of_what_is_made_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The parent of the folders of all processes, or the folder of the only one."""
+    folder = tmp_path_factory.getbasetemp()
+    FOLDERS[:] = [folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder]
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -27,6 +27,15 @@ SAME_RUNS = {
         "worker/test_slow_loop_wires.py",
         "worker/test_trials_of_runs.py",
     ),
+    "slice of the embedded bars": (
+        "worker/cli/test_why.py",
+        "worker/runs/test_contamination.py",
+        "worker/runs/test_why_no_trade.py",
+        "worker/test_backtest_is_point_in_time.py",
+        "worker/test_memory_wires.py",
+        "worker/test_slow_loop_gates.py",
+        "worker/test_strategist_background.py",
+    ),
     "stored planted run": (
         "worker/cli/test_factcheck.py",
         "worker/cli/test_plans.py",

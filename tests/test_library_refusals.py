@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import thinktwice as tt
+from tests.each_case import check_each
 from tests.test_library import frame_of
 from tests.worker.shared_runs import embedded_bars
 
@@ -77,7 +78,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@check_each("name", REFUSED)
 def test_library_error_shows_the_line_of_the_script_and_one_frame_of_ours(name):
     call, kind = REFUSED[name]
     with pytest.raises(kind) as caught:
@@ -89,7 +90,7 @@ def test_library_error_shows_the_line_of_the_script_and_one_frame_of_ours(name):
     assert shown.rstrip().endswith(str(caught.value))
 
 
-@pytest.mark.parametrize("name", [name for name in REFUSED if REFUSED[name][1] is not tt.ThinktwiceError])
+@check_each("name", [name for name in REFUSED if REFUSED[name][1] is not tt.ThinktwiceError])
 def test_library_error_of_bad_input_is_caught_as_a_value_error(name):
     with pytest.raises(ValueError, match=r"\w"):
         REFUSED[name][0]()

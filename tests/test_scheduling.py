@@ -8,6 +8,7 @@ from tests.scheduling import SAME_RUNS, scope_of
 TESTS = Path(__file__).resolve().parent
 USES = {
     "embedded and losing runs": r"\b(embedded_run|losing_run|planted_run)\b",
+    "slice of the embedded bars": r"\bslice_run\b",
     "stored planted run": r"\bplanted\b",
 }
 

@@ -11,6 +11,7 @@ import pytest
 from hatchling.build import build_wheel
 
 from hatch_build import ROOMS, below_package
+from tests.each_case import check_each
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [path for room in (*ROOMS, "thinktwice") for path in sorted((ROOT / room).rglob("*.py"))]
@@ -50,7 +51,7 @@ def test_import_that_has_no_form_below_the_package_is_refused_with_its_line():
         below_package("a = 1\nimport worker.a\n", "x.py")
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@check_each("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_source_keeps_its_lines_and_names_no_module_in_a_text(path):
     text = path.read_text("utf-8")
     told = below_package(text, path.name)

@@ -122,8 +122,8 @@ def assemble(
         settings, engine, market, builder, provider, judge, playbooks, events, gatherer
     )
     # What a caller puts in the place of a part, and models that it hands over, are asked one at a time.
-    if models is None and strategist is ours and not own.critics:
-        early, uncounted = minds.asked_early(), experience.memory.reader(counted=False)
+    early, uncounted = minds.asked_early(), experience.memory.reader(counted=False)
+    if (early.fast or early.strategist) and models is None and strategist is ours and not own.critics:
         again = make_provider(early, make_strategist(early), uncounted)
         asked.account.early.ask = partial(policy_loop.ask_early, again)
     evidence = evidence_of(settings, minds.texts, wordings)

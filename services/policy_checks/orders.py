@@ -5,6 +5,7 @@ Whatever says it in other words is not read.
 """
 
 import re
+from functools import lru_cache
 
 from schemas.vocabulary import Direction
 
@@ -21,6 +22,7 @@ ORDERS: dict[Direction, re.Pattern[str]] = {
 }
 
 
+@lru_cache(maxsize=1_024)  # a plan is read as a base and again when it is reflected on
 def orders_against(text: str, direction: Direction) -> tuple[str, ...]:
     """The clauses of a text that order the opposite of a plan of `direction`, in its order."""
     found = []

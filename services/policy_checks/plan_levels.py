@@ -8,7 +8,7 @@ reflection, used by the coherence and expectation checks.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import isfinite, nan
 from typing import Any, cast
 
@@ -98,7 +98,12 @@ def symbolic_reach(rules: DirectionRules | PolicyProposal) -> float | None:
     """
     entry = "close" if rules.entry is None else rules.entry
     reward, risk = f"({rules.target}) - ({entry})", f"({entry}) - ({rules.stop})"
-    return ratio(parse(reward).tree, parse(risk).tree)
+    return _ratio(reward, risk)
+
+
+@lru_cache(maxsize=1_024)
+def _ratio(above: str, below: str) -> float | None:
+    return ratio(parse(above).tree, parse(below).tree)
 
 
 def always_misplaced(
@@ -234,8 +239,8 @@ def is_true(text: str, snapshot: PolicySnapshot) -> bool | None:
     Raises:
         RuleError: the text is no rule.
     """
-    value = int(_fires(parse(text), snapshot, np.array([snapshot.close]))[0])
-    return None if value < 0 else value == 1
+    value = _at_close(text, snapshot)
+    return None if value < 0.0 else value == 1.0
 
 
 def rule_text(proposal: PolicyProposal, role: str) -> str | None:
@@ -250,9 +255,20 @@ def price_of(text: str, snapshot: PolicySnapshot, tick: float) -> float | None:
     Raises:
         RuleError: the text is no rule.
     """
+    return on_grid(_at_close(text, snapshot), tick)
+
+
+def _at_close(text: str, snapshot: PolicySnapshot) -> float:
+    close, features = snapshot.close, snapshot.features
+    names = sorted(parse(text).features)
+    return _value(text, tuple(close if name == "close" else features.get(name) for name in names))
+
+
+@lru_cache(maxsize=4_096)  # the plans of one close ask for the same rules again and again
+def _value(text: str, values: tuple[float | None, ...]) -> float:
     rule = parse(text)
-    value = float(evaluate_for_symbol(rule, _columns(rule, snapshot, np.array([snapshot.close])))[0])
-    return on_grid(value, tick)
+    known = (np.array([nan if value is None else value]) for value in values)
+    return float(evaluate_for_symbol(rule, dict(zip(sorted(rule.features), known, strict=True)), 1)[0])
 
 
 def read_invalidation(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> InvalidationReach | None:

@@ -8,8 +8,6 @@ bar is not in a snapshot, so a rule that looks back may be unknown; it is then n
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from schemas.background import DecisionBackground, RecentBar
 from schemas.errors import RuleError
 from schemas.playbook import PlaybookDefinition
@@ -19,7 +17,7 @@ from schemas.snapshot import PolicySnapshot
 from services.model_calls.quoting import count_noun
 from services.model_calls.wording import PLAIN, Wording
 from services.playbooks.rendering import KIND_OF_ROLE
-from trading_core.rules.evaluate import evaluate_for_symbol
+from services.policy_checks.plan_levels import is_true
 from trading_core.rules.grammar import parse
 
 ReasonNames = Mapping[ReasonKind, tuple[str, ...]]
@@ -62,14 +60,7 @@ def truth_at_close(text: str, snapshot: PolicySnapshot) -> bool | None:
         rule = parse(text)
     except RuleError:
         return None
-    if rule.kind != "boolean":
-        return None
-    bars = rule.tree.shift + 1
-    columns = {name: np.full(bars, np.nan) for name in rule.features}
-    for name, column in columns.items():
-        value = snapshot.close if name == "close" else snapshot.features.get(name)
-        column[-1] = np.nan if value is None else value
-    return {1: True, 0: False}.get(int(evaluate_for_symbol(rule, columns, bars)[-1]))
+    return is_true(text, snapshot) if rule.kind == "boolean" else None
 
 
 def holds(

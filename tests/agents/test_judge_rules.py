@@ -25,6 +25,7 @@ from schemas.vocabulary import (
 )
 from services.policy_checks.amendment import AMENDMENT_CHECKS
 from services.policy_level_reflection_service import PolicyLevelReflectionService
+from tests.each_case import check_each
 from tests.services.high_level.builders import playbook
 from tests.services.policy_checks.amendments import amendment_request, policy_of, position_of
 
@@ -241,8 +242,8 @@ def test_amendment_that_passed_is_approved_for_exactly_its_hashes(request_):
     assert verdict.snapshot_hash == request_.snapshot.content_hash
 
 
-@pytest.mark.parametrize("request_", AMENDMENTS)
-@pytest.mark.parametrize(
+@check_each("request_", AMENDMENTS)
+@check_each(
     ("changes", "code"),
     [
         ({"proposal_hash": "0" * 64}, "hash_mismatch"),

@@ -4,13 +4,13 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any, get_args
 
-import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from agents.reply_forms import FORMS_ON_DEMAND, SEAT_FORMS
 from prompts import load_prompt
 from services.deliberation.forms import CORRECTION, OUTLINE, REASONS
 from services.model_calls.reply_format import DecisionField, ReplyFormat
+from tests.each_case import check_each
 
 FORMS = {form.name: form for form in (*SEAT_FORMS.values(), *FORMS_ON_DEMAND.values())}
 # Lists of topics, claims and reasons: nothing but what the text is made of.
@@ -48,14 +48,14 @@ def misplaced(form: ReplyFormat) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@check_each("form", FORMS.values(), ids=FORMS)
 def test_decision_of_every_reply_stands_behind_its_reasons_in_the_schema(form):
     assert misplaced(form) == []
     decides = any(True for model in models_of(form.contract) for _ in decisions_of(model))
     assert decides is (form.name not in WITHOUT_DECISION)
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@check_each("form", FORMS.values(), ids=FORMS)
 def test_decision_of_every_reply_stands_behind_its_reasons_in_the_prompt(form):
     system = load_prompt(form.name).system
     shown = next(system[system.index(words) :] for words in ANSWER if words in system)

@@ -10,7 +10,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pytest
 
 import thinktwice as tt
 from schemas.errors import ModelError
@@ -21,6 +20,7 @@ from services.journal.kinds import GUARD_KINDS, INPUT_KINDS, JOURNAL_KINDS, TICK
 from services.model_calls.language_model import ModelReply
 from services.policy_checks.coherence import LINT_SEVERITY
 from services.store import open_store
+from tests.each_case import check_each
 from tests.worker.ruined_worlds import bold, levered_settings, ruined_bars
 from tests.worker.settings_walk.decisions import CHUNKED, REVIEWED
 from tests.worker.settings_walk.texts_seen import told
@@ -276,7 +276,7 @@ def test_findings_page_documents_every_code():
     assert (sources | made | set(LINT_SEVERITY)) - documented == set()
 
 
-@pytest.mark.parametrize("code", [names_in(row[0])[0] for row in rows_of("findings.md")])
+@check_each("code", [names_in(row[0])[0] for row in rows_of("findings.md")])
 def test_documented_finding_exists_in_the_checks(code):
     stem = (
         code.removeprefix("stop_")

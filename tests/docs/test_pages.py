@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import ConfigError
+from tests.each_case import check_each
 from tools.docs_pages import DOCS, README, ROOT, block_names, fences, pages, with_blocks
 from tools.docs_reference import BLOCKS, stale_pages
 
@@ -40,7 +41,7 @@ def test_page_with_a_block_that_nothing_writes_is_refused():
         with_blocks("<!-- begin statez -->\n<!-- end statez -->", {"states": ""})
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+@check_each("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_links_lead_somewhere(page):
     dead = []
     for target in LINK.findall(prose(page)):
@@ -64,7 +65,7 @@ def test_pages_are_of_one_of_four_kinds():
     assert [path.name for path in DOCS.iterdir() if path.is_file()] == ["README.md"]
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+@check_each("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_shows_no_place_of_the_machine_it_was_written_on(page):
     assert re.findall(r"/(?:home|root|tmp|work|Users|usr)/\w+", page.read_text("utf-8")) == []
 

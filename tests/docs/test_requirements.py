@@ -5,8 +5,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
+from tests.each_case import check_each
 from tools.docs_pages import DOCS
 
 PAGE = DOCS / "reference" / "requirements.md"
@@ -38,14 +37,14 @@ def test_requirement_table_names_every_row_once():
     assert set(rows()) == wanted
 
 
-@pytest.mark.parametrize(("name", "path"), sorted(set(LINK.findall(PAGE.read_text("utf-8")))))
+@check_each(("name", "path"), sorted(set(LINK.findall(PAGE.read_text("utf-8")))))
 def test_requirement_table_names_tests_that_exist(name, path):
     file = (PAGE.parent / path).resolve()
     assert file.is_file()
     assert name in functions_of(file)
 
 
-@pytest.mark.parametrize("row", NEEDED)
+@check_each("row", NEEDED)
 def test_requirement_of_the_first_build_has_a_test(row):
     assert LINK.search(rows()[row])
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from schemas.settings import Settings
 from services.journal.kinds import JOURNAL_KINDS
+from tests.each_case import check_each
 from tools.docs_pages import DOCS, ROOT
 from worker.cli import app
 
@@ -190,7 +191,7 @@ def test_every_point_of_the_seeds_is_there_once():
     assert len(rows()) == 42 + 29 + 35 + 27
 
 
-@pytest.mark.parametrize("row", rows())
+@check_each("row", rows())
 def test_row_names_what_is_there_and_a_test_or_says_that_it_does_not_yet(row):
     _, here, shown = rows()[row]
     open_points = [*missing(row), *MISSING.findall(here)]
@@ -202,7 +203,7 @@ def test_row_names_what_is_there_and_a_test_or_says_that_it_does_not_yet(row):
         assert open_points == []
 
 
-@pytest.mark.parametrize("row", rows())
+@check_each("row", rows())
 def test_row_is_shown_by_tests_or_commands_and_names_something_of_ours(row):
     _, here, shown = rows()[row]
     assert all("::test_" in name or name.startswith("thinktwice ") for name in NAMED.findall(shown))

@@ -14,6 +14,7 @@ from schemas.playbook import DirectionRules, PlaybookDefinition
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
+from tests.each_case import check_each
 from tests.services.policy_checks.plans import right_request
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
@@ -71,8 +72,8 @@ def traded(playbook: PlaybookDefinition) -> tuple[Episode, ...]:
     return ledgers.open(playbook, tuple(playbook.rules), 0).advance(bars().shape[0])
 
 
-@pytest.mark.parametrize("direction", ["long", "short"])
-@pytest.mark.parametrize("way", WAYS)
+@check_each("direction", ["long", "short"])
+@check_each("way", WAYS)
 def test_rule_by_itself_leaves_a_position_as_its_playbook_does(way, direction):
     rules, terms = told(way, direction)
     side: Any = direction
@@ -86,8 +87,8 @@ def test_rule_by_itself_leaves_a_position_as_its_playbook_does(way, direction):
     )
 
 
-@pytest.mark.parametrize("direction", ["long", "short"])
-@pytest.mark.parametrize("way", WAYS)
+@check_each("direction", ["long", "short"])
+@check_each("way", WAYS)
 def test_signal_that_was_not_traded_would_have_made_what_the_engine_makes_of_its_plan(way, direction):
     playbook = playbook_of(way, direction)
     market = Market.of(bars(), now=int(bars().close_times[-1]))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from schemas.canonical import datetime_to_ns
+from tests.each_case import check_each
 from tests.trading_core.market import random_series
 from trading_core.accounting import (
     FloatArray,
@@ -96,8 +97,8 @@ CURVES = {
 }
 
 
-@pytest.mark.parametrize("window", [2, 3, 20, 300, 1_202])
-@pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)
+@check_each("window", [2, 3, 20, 300, 1_202])
+@check_each("curve", CURVES.values(), ids=CURVES)
 def test_rolling_sharpe_by_growing_sums_has_the_digits_of_the_plain_computation(curve, window):
     times = _days(curve.size)
     returns = (np.diff(curve) / curve[:-1]).astype(np.longdouble)

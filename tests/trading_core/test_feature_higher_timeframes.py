@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from schemas.errors import RuleError
 from schemas.timeframes import TIMEFRAME_SECONDS, USUAL
+from tests.each_case import check_each
 from tests.trading_core.feature_oracles import ORACLES, Own, held, higher_bars
 from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.bars import COLUMNS, NS
@@ -35,8 +36,8 @@ def _higher(name, timeframe):
     return f"{name}_{timeframe}"
 
 
-@pytest.mark.parametrize("name", EVERY_NAME)
-@pytest.mark.parametrize("share", [0.0, 0.3], ids=["complete", "missing"])
+@check_each("name", EVERY_NAME)
+@check_each("share", [0.0, 0.3], ids=["complete", "missing"])
 def test_feature_on_higher_bars_matches_its_oracle_on_resampled_bars(name, share):
     bars = _bars(share=share)
     own = Own.of(bars)
@@ -58,9 +59,9 @@ CASES = [(own, higher) for own in USUAL for higher in USUAL
          and HIGHER_SECONDS[higher] % TIMEFRAME_SECONDS[own] == 0]  # fmt: skip
 
 
-@pytest.mark.parametrize(("own", "higher"), CASES)
-@pytest.mark.parametrize("share", [0.0, 0.5], ids=["complete", "missing"])
-@pytest.mark.parametrize("label", ["open", "close"])
+@check_each(("own", "higher"), CASES)
+@check_each("share", [0.0, 0.5], ids=["complete", "missing"])
+@check_each("label", ["open", "close"])
 def test_higher_bars_of_every_timeframe_equal_resampled_bars(own, higher, share, label):
     bars = _bars(own, share, label=label)
     expected, seen = higher_bars(Own.of(bars), higher)

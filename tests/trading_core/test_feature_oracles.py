@@ -3,6 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
+from tests.each_case import check_each
 from tests.trading_core.feature_oracles import ORACLES, Own, atr
 from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.features import FEATURES, compute, feature_names
@@ -23,8 +24,8 @@ def test_every_family_has_an_oracle():
     assert set(feature_names()) == set(ORACLES)
 
 
-@pytest.mark.parametrize("name", sorted(ORACLES))
-@pytest.mark.parametrize("bars", [COMPLETE, MISSING], ids=["complete", "missing"])
+@check_each("name", sorted(ORACLES))
+@check_each("bars", [COMPLETE, MISSING], ids=["complete", "missing"])
 def test_feature_matches_its_oracle_to_nine_digits(bars, name):
     expected = ORACLES[name](Own.of(bars))
     found = compute(bars, [name])[name][bars.present[:, 0], 0]

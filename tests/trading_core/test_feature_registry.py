@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import RuleError
+from tests.each_case import check_each
 from tests.trading_core.price_paths import one_symbol, walk
 from trading_core.features import FEATURES, compute, feature_names, resolve
 from trading_core.features.families import FAMILIES
@@ -27,7 +28,7 @@ def test_registry_has_one_family_for_each_name():
     assert all(resolve(family.example).name == family.example for family in FAMILIES)
 
 
-@pytest.mark.parametrize("name", feature_names())
+@check_each("name", feature_names())
 def test_feature_first_known_bar_is_its_lookback(name):
     column = compute(BARS, [name])[name][:, 0]
     lookback = resolve(name).lookback
@@ -35,7 +36,7 @@ def test_feature_first_known_bar_is_its_lookback(name):
     assert np.isfinite(column[lookback:]).all()
 
 
-@pytest.mark.parametrize("name", feature_names())
+@check_each("name", feature_names())
 def test_feature_of_intraday_bars_is_known_from_one_bar_on_not_before_its_lookback(name):
     known = np.isfinite(compute(MINUTES, [name])[name][:, 0])
     first = int(np.argmax(known))
@@ -43,8 +44,8 @@ def test_feature_of_intraday_bars_is_known_from_one_bar_on_not_before_its_lookba
     assert known[first:].all()
 
 
-@pytest.mark.parametrize("bars", [BARS, MINUTES], ids=["1d", "15m"])
-@pytest.mark.parametrize("name", feature_names())
+@check_each("bars", [BARS, MINUTES], ids=["1d", "15m"])
+@check_each("name", feature_names())
 def test_feature_values_stay_within_declared_bounds(name, bars):
     column = compute(bars, [name])[name][:, 0]
     low, high = resolve(name).bounds
@@ -77,7 +78,7 @@ def test_check_timeframes_names_the_feature():
         check_timeframes(["sma_20", "sma_20_1h"], "4h")
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("name", "words"),
     [
         ("sna_20_1h", "Did you mean 'sma_20_1h'?"),

@@ -1,8 +1,8 @@
 import dataclasses
 
 import numpy as np
-import pytest
 
+from tests.each_case import check_each
 from tests.trading_core.growing_bars import first_rows
 from tests.trading_core.price_paths import START, columns_of, one_symbol, series, walk
 from trading_core.bars import NS
@@ -29,7 +29,7 @@ def test_calendar_features_read_the_label_in_utc():
     assert minutes[:5].tolist() == [0, 15, 30, 45, 60]
 
 
-@pytest.mark.parametrize("name", SESSION_NAMES)
+@check_each("name", SESSION_NAMES)
 def test_session_feature_is_the_same_under_both_label_conventions(name):
     opens = series({"AAA": columns_of(walk(8, 800))}, timeframe="15m")
     closes = dataclasses.replace(opens, times=opens.close_times, label="close")
@@ -115,8 +115,8 @@ def compare_growth(bars, names):
     return {name: whole.scatter(name) for name in names}
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
-@pytest.mark.parametrize("column", CALENDAR_COLUMNS)
+@check_each("zone", ["UTC", "America/New_York"])
+@check_each("column", CALENDAR_COLUMNS)
 def test_raw_column_of_one_bar_is_that_of_the_whole(column, zone):
     rng = np.random.default_rng(4)
     labels = np.sort(rng.integers(0, 2_000_000_000, 300)) * NS

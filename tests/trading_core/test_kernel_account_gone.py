@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each_case import check_each
 from tests.trading_core.engine_bench import FLAT, WIDE, Play, engine_on, install, kinds, play, run_all
 from tests.trading_core.market import series
 from trading_core.accounting import drawdowns, max_drawdown
@@ -14,7 +15,7 @@ LEVERED: dict[str, Any] = {"stop": 99.5, "target": 150.0, "risk_fraction": 0.02}
 LATER: dict[str, Any] = {"entry_bar_exits": False}
 QUIET = (100.0, 100.4, 99.6, 100.0)
 BACK = [(100.0, 101.0, 99.0, 100.0)] * 3
-BOTH_SIDES = pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
+BOTH_SIDES = check_each("direction", [1, -1], ids=["long", "short"])
 
 # The bars from that of the entry on, and how the order meets them; each leaves nothing at its last close.
 GONE = {
@@ -39,7 +40,7 @@ def breaches(done: Play) -> list[str]:
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize("name", GONE)
+@check_each("name", GONE)
 def test_kernel_account_that_is_gone_ends_the_engine_at_that_close(name, direction):
     done = played(name, direction)
     engine, row = done.engine, 1 + len(GONE[name][0])
@@ -53,7 +54,7 @@ def test_kernel_account_that_is_gone_ends_the_engine_at_that_close(name, directi
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize("name", GONE)
+@check_each("name", GONE)
 def test_kernel_account_that_is_gone_is_so_bar_by_bar_and_in_one_block(name, direction):
     """Cash and positions are conserved to the last bar, whatever the blocks."""
     whole = played(name, direction)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each_case import check_each
 from tests.trading_core.engine_bench import FLAT, WIDE, play, run_all
 from trading_core.kernel.records import FLAG_NO_TRADE
 
-BOTH_SIDES = pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
+BOTH_SIDES = check_each("direction", [1, -1], ids=["long", "short"])
 ADD: dict[str, Any] = {"add_at_r": 1.0, "add_share": 0.5}
 AHEAD, ON = (100, 105, 99.5, 105), (105, 106, 104, 105)
 ADDITIONS = {
@@ -56,7 +57,7 @@ ADDITIONS = {
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(("rows", "execution", "policy", "story"), ADDITIONS.values(), ids=ADDITIONS)
+@check_each(("rows", "execution", "policy", "story"), ADDITIONS.values(), ids=ADDITIONS)
 def test_kernel_addition_fills_once_at_the_open_after_its_close(rows, execution, policy, story, direction):
     # Filled at the close of its signal bar, the position is a bar older and the same price.
     entry = "2 entry 100" if execution.get("fill") == "close" else "3 entry 100"
@@ -65,7 +66,7 @@ def test_kernel_addition_fills_once_at_the_open_after_its_close(rows, execution,
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(
+@check_each(
     ("limits", "story"),
     [
         ({"max_symbol_exposure": 0.13}, ["4 clamped symbol_exposure", "5 added"]),
@@ -106,7 +107,7 @@ def test_kernel_addition_in_a_no_trade_window_is_refused_and_not_asked_again(dir
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(
+@check_each(
     ("last", "pnl", "mfe", "mae"),
     [((105, 111, 104, 110), 1250.0, 25 / 15, -8 / 15), ((105, 106, 94, 95), -1000.0, 10 / 15, -20 / 15)],
     ids=["target", "stop"],

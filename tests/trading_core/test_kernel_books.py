@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each_case import check_each
 from tests.trading_core.engine_bench import FLAT, WIDE, play
 from trading_core.kernel.events import emit
 from trading_core.kernel.records import EVENT, TRADE, Out
 
-BOTH_SIDES = pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
+BOTH_SIDES = check_each("direction", [1, -1], ids=["long", "short"])
 HALF: dict[str, Any] = {"scale_outs": ((1.0, 0.5),)}  # at 105
 SCALED, TARGET = (100, 106, 99.5, 105), (105, 111, 104, 110)
 
@@ -37,7 +38,7 @@ def test_kernel_scale_out_by_a_resting_order_pays_the_maker_fee_and_no_slippage(
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize("quantity", [0.5, 1.0, 2.0, 4.0])
+@check_each("quantity", [0.5, 1.0, 2.0, 4.0])
 def test_kernel_scale_out_of_few_units_is_a_trade_like_any_other(quantity, direction):
     sizing = {"sizing": "fixed", "fixed_quantity": quantity}
     done = play([FLAT, FLAT, SCALED, TARGET], direction, execution=sizing, **HALF)
@@ -63,7 +64,7 @@ def test_kernel_position_after_a_scaled_one_starts_afresh(direction):
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize("horizon", [1, 3])
+@check_each("horizon", [1, 3])
 def test_kernel_time_stop_tells_the_bars_since_the_entry(horizon, direction):
     done = play([FLAT] * 6, direction, setup=[1], horizon=horizon, never_ends=True)
     (stopped,), (trade,) = done.details("time_stop"), done.trades
@@ -88,12 +89,12 @@ STOPS = {
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(("last", "execution", "policy", "told"), STOPS.values(), ids=STOPS)
+@check_each(("last", "execution", "policy", "told"), STOPS.values(), ids=STOPS)
 def test_kernel_stop_is_met_where_it_stands(last, execution, policy, told, direction):
     assert play([FLAT, FLAT, *last], direction, execution=execution, **policy).story() == told
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("rule", "reasons"),
     [("color", {1: "stop", -1: "target"}), ("near", {1: "target", -1: "stop"})],
 )

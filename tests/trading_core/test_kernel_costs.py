@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from tests.each_case import check_each
 from tests.trading_core.engine_bench import FLAT, play
 
 NAN = float("nan")
-BOTH_SIDES = pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
+BOTH_SIDES = check_each("direction", [1, -1], ids=["long", "short"])
 LIMIT: dict[str, Any] = {"entry_kind": "limit", "entry": 98.0}
 STOP: dict[str, Any] = {"entry_kind": "stop", "entry": 102.0, "stop": 97.0}
 HALF: dict[str, Any] = {"scale_outs": ((1.0, 0.5),)}  # of 100 units, at 105
@@ -31,7 +32,7 @@ def test_kernel_scale_out_conserves_fees_and_cash(direction):
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(
+@check_each(
     ("execution", "policy", "entry_slip", "exit_slip", "entry_bps", "exit_bps"),
     [
         ({"fee_bps": 10.0}, {}, 0.0, 0.0, 10.0, 10.0),
@@ -78,7 +79,7 @@ def test_kernel_levels_from_the_fill_keep_their_distance(direction, expected):
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(
+@check_each(
     ("execution", "policy", "quantity"),
     [
         ({}, {}, 100.0),
@@ -103,7 +104,7 @@ def test_kernel_size_by_an_unknown_volatility_is_refused(volatility):
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize("level_base", ["fill", "signal_close"])
+@check_each("level_base", ["fill", "signal_close"])
 def test_kernel_r_counts_from_the_base_of_the_levels_however_near(level_base, direction):
     """The stop is half a unit away; the entry opens a fifth of a unit further."""
     rows = [FLAT, (100.2, 100.3, 100.1, 100.2), (100.2, 100.3, 95, 96)]

@@ -10,12 +10,13 @@ import pytest
 
 from schemas.errors import InvariantViolation
 from schemas.settings import EnvelopeSettings
+from tests.each_case import check_each
 from tests.trading_core.engine_bench import FLAT, WIDE, engine_on, install, play, run_all, story
 from tests.trading_core.market import random_series, series
 from trading_core.kernel.records import FLAG_NO_TRADE
 
 NAN = float("nan")
-BOTH_SIDES = pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
+BOTH_SIDES = check_each("direction", [1, -1], ids=["long", "short"])
 LIMIT: dict[str, Any] = {"entry_kind": "limit", "entry": 98.0}
 STOP: dict[str, Any] = {"entry_kind": "stop", "entry": 102.0, "stop": 97.0}
 HALF: dict[str, Any] = {"scale_outs": ((1.0, 0.5),)}  # of 100 units, at 105
@@ -141,7 +142,7 @@ ENTRIES = {
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(("rows", "execution", "policy", "story"), ENTRIES.values(), ids=ENTRIES)
+@check_each(("rows", "execution", "policy", "story"), ENTRIES.values(), ids=ENTRIES)
 def test_kernel_entry_fills_where_its_kind_says(rows, execution, policy, story, direction):
     assert play([FLAT, *rows], direction, execution=execution, **policy).story() == story
 
@@ -199,7 +200,7 @@ ENTRY_BAR = {
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(("rows", "execution", "policy", "story"), ENTRY_BAR.values(), ids=ENTRY_BAR)
+@check_each(("rows", "execution", "policy", "story"), ENTRY_BAR.values(), ids=ENTRY_BAR)
 def test_kernel_entry_bar_exits_only_where_the_path_allows(rows, execution, policy, story, direction):
     assert play([FLAT, *rows], direction, execution=execution, **policy).story() == story
 
@@ -216,7 +217,7 @@ def test_kernel_setup_at_the_close_that_ends_its_resting_order_orders_again(dire
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize("repeats", [True, False])
+@check_each("repeats", [True, False])
 def test_kernel_plan_that_repeats_reads_the_close_of_the_bar_that_ended_its_position(direction, repeats):
     done = play(
         [FLAT] * 6, direction, setup=[1, 3], activation=None, immediate=True, window=0, exit_rule=[2, 4],
@@ -262,7 +263,7 @@ def test_kernel_resting_order_waits_for_a_bar_of_its_symbol():
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize("entry_kind", ["market", "limit"])
+@check_each("entry_kind", ["market", "limit"])
 def test_kernel_exits_only_reduce_and_end_flat(direction, entry_kind):
     done = play(
         [FLAT, (98, 99, 97, 98), FLAT, (100, 111, 94, 100)], direction, entry_kind=entry_kind, entry=98.0

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from tests.each_case import check_each
 from tests.trading_core.engine_bench import FLAT, play
 from tests.trading_core.market import Row
 
@@ -237,16 +238,14 @@ def story(case: Case, direction: int, execution: dict[str, Any]) -> list[str]:
     return [line.removesuffix(" x50") for line in lines[1:]]
 
 
-@pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
-@pytest.mark.parametrize("case", CELLS)
+@check_each("direction", [1, -1], ids=["long", "short"])
+@check_each("case", CELLS)
 def test_kernel_entry_bar_counts_what_is_proven_and_else_the_worse_reading(case, direction):
     assert story(case, direction, EXECUTIONS[case.execution]) == case.wanted
 
 
-@pytest.mark.parametrize("both_hit", ["ohlc", "near", "color"])
-@pytest.mark.parametrize(
-    "case", [cell for cell in CELLS if "inside: " in cell.id and "; stop first" in cell.id]
-)
+@check_each("both_hit", ["ohlc", "near", "color"])
+@check_each("case", [cell for cell in CELLS if "inside: " in cell.id and "; stop first" in cell.id])
 def test_kernel_fill_inside_a_bar_leaves_no_path_to_assume_and_counts_the_stop(case, both_hit):
     assert story(case, 1, {"both_hit": both_hit}) == case.wanted
 
@@ -296,7 +295,7 @@ def walked(case: Case, path: np.ndarray) -> tuple[float, list[str]]:
     return money + held * float(path[-1]), lines
 
 
-@pytest.mark.parametrize("case", [cell for cell in CELLS if "; target first" not in cell.id])
+@check_each("case", [cell for cell in CELLS if "; target first" not in cell.id])
 def test_table_of_entry_bars_is_the_worst_of_the_paths_that_each_bar_allows(case):
     if case.entry.filled not in (case.entry.level, case.bar[0]):  # filled elsewhere: no scale-out is reached
         case = case._replace(scales=False)

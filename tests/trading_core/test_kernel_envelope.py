@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from schemas.vocabulary import OverrideReason, TickEventKind
+from tests.each_case import check_each
 from tests.trading_core import envelope_scenarios as played
 from tests.trading_core.engine_bench import NO_COSTS, engine_on, story
 from tests.trading_core.envelope_scenarios import FALL, LOW, flat, limits_of, order, rest_of
@@ -86,7 +87,7 @@ STORIES: dict[Callable[[], played.Played], list[str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("scenario", STORIES, ids=lambda scenario: scenario.__name__)
+@check_each("scenario", STORIES, ids=lambda scenario: scenario.__name__)
 def test_kernel_envelope_tells_exactly_this(scenario):
     engine, events = scenario()
     assert story(engine, events) == STORIES[scenario]
@@ -104,7 +105,7 @@ def test_kernel_envelope_scenarios_show_everything_that_the_kernel_declares():
     assert {event.kind for event in events} == set(TickEventKind)
 
 
-@pytest.mark.parametrize("scenario", STORIES, ids=lambda scenario: scenario.__name__)
+@check_each("scenario", STORIES, ids=lambda scenario: scenario.__name__)
 def test_kernel_envelope_books_agree_with_the_symbols_at_the_end(scenario):
     engine, _ = scenario()
     port, state = engine.portfolio[0], engine.state

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from schemas.vocabulary import ExitReason
+from tests.each_case import check_each
 from tests.trading_core.engine_bench import FLAT, NO_COSTS, WIDE, engine_on, install, play, run_all
 from tests.trading_core.market import panel
 from trading_core.kernel.records import EXIT
 
 NAN = float("nan")
-BOTH_SIDES = pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
+BOTH_SIDES = check_each("direction", [1, -1], ids=["long", "short"])
 HALF: dict[str, Any] = {"scale_outs": ((1.0, 0.5),)}  # of 100 units, at 105
 LADDER: dict[str, Any] = {"scale_outs": ((1.0, 0.5), (1.5, 0.25))}  # at 105 and 107.5
 THROUGH, LEVEL, TARGET_FIRST = {"limit_fill": "through"}, {"gap": "level"}, {"both_hit": "target"}
@@ -412,7 +413,7 @@ EXITS = {
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(("rows", "execution", "policy", "story"), EXITS.values(), ids=EXITS)
+@check_each(("rows", "execution", "policy", "story"), EXITS.values(), ids=EXITS)
 def test_kernel_exit_fills_where_its_kind_says(rows, execution, policy, story, direction):
     """Entered at the open of row 3, at 100; the given rows follow."""
     told = play([FLAT, FLAT, *rows], direction, execution=execution, **policy).story()
@@ -428,7 +429,7 @@ def test_kernel_open_high_low_close_meets_the_high_first(direction, reason):
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(
+@check_each(
     ("last", "average", "pnl"), [((105, 111, 104, 110), 107.5, 750.0), ((105, 106, 94, 95), 100.0, 0.0)]
 )
 def test_kernel_scale_out_is_one_trade_with_the_averaged_exit(last, average, pnl, direction):
@@ -455,7 +456,7 @@ def test_kernel_scale_out_price_is_the_best_of_a_bar_that_then_stops(direction):
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(
+@check_each(
     ("last", "kind", "other", "level"),
     [
         ((100, 101, 94, 96), "stop_breach", "target_breach", 95.0),

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from schemas.settings import EnvelopeSettings, ExecutionSettings
+from tests.each_case import check_each
 from tests.trading_core.engine_bench import play
 from tests.trading_core.market import random_series
 from trading_core.kernel.execution import fee_of, on_tick, slip, whole_lots
@@ -96,9 +97,9 @@ def test_kernel_lot_that_is_no_decimal_number_still_gives_multiples_of_it():
     ]
 
 
-@pytest.mark.parametrize("lot", GRIDS[:-2])
-@pytest.mark.parametrize("share", [0.1, 1 / 3, 0.5, 0.9])
-@pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
+@check_each("lot", GRIDS[:-2])
+@check_each("share", [0.1, 1 / 3, 0.5, 0.9])
+@check_each("direction", [1, -1], ids=["long", "short"])
 def test_kernel_quantities_of_a_scaled_trade_are_whole_lots_to_the_last_digit(lot, share, direction):
     """Sized by risk: 500 over a stop that is 9.7 away, in lots; then a share, and what is left."""
     rows = [(100, 101, 99, 100), (100, 101, 99, 100), (100, 110, 99, 109), (109, 121, 108, 120)]
@@ -117,9 +118,9 @@ def test_kernel_quantities_of_a_scaled_trade_are_whole_lots_to_the_last_digit(lo
 SCALED = [(100, 101, 99, 100), (100, 101, 99, 100), (100, 110, 99, 109), (109, 121, 108, 120)]
 
 
-@pytest.mark.parametrize("unit", [0.01, 0.1, 0.05, 0.001, 0.3])
-@pytest.mark.parametrize("fee_bps", [1.3, 7.0, 9.1])
-@pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
+@check_each("unit", [0.01, 0.1, 0.05, 0.001, 0.3])
+@check_each("fee_bps", [1.3, 7.0, 9.1])
+@check_each("direction", [1, -1], ids=["long", "short"])
 def test_kernel_fees_of_a_trade_and_of_a_run_are_whole_units_to_the_last_digit(unit, fee_bps, direction):
     """Of entry, scale-out and exit together: three fees of 0.1 are 0.3, not 0.30000000000000004."""
     execution = {"lot_size": 0.1, "tick_size": 0.01, "fee_rounding": unit, "fee_bps": fee_bps}

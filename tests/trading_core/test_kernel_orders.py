@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each_case import check_each
 from tests.trading_core.engine_bench import FLAT, NO_COSTS, WIDE, engine_on, install, play, run_all, story
 from tests.trading_core.market import panel, series
 from trading_core.kernel.records import REFUSALS
 
 NAN = float("nan")
-BOTH_SIDES = pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
+BOTH_SIDES = check_each("direction", [1, -1], ids=["long", "short"])
 LIMIT: dict[str, Any] = {"entry_kind": "limit", "entry": 99.0, "window": 4}
 STOP: dict[str, Any] = {"entry_kind": "stop", "entry": 102.0, "stop": 97.0}
 BETTER: dict[str, Any] = {**LIMIT, "refines_entry": True}
@@ -144,7 +145,7 @@ ORDERS = {
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(("rows", "execution", "policy", "story"), ORDERS.values(), ids=ORDERS)
+@check_each(("rows", "execution", "policy", "story"), ORDERS.values(), ids=ORDERS)
 def test_kernel_order_is_made_and_changed_as_its_policy_says(rows, execution, policy, story, direction):
     assert play([FLAT, *rows], direction, execution=execution, **policy).story() == story
 
@@ -222,7 +223,7 @@ def test_kernel_policy_that_stands_arms_again(ends):
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(("never_ends", "told"), [(True, []), (False, ["policy_expired"])])
+@check_each(("never_ends", "told"), [(True, []), (False, ["policy_expired"])])
 def test_kernel_policy_ends_at_its_horizon_unless_it_never_ends(never_ends, told, direction):
     """Installed before the first bar for three bars; the fourth is one too many."""
     done = play([FLAT] * 6, direction, setup=[], horizon=3, never_ends=never_ends)
@@ -254,7 +255,7 @@ def test_kernel_invalidation_may_be_the_first_column(row, told):
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(("close", "told"), [(101.0, []), (101.5, ["5 entry 100"])])
+@check_each(("close", "told"), [(101.0, []), (101.5, ["5 entry 100"])])
 def test_kernel_thesis_without_activation_rule_waits_for_a_close_beyond_the_setup_bar(close, told, direction):
     """The first bar of the market has wider extremes than the setup bar, whose favourable one is 101."""
     rows = [FLAT, (100, 102, 98, 100), (100, 102, 98, close), FLAT]
@@ -291,7 +292,7 @@ REWARDS: dict[
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize("name", REWARDS)
+@check_each("name", REWARDS)
 def test_kernel_orders_refuse_an_entry_whose_reward_is_too_little_after_costs(name, direction):
     terms, refused = REWARDS[name]
     told = play([FLAT, FLAT], direction, rewards=ASKED, **terms)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from schemas.errors import InvariantViolation
 from schemas.vocabulary import PolicyState
+from tests.each_case import check_each
 from tests.trading_core.engine_bench import FLAT, WIDE, engine_on, install, run_all
 from tests.trading_core.market import random_series, series
 from trading_core.bars import BarSeries
@@ -86,7 +87,7 @@ def _out() -> Out:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]}-{pair[1]}")
+@check_each("pair", PAIRS, ids=lambda pair: f"{pair[0]}-{pair[1]}")
 def test_kernel_state_machine_step_is_taken_or_a_fault_by_the_table(pair):
     state, portfolio = (part.view(np.recarray) for part in fresh_state(1, 100.0))
     source, target = (STATES.index(item) for item in pair)
@@ -132,7 +133,7 @@ def test_kernel_state_machine_exit_in_a_wrong_state_is_a_fault(source):
         engine.advance()
 
 
-@pytest.mark.parametrize("pair", ILLEGAL, ids=lambda pair: f"{pair[0]}-{pair[1]}")
+@check_each("pair", ILLEGAL, ids=lambda pair: f"{pair[0]}-{pair[1]}")
 def test_kernel_state_machine_doors_of_the_engine_refuse_an_illegal_step(pair):
     engine = engine_on(series(FLATS))
     engine.advance(2)

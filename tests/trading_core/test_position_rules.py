@@ -7,6 +7,7 @@ import pytest
 
 from schemas.errors import RuleError
 from schemas.vocabulary import POSITION_VARIABLES
+from tests.each_case import check_each
 from tests.trading_core.market import series
 from tests.trading_core.rule_oracle import oracle
 from trading_core.kernel.fresh import fresh_state
@@ -56,7 +57,7 @@ def _as_features(text: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("text", RULES)
+@check_each("text", RULES)
 def test_position_rule_is_read_as_the_same_rule_over_columns(text):
     known = FEATURES | dict(zip(STAND_INS, VALUES.values(), strict=True))
     (expected,) = oracle(

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from schemas.regime import FINGERPRINT
 from schemas.vocabulary import Structure, Trend, VolatilityBand
+from tests.each_case import check_each
 from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.bars import BarSeries
 from trading_core.features import FeatureColumns, compute, resolve
@@ -39,8 +40,8 @@ def _equal_bytes(a, b, rows=slice(None), columns=slice(None)):
     )
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("noise", [1e-9, 0.5, 1.0])
+@check_each("seed", range(8))
+@check_each("noise", [1e-9, 0.5, 1.0])
 def test_regime_pure_flip_up_to_down_fires_once(seed, noise):
     changes = _changes(
         one_symbol(_path((0.003, 0.003 * noise, 400), (-0.003, 0.003 * noise, 300), seed=seed))

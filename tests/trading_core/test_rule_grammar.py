@@ -5,6 +5,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from schemas.errors import RuleError
+from tests.each_case import check_each
 from trading_core.features import feature_names
 from trading_core.rules import parse
 
@@ -46,7 +47,7 @@ SYMBOLS = [
 ]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "canonical", "kind"),
     [
         ("close>sma_20", "close > sma_20", "boolean"),
@@ -76,7 +77,7 @@ def test_parse_valid_text_gives_kind_and_canonical_text(text, canonical, kind):
     assert parse(rule.text).tree == rule.tree
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "column", "words"),
     [
         ("close > sma(20)", 9, "write sma_20"),

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import RuleError
+from tests.each_case import check_each
 from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.features import feature_names
 from trading_core.rules import RuleColumns, evaluate_for_symbol, fire_rate, lint, parse
@@ -17,7 +18,7 @@ def _codes(text, role="setup", upto=N):
     return [finding.code for finding in lint({role: text}, COLUMNS, 0, upto)]
 
 
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         "close > 5 and close < 3",

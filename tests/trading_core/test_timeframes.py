@@ -8,6 +8,7 @@ from schemas.errors import DataError
 from schemas.settings import HighLevelSettings
 from schemas.timeframes import TIMEFRAME_SECONDS, after_bars, may_open, timeframe_problem
 from services.statistics.calendar_units import unit_of_timeframe
+from tests.each_case import check_each
 from trading_core.bars import NS, BarSeries
 from trading_core.live.growing_bars import GrowingBars, bar_of
 
@@ -84,7 +85,7 @@ def test_bars_of_a_week_in_a_zone_close_at_its_midnight_however_its_clock_moves(
     assert (np.diff(bars.times) // (3_600 * NS)).tolist() == [167, 168]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("freq", "timeframe", "label"),
     [
         ("10min", "10m", "open"), ("30min", "30m", "open"), ("2h", "2h", "open"), ("W-MON", "1w", "open"),
@@ -92,7 +93,7 @@ def test_bars_of_a_week_in_a_zone_close_at_its_midnight_however_its_clock_moves(
         ("BMS", "1M", "open"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("size", [2, 3, 40])
+@check_each("size", [2, 3, 40])
 def test_spacing_of_labels_is_recognised(freq, timeframe, label, size):
     bars = bars_at(pd.date_range("2024-01-03", periods=size, freq=freq, tz="UTC"), label=label)
     assert bars.timeframe == timeframe

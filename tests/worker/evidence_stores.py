@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from schemas.settings import LlmSettings, Settings
 from services.store import NewRun, open_store
+from tests.made_once import read_made
 from tests.worker.shared_runs import fewer_bars
 from worker.runs.backtest import run_backtest
 from worker.runs.store_run import record_run
@@ -19,13 +19,13 @@ CLOCK = "2004-06-30"
 
 
 def store_run(path: Path, end: str = END, model: str = "none") -> Path:
-    """A store with the run; it is traded once for all files of a process."""
+    """A store with the run, which is traded once for all files."""
     path.touch(0o600)
-    path.write_bytes(_stored(end, model))
+    named = f"evidence-{end}-{model.replace('/', '-')}"
+    path.write_bytes(read_made(named, lambda: _stored(end, model)))
     return path
 
 
-@cache
 def _stored(end: str, model: str) -> bytes:
     settings, bars = Settings(llm=LlmSettings(model=model)), fewer_bars(START, end)
     data: dict[str, Any] = {"source": "embedded", "path": None, "sha256": bars.sha256}

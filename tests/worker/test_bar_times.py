@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.errors import DataError
+from tests.each_case import check_each
 from worker.feeds.files.times import utc_labels, zone_named
 from worker.feeds.time_range import range_ns
 
@@ -155,7 +156,7 @@ HOURS = [1_730_419_200_000 + 3_600_000 * k for k in range(40)]
 STAMPS = [f"2012-01-03T{hour:02}:00:00Z" for hour in range(20)]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("values", "bad"),
     [
         (HOURS, "open_time"),
@@ -172,7 +173,7 @@ STAMPS = [f"2012-01-03T{hour:02}:00:00Z" for hour in range(20)]
         ([stamp[:-1] for stamp in STAMPS], "2012-01-03T04:00:00Z"),
     ],
 )
-@pytest.mark.parametrize("row", [0, 7, -1])
+@check_each("row", [0, 7, -1])
 def test_time_cell_that_is_unlike_the_others_names_its_own_row(values, bad, row):
     texts = [str(value) for value in values]
     texts[row] = bad

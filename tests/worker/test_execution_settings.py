@@ -16,6 +16,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.vocabulary import Structure, Trend, VolatilityBand
 from services.statistics.calendar_units import unit_numbers, unit_of_timeframe
+from tests.each_case import check_each
 from tests.services.playbooks.samples import definition
 from tests.worker.shared_runs import Run, embedded_bars, fewer_bars, run_on
 from trading_core.rules import RuleColumns
@@ -375,7 +376,7 @@ NEW = sorted(
 )
 
 
-@pytest.mark.parametrize("key", NEW)
+@check_each("key", NEW)
 def test_settings_every_number_of_execution_and_limits_is_read_from_the_environment_and_hashed(key):
     default = FIELDS[key].default
     other = {"execution.maker_fee_bps": "3", "envelope.risk_fraction": "0.004"}.get(key)

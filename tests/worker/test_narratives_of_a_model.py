@@ -11,9 +11,10 @@ from services.journal.references import check_references
 from services.model_calls.language_model import ModelReply
 from tests.services.deliberation.scripted import section
 from tests.services.high_level.narrators import Narrator
-from tests.worker.shared_runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, embedded_bars, fewer_bars, run_on
 from worker.models import Models
 
+YEARS = ("2003-01-01", "2005-06-30")  # until the second report
 FULL = Settings(
     reflection=ReflectionSettings(mode="full"), llm=LlmSettings(model="anthropic/claude-haiku-5-5")
 )
@@ -34,7 +35,7 @@ LIES: list[dict[str, Any]] = [
 def lied_to() -> tuple[Run, Narrator]:
     slow = Narrator([(section(*LIES, topic=SPOKEN, comment=SPOKEN),)])
     models = Models(fast=cast(Any, Narrator(["no verdict"])), slow=cast(Any, slow))
-    return run_on(embedded_bars("2000-03-01", "2003-12-31"), FULL, models=models), slow
+    return run_on(fewer_bars(*YEARS), FULL, models=models), slow
 
 
 def test_lying_narrative_leaves_the_rule_text_with_its_claims_in_the_journal():
@@ -58,7 +59,7 @@ def half_true() -> Run:
     mean = {"kind": "value", "measure": "mean_r", "of": {}}
     slow = Narrator([(section(mean, *LIES, comment="A calm time, all in all."),)])
     models = Models(fast=cast(Any, Narrator(["no verdict"])), slow=cast(Any, slow))
-    return run_on(embedded_bars("2000-03-01", "2003-12-31"), FULL, models=models)
+    return run_on(fewer_bars(*YEARS), FULL, models=models)
 
 
 def test_narrative_that_holds_in_part_is_stored_without_the_rest_and_its_comment_apart():
@@ -75,7 +76,7 @@ def test_narrative_that_holds_in_part_is_stored_without_the_rest_and_its_comment
 def test_run_with_checked_texts_is_replayed_row_by_row():
     run, _ = lied_to()
     calls = [recorded_call(payload, None) for payload in run.of("model_call")]
-    bars = embedded_bars("2000-03-01", "2003-12-31")
+    bars = fewer_bars(*YEARS)
     assert run_on(bars, FULL, cassette=Cassette("all", calls)).rows[-1].hash == run.rows[-1].hash
 
 

@@ -8,11 +8,14 @@ import pytest
 
 from agents.language_models.cassette import KIND, Cassette, recorded_call
 from agents.language_models.own_model import OwnModel
+from agents.strategies.rule_strategist import RuleStrategist
 from schemas.settings import Settings
 from schemas.settings.llm import RunLimits
+from schemas.snapshot import PolicySnapshot
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from services.ports import Revision
 from tests.agents.language_models.wire_server import WireServer, events, stream
 from tests.worker.shared_runs import Run, fewer_bars
 from tests.worker.strategist_wire import StrategistOnTheWire, first_plan, proposing
@@ -152,3 +155,17 @@ def test_model_of_the_caller_is_asked_for_one_symbol_at_a_time():
         proposing("full"), bars, JournalWriter(MemorySink()), models=Models(fast=model, strategist=model)
     )
     assert handed_over.models.account.early.ask is None
+
+
+def test_run_by_rules_alone_makes_each_plan_once(monkeypatch):
+    made: list[str] = []
+    answer = RuleStrategist.answer
+
+    async def counted(self: RuleStrategist, snapshot: PolicySnapshot, revision: Revision | None) -> Any:
+        made.append(snapshot.content_hash)
+        return await answer(self, snapshot, revision)
+
+    monkeypatch.setattr(RuleStrategist, "answer", counted)
+    told = run(Settings()).document["policy_loop"]
+    assert len({*made}) == told["evaluations"]
+    assert len(made) == told["evaluations"] + told["revisions"]

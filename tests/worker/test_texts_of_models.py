@@ -11,7 +11,12 @@ import pytest
 
 from agents.language_models.cassette import Cassette, recorded_call
 from agents.model_seats import text_models_of
-from schemas.settings import DeliberationSettings, LlmSettings, ReflectionSettings, Settings
+from schemas.settings import (
+    DeliberationSettings,
+    LlmSettings,
+    ReflectionSettings,
+    Settings,
+)
 from schemas.settings.deliberation import QualitySettings
 from services.deliberation.forms import (
     IMPROVEMENT,
@@ -30,7 +35,7 @@ from services.store import NewRun, open_store
 from tests.services.deliberation.scripted import section
 from tests.services.high_level.narrators import Narrator
 from tests.worker.replays import backtest_replay
-from tests.worker.shared_runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, fewer_bars, run_on
 from tests.worker.test_judge_with_a_model import definitions, settings, world
 from worker.models import Models
 from worker.runs.backtest import run_backtest
@@ -44,7 +49,7 @@ FULL = Settings(
     deliberation=DeliberationSettings(quality=QualitySettings(threshold=50)),
 )
 APART = FULL.model_copy(update={"deliberation": FULL.deliberation.model_copy(update={"one_reply": False})})
-YEARS = ("2000-03-01", "2003-12-31")
+YEARS = ("2003-01-01", "2005-06-30")  # until the second report
 MEAN = {"kind": "value", "measure": "mean_r", "of": {}}
 TRADES = {"kind": "value", "measure": "report_trades", "of": {}}
 PLAIN = (section(MEAN),)
@@ -99,7 +104,7 @@ def narrated() -> tuple[Run, Replies, Replies]:
         slow=cast(Any, Narrator([PLAIN])),
         texts=cast(Any, {QUALITY: critic, IMPROVEMENT: improver}),
     )
-    return run_on(embedded_bars(*YEARS), APART, models=models), critic, improver
+    return run_on(fewer_bars(*YEARS), APART, models=models), critic, improver
 
 
 @cache
@@ -110,7 +115,7 @@ def narrated_in_one_reply() -> tuple[Run, Replies]:
         slow=cast(Any, Narrator([PLAIN])),
         texts=cast(Any, {QUALITY: Replies([]), IMPROVEMENT: Replies([]), QUALITY_REWRITE: critic}),
     )
-    return run_on(embedded_bars(*YEARS), FULL, models=models), critic
+    return run_on(fewer_bars(*YEARS), FULL, models=models), critic
 
 
 def test_narrative_below_the_threshold_is_written_again_in_the_reply_that_scores_it():
@@ -157,7 +162,7 @@ def test_summary_counts_what_became_of_texts():
 def test_run_whose_texts_were_refined_is_replayed_row_by_row(told, made):
     run = told()[0]
     calls = [recorded_call(payload, None) for payload in run.of("model_call")]
-    again = run_on(embedded_bars(*YEARS), made, cassette=Cassette("all", calls))
+    again = run_on(fewer_bars(*YEARS), made, cassette=Cassette("all", calls))
     assert again.rows[-1].hash == run.rows[-1].hash
 
 
@@ -197,14 +202,14 @@ def test_sections_that_come_in_another_order_are_recorded_in_theirs_and_replayed
             },
         ),
     )
-    run = run_on(embedded_bars(*YEARS), made, models=models)
+    run = run_on(fewer_bars(*YEARS), made, models=models)
     calls = [recorded_call(payload, None) for payload in run.of("model_call")]
     written = [json.loads(call.text)["claims"][0]["measure"] for call in calls if call.prompt == SECTION]
     reports = run.of("high_level_report")
     assert written == list(told) * len(reports)
     assert texts_of(run) == [[(measure,) for measure in told]] * len(reports)
     assert [row["chunk_index"] for row in run.of("chunk_write")] == [0, 1, 2] * len(reports)
-    again = run_on(embedded_bars(*YEARS), made, cassette=Cassette("all", calls))
+    again = run_on(fewer_bars(*YEARS), made, cassette=Cassette("all", calls))
     assert again.rows[-1].hash == run.rows[-1].hash
 
 
@@ -225,7 +230,7 @@ def test_review_is_journalled_cycle_by_cycle_where_it_is_on():
         slow=cast(Any, Narrator([BETTER])),
         texts=cast(Any, {REVIEW: critic, IMPROVEMENT: Replies([IMPROVED])}),
     )
-    run = run_on(embedded_bars(*YEARS), FULL.model_copy(update={"deliberation": told}), models=models)
+    run = run_on(fewer_bars(*YEARS), FULL.model_copy(update={"deliberation": told}), models=models)
     cycles = run.of("review_cycle")
     assert len(cycles) == len(run.of("high_level_report")) == len(critic.prompts) > 0
     seen = {(round(row["quality_score"], 2), row["accepted"], row["threshold"]) for row in cycles}
@@ -300,7 +305,7 @@ class Hanging(Replies):
 def test_stored_run_with_texts_is_verified_row_by_row_and_figure_by_figure(critic, of, tmp_path):
     quality = of.deliberation.quality.model_copy(update={"deadline_ms": 50.0})
     made = of.model_copy(update={"deliberation": of.deliberation.model_copy(update={"quality": quality})})
-    bars = embedded_bars("2000-03-01", "2003-06-30")
+    bars = fewer_bars(*YEARS)
     new = NewRun(
         "x", 0, "backtest", made.config_hash, made.payload(), {"sha256": bars.sha256, "path": None}, {}
     )

@@ -12,6 +12,7 @@ from schemas.errors import ModelError
 from services.model_calls.language_model import ModelReply
 from tests.agents.language_models.misbehaviour import MALFORMED, STREAMED, WHOLE, Case
 from tests.agents.language_models.wire_server import answer, events, frame, message, serve, stream
+from tests.each_case import check_each
 from trading_core.tick_guard import TickGuard
 
 KEY = "test-key-that-must-not-leak"
@@ -56,7 +57,7 @@ def test_anthropic_malformed_replies_are_at_least_thirty():
     assert len(MALFORMED) >= 30
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@check_each("name", WHOLE)
 def test_anthropic_whole_reply_gone_wrong_error_is_typed_and_in_time(name):
     error = failure_in_time(WHOLE[name])
     assert error.context["kind"] == WHOLE[name].kind
@@ -67,7 +68,7 @@ def test_anthropic_whole_reply_gone_wrong_error_is_typed_and_in_time(name):
     assert "secret prompt" not in told
 
 
-@pytest.mark.parametrize("name", STREAMED)
+@check_each("name", STREAMED)
 def test_anthropic_streamed_reply_gone_wrong_error_is_typed_and_in_time(name):
     error = failure_in_time(STREAMED[name], stall_ms=LONG_MS)
     assert error.context["kind"] == STREAMED[name].kind

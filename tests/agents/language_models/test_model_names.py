@@ -1,9 +1,8 @@
-import pytest
-
 from schemas.model_table import answers_for
+from tests.each_case import check_each
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("answered", "asked", "right"),
     [
         ("claude-x", "claude-x", True),

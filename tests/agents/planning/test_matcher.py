@@ -10,6 +10,7 @@ from agents.planning.matcher import NotUnderstood, match_question
 from services.ports import EvidenceQuestion
 from tests.agents.planning.fakes import CONTEXT
 from tests.agents.planning.question_bank import BESIDE, INTENTS, TURNED, Calls
+from tests.each_case import check_each
 
 WITH_SYMBOL = {**CONTEXT, "recent_symbol": "IBM"}
 
@@ -46,7 +47,7 @@ def test_questions_of_the_bank_are_answered_or_asked_back_and_never_beside_the_p
     assert back == 10
 
 
-@pytest.mark.parametrize("turn", TURNED)
+@check_each("turn", TURNED)
 def test_question_that_one_known_word_turns_is_asked_back(turn):
     answered = {text: made for text in TURNED[turn] if (made := calls_of(text, WITH_SYMBOL)) is not None}
     assert answered == {}

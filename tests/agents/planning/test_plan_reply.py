@@ -17,6 +17,7 @@ from schemas.evidence_plan import EvidenceCall
 from schemas.tool import ToolReply
 from services.model_calls.reply_text import MalformedReply
 from tests.agents.planning.planned import planned
+from tests.each_case import check_each
 
 CALL = {"client": "thinktwice", "method": "trades", "params": {"playbook_id": "squeeze_breakout"}}
 PLAN = json.dumps({"confidence": 0.9, "clarification": None, "tools": [CALL]})
@@ -106,7 +107,7 @@ def test_many_tags_are_read_in_one_pass(bit):
     assert time.perf_counter() - start < 5
 
 
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         "",

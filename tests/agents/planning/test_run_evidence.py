@@ -3,6 +3,7 @@
 import asyncio
 import json
 from dataclasses import replace
+from functools import cache
 
 from agents.planning.run_evidence import RunEvidence
 from schemas.errors import ModelError
@@ -46,6 +47,11 @@ def reports():
     return found
 
 
+@cache
+def kept_of_run():
+    return kept_of(losing_run().rows)
+
+
 def kept_of(rows):
     kept = KeptRows(losing_settings())
     for row in rows:
@@ -55,7 +61,8 @@ def kept_of(rows):
 
 def read(report, seen, rows=None, planner=None):
     plans = None if planner is None else lambda known_at: planner
-    evidence = RunEvidence(kept_of(losing_run().rows if rows is None else rows), Settings().planner, plans)
+    kept = kept_of_run() if rows is None else kept_of(rows)
+    evidence = RunEvidence(kept, Settings().planner, plans)
     return asyncio.run(evidence.read(report, seen))
 
 
@@ -97,7 +104,7 @@ def test_report_that_only_holds_is_not_asked_about():
 
 def test_by_rules_nothing_waits_so_that_nothing_comes_between_two_rows():
     report, seen = reports()[0]
-    evidence = RunEvidence(kept_of(losing_run().rows), Settings().planner)
+    evidence = RunEvidence(kept_of_run(), Settings().planner)
     others: list[str] = []
 
     async def scenario():

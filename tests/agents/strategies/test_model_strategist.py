@@ -46,6 +46,7 @@ from tests.agents.strategies.questions import (
     reason,
     tighten,
 )
+from tests.each_case import check_each
 from tests.services.policy_checks.plans import PLAYBOOKS, expected, right_request
 from trading_core.tick_guard import TickGuard
 
@@ -385,7 +386,7 @@ def test_model_strategist_that_lies_in_every_field_says_nothing_false_in_a_store
 # Who answers when it fails
 
 
-@pytest.mark.parametrize("name", BAD)
+@check_each("name", BAD)
 def test_model_strategist_reply_that_cannot_be_used_is_corrected_once_else_the_rules_answer(name):
     mind = Mind(lambda asked: BAD[name], first)
     answer = answered(mind)
@@ -483,7 +484,7 @@ def wired(url: str) -> RetryingModel:
     return RetryingModel(model, attempts=2, first_wait_ms=1.0)
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@check_each("name", WHOLE)
 def test_model_strategist_over_a_bad_wire_is_typed_in_time_and_the_rules_answer(name):
     case: Case = WHOLE[name]
     answer, _ = timed(wired, [case.handler], WAIT_MS if case.waits else LONG_MS)

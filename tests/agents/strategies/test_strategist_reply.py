@@ -15,6 +15,7 @@ from agents.strategies.strategist_reply import (
 )
 from tests.agents.strategies.bad_replies import BAD, PLAN
 from tests.agents.strategies.questions import ABSTAIN, HOLD, change, propose, tighten
+from tests.each_case import check_each
 
 GOOD: tuple[dict[str, Any], ...] = (
     PLAN,
@@ -43,7 +44,7 @@ def test_strategist_reply_with_white_space_around_it_is_read():
     assert isinstance(read_strategist_reply(json.dumps(tighten(3))), TightenReply)
 
 
-@pytest.mark.parametrize("name", BAD)
+@check_each("name", BAD)
 def test_strategist_reply_that_does_not_fit_is_a_malformed_one_with_a_short_reason(name):
     fault = read_strategist_reply(BAD[name])
     assert isinstance(fault, ReplyFault)

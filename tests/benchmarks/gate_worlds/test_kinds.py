@@ -6,6 +6,7 @@ import pytest
 from benchmarks.gate_worlds.calendar import HOUR_NS, MONDAY_NS, WEEK_NS
 from benchmarks.gate_worlds.catalogue import KINDS, world_of
 from benchmarks.gate_worlds.payoffs import Parameters
+from tests.each_case import check_each
 
 LONG = {"years": 20, "playbooks": 2, "regimes": 2}
 FINITE = {"trend": {"tail": 4.0}}
@@ -23,8 +24,8 @@ def weekly_sums(cell, weeks, mean):
     return np.bincount(weeks_of(cell), weights=cell.r - mean, minlength=weeks)
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-@pytest.mark.parametrize("edge", [0.0, 0.1])
+@check_each("kind", sorted(KINDS))
+@check_each("edge", [0.0, 0.1])
 def test_mean_of_a_kind_is_what_it_states(kind, edge):
     world = world_of(kind, FINITE.get(kind, {}), edge=0.0 if kind == "bursts" else edge, **LONG)
     cells = world.draw(np.random.Generator(np.random.PCG64([7])))
@@ -39,7 +40,7 @@ def test_mean_of_a_kind_is_what_it_states(kind, edge):
     assert abs(sums.mean()) <= 3.5 * error
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@check_each("kind", sorted(KINDS))
 def test_same_seed_draws_the_same_trades_and_another_others(kind):
     first, again, other = (drawn(kind, seed) for seed in (1, 1, 2))
     assert all(np.array_equal(a.r, b.r) for a, b in zip(first, again, strict=True))
@@ -47,7 +48,7 @@ def test_same_seed_draws_the_same_trades_and_another_others(kind):
     assert any(not np.array_equal(a.r, b.r) for a, b in zip(first, other, strict=True))
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@check_each("kind", sorted(KINDS))
 def test_trades_begin_inside_the_world_and_end_after_they_began(kind):
     for cell in drawn(kind):
         assert np.all((weeks_of(cell) >= 0) & (weeks_of(cell) < 52))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from benchmarks.gate_worlds.payoffs import Bracket, FatWinners, Lognormal, ManyZeros, StudentT
+from tests.each_case import check_each
 
 QUANTILES = ndtri((np.arange(400_000) + 0.5) / 400_000)
 PAYOFFS = [
@@ -15,8 +16,8 @@ PAYOFFS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("payoff", PAYOFFS, ids=str)
-@pytest.mark.parametrize("edge", [-0.2, 0.0, 0.1])
+@check_each("payoff", PAYOFFS, ids=str)
+@check_each("edge", [-0.2, 0.0, 0.1])
 def test_mean_of_a_payoff_is_its_edge(payoff, edge):
     r = payoff.outcomes(QUANTILES, np.full(len(QUANTILES), edge))
     assert r.mean() == pytest.approx(edge, abs=2e-3)

@@ -4,13 +4,13 @@
 """
 
 import numpy as np
-import pytest
 
 from benchmarks.gate_worlds.catalogue import world_of
 from benchmarks.gate_worlds.figures import QUANTITIES
 from benchmarks.gate_worlds.runs import KeptParts, measure_rows
 from benchmarks.gate_worlds.table import GROUPS, QUICK, Row, rows
 from schemas.settings import GateSettings
+from tests.each_case import check_each
 
 RUNS, SEED = 40, 11
 ALLOWED_ERRORS = 2.5
@@ -30,7 +30,7 @@ def rates_of(row: Row, runs: int = RUNS) -> dict[str, float]:
     }
 
 
-@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.group}: {row.world.label}")
+@check_each("row", TABLE, ids=lambda row: f"{row.group}: {row.world.label}")
 def test_row_of_the_figures_holds_within_its_standard_error(row):
     found = rates_of(row)
     for target in row.targets:

@@ -9,6 +9,7 @@ from services.claims.measures import Figure
 from services.claims.reading import SAME_WORDS
 from services.claims.sections import render
 from services.deliberation.extraction import check_read, read_by_rules
+from tests.each_case import check_each
 from tests.services.claims.test_typed_claims import READ, RUNS, draw_value
 from tests.services.deliberation.recorded import whole
 
@@ -29,7 +30,7 @@ def verdicts(text: str, run: str = EMBEDDED) -> list[str]:
     return [*found.values(), *["not read"] * len(figures)]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "verdict"),
     [
         ("channel_breakout made 153 trades.", "verified"),
@@ -59,7 +60,7 @@ def test_sentence_is_verified_contradicted_or_not_read(text: str, verdict: str):
     assert verdicts(text) == [verdict]
 
 
-@pytest.mark.parametrize(
+@check_each(
     "turned",
     [
         "channel_breakout had not 153 trades.", "AAPL made over 81 trades.", "AAPL made up to 81 trades.",
@@ -103,7 +104,7 @@ def test_figure_that_the_program_shows_for_another_measure_is_not_read(words: st
     assert verdicts(words) == ["not read"]
 
 
-@pytest.mark.parametrize(
+@check_each(
     "figure",
     [
         "The number of trades of AAPL was 8,1.", "The number of trades of AAPL was 081.",

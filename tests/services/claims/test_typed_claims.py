@@ -15,6 +15,7 @@ from schemas.vocabulary import EvidenceGrade, ExitReason, FailureMode, Recommend
 from services.claims.check import ClaimResult, Refusal, check
 from services.claims.measures import MEASURES, Figure
 from services.claims.sections import keep_comment, rename_symbols, render, text_of, write_sections
+from tests.each_case import check_each
 from tests.services.deliberation.recorded import WHOLE, whole
 
 RUNS = WHOLE
@@ -229,8 +230,8 @@ def drawn(kind: str, run: str, seed: int) -> Iterator[tuple[bool, dict[str, Any]
     yield from ((False, claim) for claim in false)
 
 
-@pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("kind", DRAWS)
+@check_each("run", RUNS)
+@check_each("kind", DRAWS)
 def test_typed_claims_drawn_from_a_run_get_no_wrong_verdict(kind: str, run: str):
     facts, claims = whole(run), list(drawn(kind, run, 1))
     if facts.report is None and kind in REPORTED:
@@ -351,7 +352,7 @@ def test_sections_keep_what_holds_and_count_what_does_not():
     assert all(row.seq for row in text.sections[0].statements[0].rows)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("comment", "stays"),
     [("A quiet window.", True), ("Gains of 3R.", False), ("Up ٣ times.", False), ("AAPL leads.", False),
      ("aapl leads.", True), ("channel_breakout earns.", False), ("In up/mid it earns.", False),

@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.deliberation.forms import UNSAID, clamp_share, parse_assessment, read_assessment
+from tests.each_case import check_each
 
 LONGEST = 100_000
 WORDS = ["PASS", "not", "NEEDS", "CORRECTION", "confidence", "0.9", "%", ":", "```", "no", "n't", "x", "\n"]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "verdict"),
     [
         ("PASS", "PASS"),
@@ -61,7 +62,7 @@ def test_words_are_read_as_one_of_three(text, verdict):
     assert (said.explanation is None) == (verdict == "PASS")
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "confidence"),
     [
         ("PASS", UNSAID),

@@ -17,6 +17,7 @@ from services.deliberation.policies import (
     latest,
     skip_reason,
 )
+from tests.each_case import check_each
 from tests.services.deliberation.scripted import found, view
 
 LONG = "The account earned a little in the window, and nothing has to change."
@@ -37,7 +38,7 @@ def scored(number, overall, *codes, severity=Severity.MAJOR, verdict="accept"):
     return seen(number, rule, view(verdict, overall=overall))
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "reason"),
     [
         (LONG, None),

@@ -46,6 +46,7 @@ from services.deliberation.refine import FACTS_FAILED, Draft, Task, sections_of
 from services.deliberation.text_models import TextModels
 from services.high_level.report_sections import TOPICS
 from services.model_calls.asking import NoReply
+from tests.each_case import check_each
 from tests.services.deliberation.claim_texts import (
     BETTER,
     DRAFT,
@@ -210,8 +211,8 @@ def test_preset_whose_model_hangs_or_fails_leaves_the_text_as_it_was(preset: str
     assert done.error
 
 
-@pytest.mark.parametrize("calls", [0, 1, 2, 3])
-@pytest.mark.parametrize("preset", PRESETS)
+@check_each("calls", [0, 1, 2, 3])
+@check_each("preset", PRESETS)
 def test_preset_stays_within_the_calls_that_are_left(preset: str, calls: int):
     done, model = ran(preset, budget=Budget(0, calls))
     assert len(model.asked) <= calls

@@ -18,6 +18,7 @@ from services.deliberation.forms import (
     read_text_reply,
 )
 from services.model_calls.reply_text import MalformedReply
+from tests.each_case import check_each
 from tests.services.deliberation.scripted import (
     chunk,
     critique,
@@ -114,10 +115,8 @@ def test_score_out_of_bounds_is_brought_to_the_nearest(name, key, most):
         assert getattr(read_text_reply(with_raw(name, key, raw), CONTRACTS[name]), key) == value
 
 
-@pytest.mark.parametrize(("name", "key", "most"), SCORES)
-@pytest.mark.parametrize(
-    "raw", ["NaN", "Infinity", "-Infinity", "1e999", "true", '"0.9"', "null", "[1]", "{}"]
-)
+@check_each(("name", "key", "most"), SCORES)
+@check_each("raw", ["NaN", "Infinity", "-Infinity", "1e999", "true", '"0.9"', "null", "[1]", "{}"])
 def test_score_that_is_no_number_is_refused(name, key, most, raw):
     with pytest.raises(MalformedReply):
         read_text_reply(with_raw(name, key, raw), CONTRACTS[name])

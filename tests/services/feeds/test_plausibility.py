@@ -15,6 +15,7 @@ from services.feeds.plausibility import (
     doubted_bars,
 )
 from services.feeds.port import BarRow, BlockReason
+from tests.each_case import check_each
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.live.growing_bars import Bar
 
@@ -60,7 +61,7 @@ def test_guard_that_reads_a_doubted_row_again_tells_it_once_and_takes_it_for_no_
 CALM = [100.0, 100.1, 99.9, 100.2, 100.0]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("behind", "expected"),
     [
         ([1e300, 100.0, 100.1], [0]),

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from schemas.vocabulary import ExitReason, FailureMode
 from services.high_level.failure_modes import PREDICATES, classify
+from tests.each_case import check_each
 from tests.services.high_level.builders import episode
 
 # Facts of constructed losers; what is not named is unremarkable (trend up, neutral, ranks 0.5, 8 bars).
@@ -54,13 +55,13 @@ def loser(**facts):
     return episode(**({"r": -1.0, "mae_r": -1.1, "mfe_r": 0.3} | facts))
 
 
-@pytest.mark.parametrize(("mode", "facts"), CASES)
+@check_each(("mode", "facts"), CASES)
 def test_constructed_loser_has_its_mode(mode, facts):
     assert classify(loser(**facts)) is mode
 
 
-@pytest.mark.parametrize(("mode", "facts"), CASES)
-@pytest.mark.parametrize("r", [-0.3, 0.0, 0.8])
+@check_each(("mode", "facts"), CASES)
+@check_each("r", [-0.3, 0.0, 0.8])
 def test_same_facts_without_a_loss_have_no_mode(mode, facts, r):
     assert classify(loser(**(facts | {"r": r}))) is None
 

@@ -14,6 +14,7 @@ from schemas.settings import MemorySettings
 from schemas.vocabulary import FailureMode
 from services.memory.scan import LANES
 from services.memory.store import CHUNK, MAX_WIDTH
+from tests.each_case import check_each
 from tests.services.memory.worlds import (
     LATE,
     QUOTAS,
@@ -116,7 +117,7 @@ def test_case_farther_than_a_full_bucket_is_not_called_passed_over():
     assert memory(*history).reader().retrieve(query(), LATE).passed_over_at is None
 
 
-@pytest.mark.parametrize("order", list(permutations(range(4))))
+@check_each("order", list(permutations(range(4))))
 def test_case_as_far_as_the_last_of_a_full_bucket_is_not_called_passed_over_in_any_order(order):
     history = [near(1, 0), near(2, 5), near(4, 7), near(4, 0, episode_id=f"{9:016x}")]
     found = memory(*(history[k] for k in order)).reader().retrieve(query(), LATE)

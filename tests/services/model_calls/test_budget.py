@@ -31,6 +31,7 @@ from services.model_calls.record import (
     record_reply,
     record_silence,
 )
+from tests.each_case import check_each
 
 PRICE = ModelPrice(model="m", input_usd=2.0, output_usd=10.0, cache_write_usd=2.5, cache_read_usd=0.2)
 CALLER = Caller("anthropic", "m", "policy_level_reflection", "ab" * 32)
@@ -56,8 +57,8 @@ def test_estimate_counts_bytes_not_characters():
     assert estimate(wide).input_tokens == 10
 
 
-@pytest.mark.parametrize("scope", ["event", "day", "run"])
-@pytest.mark.parametrize(
+@check_each("scope", ["event", "day", "run"])
+@check_each(
     ("limit", "value", "used", "refused"),
     [
         ("calls", 2, Spent(1), False),
@@ -124,8 +125,8 @@ def asked_until_refused(ledger: Ledger, question: Question, seconds: float = 0.0
     return 1_000
 
 
-@pytest.mark.parametrize("scope", ["event", "day", "run"])
-@pytest.mark.parametrize(
+@check_each("scope", ["event", "day", "run"])
+@check_each(
     ("limit", "value", "decision"),
     [("calls", 10, 100), ("tokens", 2_000, 100), ("usd", 0.02, 100), ("seconds", 20.0, 100),
      ("calls", 1, 100), ("tokens", 2_000, 1_900), ("usd", 0.02, 1_900), ("tokens", 100, 100)],

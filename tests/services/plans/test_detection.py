@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from schemas.settings import PlansSettings
 from services.plans.detection import PATTERNS, WEIGHTS, DetectionContext, TwoPhase, detect_two_phase
+from tests.each_case import check_each
 
 ON_PAPER = DetectionContext()
 
@@ -21,7 +22,7 @@ def test_weights_and_thresholds_are_the_seeds():
     assert (PlansSettings().threshold, PlansSettings().live_threshold) == (0.6, 0.4)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "confidence"),
     [
         ("Deploy to production", 0.4),

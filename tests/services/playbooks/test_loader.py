@@ -10,6 +10,7 @@ from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from services.playbooks import loader
 from services.playbooks.loader import EMBEDDED, load_playbooks, parse_playbook, read_playbook
+from tests.each_case import check_each
 
 GOOD = (EMBEDDED / "trend_pullback.toml").read_text("utf-8")
 
@@ -29,7 +30,7 @@ def changed(old: str, new: str) -> str:
     return GOOD.replace(old, new)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "words"),
     [
         (

@@ -7,6 +7,7 @@ from schemas.vocabulary import Severity, Structure, Trend, VolatilityBand
 from services.playbooks.rendering import render_rules
 from services.policy_checks.coherence import check_coherence, lint_findings
 from services.policy_checks.plan_levels import read_levels
+from tests.each_case import check_each
 from tests.services.policy_checks.plans import (
     CLOSE,
     PLAN_IDS,
@@ -19,7 +20,7 @@ from tests.services.policy_checks.plans import (
 )
 from trading_core.rules import LintFinding
 
-EVERY_PLAN = pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
+EVERY_PLAN = check_each(("playbook", "direction"), PLANS, ids=PLAN_IDS)
 
 
 def check(request, lint=()):
@@ -57,7 +58,7 @@ def test_coherence_flipped_direction_is_found_in_text_and_levels(playbook, direc
 
 
 @EVERY_PLAN
-@pytest.mark.parametrize("role", ["setup", "stop", "target", "invalidation"])
+@check_each("role", ["setup", "stop", "target", "invalidation"])
 def test_coherence_broken_rule_is_found_with_its_role(role, playbook, direction):
     found = check(changed(right_request(playbook, direction), {f"proposal.{role}": "close >"}))
     assert [f.evidence for f in found if f.code == "rule_invalid"] == [(role,)]
@@ -171,7 +172,7 @@ def test_coherence_invalidation_far_beyond_the_stop_is_found(playbook, direction
 
 
 @EVERY_PLAN
-@pytest.mark.parametrize("form", ["close {op} close {away} 2 * atr_14", "close < 0 - 1"])
+@check_each("form", ["close {op} close {away} 2 * atr_14", "close < 0 - 1"])
 def test_coherence_invalidation_that_no_price_makes_true_is_found(form, playbook, direction):
     away, _ = sides(direction)
     text = form.format(op="<" if direction == "long" else ">", away=away)
@@ -187,9 +188,7 @@ def test_coherence_invalidation_exactly_at_the_stop_is_beyond_it():
 
 
 @EVERY_PLAN
-@pytest.mark.parametrize(
-    "form", ["close {op} {level}", "not close {inverse} {level}", "crosses_{cross}(close, {level})"]
-)
+@check_each("form", ["close {op} {level}", "not close {inverse} {level}", "crosses_{cross}(close, {level})"])
 def test_coherence_invalidation_that_fires_on_success_is_found(form, playbook, direction):
     up = direction == "long"
     text = form.format(
@@ -234,7 +233,7 @@ def test_coherence_invalidation_needing_one_branch_only_within_reach_finds_nothi
 
 
 @EVERY_PLAN
-@pytest.mark.parametrize("missing", [None, "absent"])
+@check_each("missing", [None, "absent"])
 def test_coherence_unknown_level_is_found(missing, playbook, direction):
     request = right_request(playbook, direction)
     features = {name: value for name, value in request.snapshot.features.items() if name != "atr_14"}
@@ -332,7 +331,7 @@ def test_coherence_rule_in_other_spelling_finds_nothing():
 
 
 @EVERY_PLAN
-@pytest.mark.parametrize("field", ["horizon_bars", "activation_window_bars"])
+@check_each("field", ["horizon_bars", "activation_window_bars"])
 def test_coherence_plan_longer_than_the_playbook_is_found(field, playbook, direction):
     bound = getattr(playbook, field)
     found = check(changed(right_request(playbook, direction), {f"proposal.{field}": bound + 1}))
@@ -341,7 +340,7 @@ def test_coherence_plan_longer_than_the_playbook_is_found(field, playbook, direc
 
 
 @EVERY_PLAN
-@pytest.mark.parametrize("field", ["thesis", "rationale"])
+@check_each("field", ["thesis", "rationale"])
 def test_coherence_order_for_the_other_direction_is_found(field, playbook, direction):
     text = f"The range is wide. I go {other(direction)} here."
     found = check(changed(right_request(playbook, direction), {f"proposal.{field}": text}))
@@ -398,10 +397,8 @@ def test_coherence_lint_finding_keeps_its_code_and_role(code, severity):
 
 
 @EVERY_PLAN
-@pytest.mark.parametrize("role", ["setup", "activation", "invalidation"])
-@pytest.mark.parametrize(
-    ("code", "text"), [("unreachable", "rsi_14 > 70 and rsi_14 < 30"), ("tautology", "rsi_14 >= 0")]
-)
+@check_each("role", ["setup", "activation", "invalidation"])
+@check_each(("code", "text"), [("unreachable", "rsi_14 > 70 and rsi_14 < 30"), ("tautology", "rsi_14 >= 0")])
 def test_coherence_rule_that_is_constant_is_found_without_bars(code, text, role, playbook, direction):
     found = check(changed(right_request(playbook, direction), {f"proposal.{role}": text}))
     assert [f.evidence for f in found if f.code == code] == [(role,)]

@@ -22,6 +22,7 @@ from services.policy_checks.consolidation import (
 )
 from services.policy_checks.findings import status_of
 from services.policy_level_reflection_service import MAX_TOKENS, PROMPT
+from tests.each_case import check_each
 from tests.services.policy_checks.plans import changed, codes, expected, playbook_named, right_request
 
 MINOR = Finding(
@@ -258,7 +259,7 @@ def test_consolidation_need_for_something_new_is_deferred():
     assert weighed.refused is None
 
 
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         "",

@@ -7,6 +7,7 @@ from schemas.settings import ReflectionSettings
 from schemas.vocabulary import Severity
 from services.policy_checks.expectation import check_expectation, expectation_of
 from services.policy_checks.plan_levels import read_levels
+from tests.each_case import check_each
 from tests.services.policy_checks.plans import (
     PLAN_IDS,
     PLANS,
@@ -17,7 +18,7 @@ from tests.services.policy_checks.plans import (
     right_request,
 )
 
-EVERY_PLAN = pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
+EVERY_PLAN = check_each(("playbook", "direction"), PLANS, ids=PLAN_IDS)
 SETTINGS = ReflectionSettings()
 
 

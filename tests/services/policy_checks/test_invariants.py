@@ -6,6 +6,7 @@ from schemas.no_learn import NoLearnZone
 from schemas.reflection import Remedy
 from schemas.vocabulary import Severity
 from services.policy_checks.invariants import check_invariants
+from tests.each_case import check_each
 from tests.services.policy_checks.plans import (
     DAY,
     NOW,
@@ -47,8 +48,8 @@ def test_invariants_right_plan_finds_nothing(playbook, direction):
     assert check_invariants(right_request(playbook, direction)) == ()
 
 
-@pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
-@pytest.mark.parametrize("code", BROKEN)
+@check_each(("playbook", "direction"), PLANS, ids=PLAN_IDS)
+@check_each("code", BROKEN)
 def test_invariants_broken_guardrail_is_found_with_its_own_code(code, playbook, direction):
     changes = dict(BROKEN[code])
     if code == "direction_not_allowed":

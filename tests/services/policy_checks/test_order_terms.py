@@ -9,6 +9,7 @@ from schemas.vocabulary import Severity
 from services.policy_checks.coherence import check_coherence
 from services.policy_checks.invariants import check_invariants
 from services.policy_checks.plan_levels import read_levels
+from tests.each_case import check_each
 from tests.services.playbooks.samples import definition
 from tests.services.policy_checks.plans import changed, codes, playbook_named, right_request
 
@@ -171,7 +172,7 @@ def test_order_terms_blank_entry_is_a_missing_entry():
     assert "missing_entry" not in codes(check_invariants(waiting("limit", "99")))
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("terms", "words"),
     [
         ({"entry": "close"}, "set entry_kind, or remove it"),

@@ -3,10 +3,11 @@
 import pytest
 
 from services.policy_checks.orders import orders_against
+from tests.each_case import check_each
 from tests.services.policy_checks.injections import INJECTIONS
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("direction", "text", "orders"),
     [
         ("long", "Go short.", ("Go short",)),

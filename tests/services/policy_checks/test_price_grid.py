@@ -4,7 +4,7 @@ import pytest
 
 from schemas.settings import ExecutionSettings, Settings
 from services.policy_checks.coherence import check_coherence
-from services.policy_checks.plan_levels import on_grid, read_levels
+from services.policy_checks.plan_levels import is_true, on_grid, price_of, read_levels
 from tests.services.policy_checks.plans import PLAN_IDS, PLANS, acting, changed, right_request
 from tests.worker.test_session_wires import finished, session
 
@@ -18,6 +18,14 @@ def test_levels_of_a_plan_are_those_of_its_rules_on_the_grid(playbook, direction
     for name in LEVELS:
         at_market = name.endswith("entry") and getattr(plain, name) == plain.close
         assert getattr(levels, name) == (plain.close if at_market else on_grid(getattr(plain, name), 0.25))
+
+
+def test_price_of_a_bar_is_read_to_its_last_digit_though_it_is_no_sum_of_the_close():
+    close, high = 884.89, 1935.05
+    assert close + (high - close) != high
+    snapshot = changed(right_request().snapshot, {"close": close, "features": {"close": close, "high": high}})
+    assert price_of("high", snapshot, 0.0) == high
+    assert is_true("high >= 1935.05", snapshot) is True
 
 
 def test_plan_whose_stop_falls_on_its_entry_is_sent_back():

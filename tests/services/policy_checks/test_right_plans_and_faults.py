@@ -9,6 +9,7 @@ import pytest
 from schemas.settings import ReflectionSettings
 from schemas.vocabulary import ReflectionStatus
 from services.policy_level_reflection_service import PolicyLevelReflectionService
+from tests.each_case import check_each
 from tests.services.policy_checks.faults import FAULTS
 from tests.services.policy_checks.plans import PLANS, codes
 from tests.services.policy_checks.remedies_applied import remedied
@@ -17,7 +18,7 @@ from tests.services.policy_checks.right_plans import right_plans
 TUNED, HELD_OUT = right_plans("tuned"), right_plans("held_out")
 EVERY_PLAN = TUNED + HELD_OUT
 SOME_PLANS = EVERY_PLAN[::11]
-EVERY_FAULT = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+EVERY_FAULT = check_each("fault", FAULTS, ids=lambda fault: fault.name)
 DOCS = Path(__file__).parents[3] / "docs"
 # What no change of the plan can satisfy: its moment, its account, its words.
 BEYOND_THE_PLAN = {
@@ -107,7 +108,7 @@ def test_remedy_where_a_finding_has_one_removes_it(fault):
             assert (finding.code, finding.evidence) not in left, finding
 
 
-@pytest.mark.parametrize(
+@check_each(
     "fault",
     [f for f in FAULTS if not set(f.codes) <= BEYOND_THE_PLAN and f.name not in NOT_IN_EVERY_PLAYBOOK],
     ids=lambda fault: fault.name,

@@ -12,6 +12,7 @@ from schemas.settings import Settings
 from services.playbooks.loader import load_playbooks
 from services.playbooks.rendering import KIND_OF_ROLE
 from services.policy_checks.static_checks import list_mistakes
+from tests.each_case import check_each
 from trading_core.rules.bounds import possible_of, ratio
 from trading_core.rules.evaluate import evaluate_for_symbol
 from trading_core.rules.grammar import parse
@@ -47,7 +48,7 @@ def codes(**changed: Any) -> list[tuple[str, str]]:
     return [(mistake.field.removeprefix("rules.long."), mistake.code) for mistake in found]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("changed", "found"),
     [
         ({"horizon_bars": 500}, [("horizon_bars", "horizon_over_bound")]),

@@ -7,6 +7,7 @@ import pytest
 from schemas.settings import PolicyLoopSettings
 from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState, SkipReason
 from services.policy_loop.admission import BoundaryFacts, decide
+from tests.each_case import check_each
 
 DEFAULTS = PolicyLoopSettings()
 EVENTS = (
@@ -29,7 +30,7 @@ def facts(**changes: object) -> BoundaryFacts:
     return BoundaryFacts(**(values | changes))
 
 
-@pytest.mark.parametrize(("state", "event"), list(itertools.product(OPEN_STATES, EVENTS)))
+@check_each(("state", "event"), list(itertools.product(OPEN_STATES, EVENTS)))
 def test_gate_open_state_admits_every_enabled_event(state: PolicyState, event: PolicyEventKind) -> None:
     decision = decide(facts(state=state, events=(event,)), DEFAULTS, "1h")
     assert (decision.admitted, decision.skips) == ((event,), ())
@@ -48,8 +49,8 @@ def test_gate_suppressed_state_skips_with_its_reason(
     assert [(skip.event, skip.reason) for skip in decision.skips] == [(event, reason)]
 
 
-@pytest.mark.parametrize("override", list(OverrideReason))
-@pytest.mark.parametrize("state", list(PolicyState))
+@check_each("override", list(OverrideReason))
+@check_each("state", list(PolicyState))
 def test_gate_every_override_opens_a_boundary_in_every_state(
     override: OverrideReason, state: PolicyState
 ) -> None:

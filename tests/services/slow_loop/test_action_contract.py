@@ -12,6 +12,7 @@ from services.slow_loop.action_contract import (
     eligible_playbooks,
     lowers_exposure,
 )
+from tests.each_case import check_each
 from tests.services.high_level.builders import playbook
 
 FIRST, SECOND = playbook("first"), playbook("second")
@@ -42,7 +43,7 @@ def test_action_within_bounds_is_accepted(kind):
     assert check_action(action(kind), state()) is None
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("kind", "changes", "code"),
     [
         ("set_eligibility", {"playbook_id": "frist"}, "unknown_playbook"),

@@ -8,6 +8,7 @@ from online_fdr.e_values import e_bh as online_fdr_e_bh
 
 from schemas.errors import DataError, InvariantViolation
 from services.statistics.multiplicity import e_bh, e_bh_rows, register_family, share
+from tests.each_case import check_each
 
 E_VALUES = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=30)
 
@@ -30,7 +31,7 @@ def test_e_bh_selects_what_the_definition_says(values):
     }
 
 
-@pytest.mark.parametrize("seed", range(40))
+@check_each("seed", range(40))
 def test_weighted_selection_agrees_with_an_independent_implementation(seed):
     draw = np.random.default_rng(seed)
     names = [f"p{k}" if k % 3 else f"p{k}|up/mid" for k in range(int(draw.integers(1, 40)))]

@@ -16,6 +16,7 @@ from services.store import open_store
 from services.store.engine import build_engine
 from services.store.failures import StoreDamaged, store_error, store_errors
 from services.store.urls import parse_url
+from tests.each_case import check_each
 from tests.services.store.stores import new_run
 
 WAITS = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND NOT granted"
@@ -72,8 +73,8 @@ def wrapped(error):
     return DBAPIError("SELECT 1", {}, error)
 
 
-@pytest.mark.parametrize("wrap", [lambda error: error, wrapped])
-@pytest.mark.parametrize(("state", "problem"), [*PASSES.items(), *STAYS.items()])
+@check_each("wrap", [lambda error: error, wrapped])
+@check_each(("state", "problem"), [*PASSES.items(), *STAYS.items()])
 def test_refusal_of_a_server_is_judged_by_its_code_whatever_it_says(state, problem, wrap):
     found = store_error(wrap(refusal(state)), URL)
     assert problem in str(found)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.errors import ConfigError, RuleError
+from tests.each_case import check_each
 from tests.trading_core.bracket_oracle import Rules, walk
 from tests.trading_core.market import random_series, series
 from trading_core.bars import BarSeries
@@ -89,9 +90,7 @@ def test_simulation_any_switches_agrees_with_oracle_trade_by_trade(seed, grid, r
             ), column
 
 
-@pytest.mark.parametrize(
-    "switch", [name for name in Rules().switches() if name not in ("direction", "quantity")]
-)
+@check_each("switch", [name for name in Rules().switches() if name not in ("direction", "quantity")])
 def test_simulation_every_switch_matters_to_the_comparison(switch):
     """A switch that the oracle and the kernel both forgot would be equal for no reason."""
     changed: dict[str, Any] = {

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from typer.testing import Result
 
+from tests.made_once import read_made
 from tests.worker.cli.checking import run
 from tests.worker.cli.fake_runner import FakeRunner
 from tests.worker.planted_store import definitions, store_planted, world
@@ -56,8 +57,15 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture(scope="session")
 def run_of_planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("planted") / "thinktwice.db"
-    store_planted(path)
+    folder = tmp_path_factory.mktemp("planted")
+
+    def stored() -> bytes:
+        store_planted(folder / "made.db")
+        return (folder / "made.db").read_bytes()
+
+    path = folder / "thinktwice.db"
+    path.touch(0o600)
+    path.write_bytes(read_made("planted", stored))
     return path
 
 

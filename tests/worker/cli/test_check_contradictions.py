@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from schemas.errors import DataError
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
+from tests.each_case import check_each
 from tests.worker.cli.checking import HELD, complaint, edited, unedited
 from tests.worker.cli.recorded_requests import requests_of
 from tests.worker.shared_runs import embedded_run, losing_run, slice_run
@@ -235,8 +236,8 @@ def test_check_fields_that_cannot_both_be_are_refused_with_value_and_place(chang
     assert part in complaint(json.dumps(edited(**changes)))
 
 
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize(
+@check_each("number", [math.nan, math.inf, -math.inf])
+@check_each(
     "place",
     ["snapshot.close", "snapshot.features.atr_14", "snapshot.risk.cash",
      "snapshot.expectations.0.expectancy_r", "memory.winners.0.r", "memory.passed_over_at",

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.each_case import check_each
 from tests.worker.cli.checking import HELD, POSITION, checked, complaint, edited, name_of, run, unedited
 from worker.studies.plan_check.check_request import MAX_BYTES, MAX_DEPTH
 
@@ -68,7 +69,7 @@ NOW = edited()["snapshot"]["ts_event"]
 YEARS_AHEAD = NOW + 31 * 365 * 86_400 * 10**9
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("changes", "part"),
     [
         ({"snapshot__known_at": YEARS_AHEAD}, f"snapshot: known_at {YEARS_AHEAD} is not ts_event {NOW}:"),

@@ -8,6 +8,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from tests.each_case import check_each
 from tools.docs_reference import commands
 from worker.cli import app
 from worker.cli.examples import EXAMPLES
@@ -35,7 +36,7 @@ def words_of(line):
     return words[1:ends]
 
 
-@pytest.mark.parametrize("words", WALKED, ids=lambda words: words or "thinktwice")
+@check_each("words", WALKED, ids=lambda words: words or "thinktwice")
 def test_help_of_every_command_ends_with_examples_of_it(words):
     text = CliRunner().invoke(app, [*words.split(), "--help"], terminal_width=60).stdout
     shown = text.partition("\nExamples:\n")[2].splitlines()
@@ -48,7 +49,7 @@ def test_examples_name_no_command_that_is_gone():
     assert set(EXAMPLES) == set(WALKED)
 
 
-@pytest.mark.parametrize("line", LINES)
+@check_each("line", LINES)
 def test_line_of_an_example_parses(line):
     command: Any = TREE
     words = words_of(line)

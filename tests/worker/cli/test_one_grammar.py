@@ -6,6 +6,7 @@ import pytest
 from typer.main import get_command
 
 from services.evidence.tools import TOOLS
+from tests.each_case import check_each
 from tools.docs_reference import commands
 from worker.cli import app
 
@@ -73,7 +74,7 @@ def test_command_that_makes_a_run_where_none_is_named_says_which(words):
     assert run.help.endswith("[a run over embedded bars]")
 
 
-@pytest.mark.parametrize("words", sorted(OF_THE_NEWEST | TOOLS_OF_ASK))
+@check_each("words", sorted(OF_THE_NEWEST | TOOLS_OF_ASK))
 def test_command_about_anything_else_takes_that_first_and_the_newest_run_by_option(words):
     arguments, (run,) = COMMANDS[words]
     assert arguments or words in ("worker", "plans make replan") or words in TOOLS_OF_ASK

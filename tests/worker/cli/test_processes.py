@@ -1,6 +1,7 @@
 """What only a real process shows: what is imported, a broken pipe, a signal from outside."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -19,10 +20,19 @@ from services.store import open_store
 
 HEAVY = ("numba", "pandas", "pyarrow", "anthropic", "mcp", "scipy", "numpy", "llvmlite", "alembic", "bokeh")
 RUN = "import sys; from worker.cli import app\n"
-LOADED = (
-    "try:\n    app({words!r})\nexcept SystemExit as end:\n    code = end.code\n"
-    "print('loaded', [name for name in {heavy!r} if name in sys.modules], code, file=sys.stderr)"
-)
+LOADED = """
+import json
+found, known = [], set()
+for words in {commands!r}:
+    try:
+        app(words)
+    except SystemExit as end:
+        code = end.code
+    new = sorted({{*sys.modules}} & {{*{heavy!r}}} - known)  # told of the command that loads it first
+    known.update(new)
+    found.append([words, new, code])
+print(json.dumps(found), file=sys.stderr)
+"""
 WITH_FAKE_ENGINE = (
     "from worker.cli import wiring\n"
     "from tests.worker.cli.fake_runner import FakeRunner\n"
@@ -48,41 +58,47 @@ def stored_run(shell):
     return shell.folder
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--help"],
-        ["runs"],
-        ["journal", "r0001", "--jsonl"],
-        ["why", "zz", "--run", "r0001"],
-        ["report", "r0001"],
-        ["report", "r0001", "latest", "--html", "page.html"],
-        ["page", "--help"],
-        ["backtest", "--help"],
-        ["config", "show"],
-        ["schema"],
-        ["schema", "PolicyLevelReflectionRequest"],
-        ["check", "--help"],
-        ["ask-again", "--help"],
-        ["faults", "--help"],
-        ["plans", "list"],
-        ["plans", "--help"],
-        ["mcp", "--help"],
-        ["mcp", "config"],
-        ["tools", "list"],
-    ],
-)
-def test_reading_command_loads_no_heavy_library(stored_run, words):
-    program = LOADED.format(words=words, heavy=HEAVY)
+READING = [
+    ["--help"],
+    ["runs"],
+    ["journal", "r0001", "--jsonl"],
+    ["why", "zz", "--run", "r0001"],
+    ["report", "r0001"],
+    ["report", "r0001", "latest", "--html", "page.html"],
+    ["page", "--help"],
+    ["backtest", "--help"],
+    ["config", "show"],
+    ["schema"],
+    ["schema", "PolicyLevelReflectionRequest"],
+    ["check", "--help"],
+    ["ask-again", "--help"],
+    ["faults", "--help"],
+    ["plans", "list"],
+    ["plans", "--help"],
+    ["mcp", "--help"],
+    ["mcp", "config"],
+    ["tools", "list"],
+]
+
+
+def loaded(commands: list[list[str]], heavy: tuple[str, ...], folder: Path) -> list[list[object]]:
+    """Of each command in turn, in one process: its words, what it loads of these, and its exit code."""
     done = subprocess.run(
-        python(program, stored_run),
-        cwd=stored_run,
+        python(LOADED.format(commands=commands, heavy=heavy), folder),
+        cwd=folder,
         env=clean_environment(),
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stderr.splitlines()[-1] == f"loaded [] {2 if words[0] == 'why' else 0}"
+    found: list[list[object]] = json.loads(done.stderr.splitlines()[-1])
+    return found
+
+
+def test_reading_command_loads_no_heavy_library(stored_run):
+    codes = [2 if words[0] == "why" else 0 for words in READING]
+    wanted = [[words, [], code] for words, code in zip(READING, codes, strict=True)]
+    assert loaded(READING, HEAVY, stored_run) == wanted
 
 
 def test_journal_into_a_reader_that_stops_is_quiet(shell):
@@ -145,33 +161,23 @@ def folder_plan(folder: Path) -> ChangePlan:
     return plan
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["show", "PLAN"],
-        ["show", "PLAN", "--json"],
-        ["diff", "PLAN"],
-        ["edit", "PLAN", "--set", "steps.1.value=0.001"],
-        ["approve", "PLAN", "--hash", "HASH"],
-        ["cancel", "PLAN"],
-    ],
-)
-def test_commands_of_plans_load_neither_compiler_nor_frames_nor_model_sdk(stored_run, words):
+def test_commands_of_plans_load_neither_compiler_nor_frames_nor_model_sdk(stored_run):
     async def planned():
         async with await open_store(f"sqlite:///{stored_run}/thinktwice.db", create=True) as store:
-            plan = folder_plan(stored_run / "books")
-            await store.plans.put("r0001", plan)
-            return plan
+            plans = [folder_plan(stored_run / name) for name in ("edited", "approved", "cancelled")]
+            for plan in plans:
+                await store.plans.put("r0001", plan)
+            return plans
 
-    plan = asyncio.run(planned())
-    filled = [{"PLAN": plan.plan_id, "HASH": plan.content_hash}.get(word, word) for word in words]
+    edited, approved, cancelled = asyncio.run(planned())
+    commands = {
+        ("show", edited.plan_id): 0,
+        ("show", edited.plan_id, "--json"): 0,
+        ("diff", edited.plan_id): 0,
+        ("edit", edited.plan_id, "--set", "steps.1.value=0.001"): 0,
+        ("approve", approved.plan_id, "--hash", approved.content_hash): 1,
+        ("cancel", cancelled.plan_id): 0,
+    }
     heavy = ("numba", "pandas", "pyarrow", "anthropic", "openai", "scipy", "llvmlite", "alembic", "bokeh")
-    done = subprocess.run(
-        python(LOADED.format(words=["plans", *filled], heavy=heavy), stored_run),
-        cwd=stored_run,
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stderr.splitlines()[-1] == f"loaded [] {1 if words[0] == 'approve' else 0}", done.stderr
+    found = loaded([["plans", *words] for words in commands], heavy, stored_run)
+    assert found == [[["plans", *words], [], code] for words, code in commands.items()]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.each_case import check_each
 from tests.worker.cli.checking import run, unedited
 from worker.cli.schema import contract_named, contracts, schema_of
 
@@ -68,7 +69,7 @@ def test_schema_names_every_contract_that_the_sources_define():
     assert set(contracts()) == defined
 
 
-@pytest.mark.parametrize("name", sorted(contracts()))
+@check_each("name", sorted(contracts()))
 def test_schema_of_every_contract_lists_its_fields_and_refuses_others(name):
     schema = schema_of(contract_named(name))
     fields = contract_named(name).model_fields.items()

@@ -398,7 +398,8 @@ class UnheardAnswers:
 
 async def _asks(store: Store, process: PaperProcess, feed: HeldFeed) -> None:
     await feed.reached.wait()
-    await store.operator.put("r0001", "rollback", {"playbook_id": "mean_reversion"})
+    if not await store.operator.all("r0001"):  # a successor may be handed the row again
+        await store.operator.put("r0001", "rollback", {"playbook_id": "mean_reversion"})
     await until(lambda: all_answered(store))
     feed.go.set()
 

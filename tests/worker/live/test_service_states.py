@@ -24,6 +24,7 @@ from services.journal.writer import JournalWriter
 from services.model_calls.budget import Breaker
 from services.policy_loop.background import LAST, PlanOutcomes
 from services.slow_loop.loop_facts import LoopFacts
+from tests.each_case import check_each
 from tests.worker.live.paper_runs import rows_of
 from tests.worker.live.test_paper_savepoints import PLAYBOOKS, bars
 from tests.worker.live.test_savepoint_sessions import OWN, attributes_of, go_on
@@ -158,7 +159,7 @@ SERVICES = (
 ASKING = frozenset({"BackgroundBuilder", "Breaker", "PlanOutcomes"})  # there is none where no model is asked
 
 
-@pytest.mark.parametrize("name", [name for name in SERVICES if name not in ASKING])
+@check_each("name", [name for name in SERVICES if name not in ASKING])
 def test_service_restored_has_the_state_that_it_wrote(name: str) -> None:
     one, again = stateful(unbroken().session)[name], stateful(twin().session)[name]
     assert again is not one

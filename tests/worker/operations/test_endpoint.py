@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from schemas.errors import ConfigError
 from schemas.settings.live import OperationsSettings
+from tests.each_case import check_each
 from tests.worker.operations.asking import NOW, Told, asked, endpoint, get, parsed, request, sent, status
 from worker.operations.endpoint import LONGEST_HEAD
 from worker.operations.endpoint_access import MOST_CONNECTIONS, guard_of, is_loopback, most_connections
@@ -162,7 +163,7 @@ def test_status_is_one_json_object_and_head_has_no_body():
     assert int(head.fields["Content-Length"]) == len(told.body)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("data", "status"),
     [
         (get("/"), 404),

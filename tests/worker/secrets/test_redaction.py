@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from schemas.errors import ConfigError
+from tests.each_case import check_each
 from worker.secrets.redaction import MASK, Redactor, known_secrets, masked_webhook, redactor_of
 from worker.secrets.secrets import is_secret_name, secret, strong, where_secrets_belong
 
@@ -15,7 +16,7 @@ CANARY = "c4nary-Value/with+signs=7"
 HOOK = "https://hooks.example.com/services/T0000/B0000/abcdefghijklmnopqrst?key=0123456789abcdef0"
 
 
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         "postgresql://me:pa55word@host/db",

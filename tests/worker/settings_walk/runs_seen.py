@@ -5,8 +5,8 @@ Only what a run did is compared, never an id or a hash: settings are part of tho
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -88,21 +88,18 @@ def rows_of(rows: Sequence[JournalRow], kinds: Sequence[str]) -> list[Any]:
 
 
 @dataclass
-class TellingSink:
-    """Hands over the rows of some kinds as they are written; after an error of who hears them, none."""
+class WaitingSink:
+    """Hands over the rows of some kinds one by one, and waits until each is taken; when it is over, none."""
 
     kinds: Sequence[str]
-    tell: Callable[[Any], None]
+    taken: asyncio.Queue[Any] = field(default_factory=lambda: asyncio.Queue(1))
     over: bool = False
 
     async def write(self, rows: list[JournalRow]) -> None:
-        """Tell a batch."""
-        if self.over:
-            return
-        self.over = True
+        """Hand over a batch."""
         for row in rows_of(rows, self.kinds):
-            self.tell(row)
-        self.over = False
+            if not self.over:
+                await self.taken.put(row)
 
 
 def look_at(
@@ -113,11 +110,29 @@ def look_at(
 ) -> RowLook:
     """A look at the rows of some kinds that a run over bars leaves."""
 
-    def tell(settings: Settings, told: Callable[[Any], None]) -> None:
-        journal = JournalWriter(TellingSink(kinds, told), flush_rows=1)
-        asyncio.run(run_backtest(settings, bars(), journal, definitions=books, models=models))
+    async def run(settings: Settings, sink: WaitingSink) -> None:
+        journal = JournalWriter(sink, flush_rows=1)
+        await run_backtest(settings, bars(), journal, definitions=books, models=models)
+        await sink.taken.put(None)
 
-    return RowLook(tell)
+    async def take(sink: WaitingSink, running: asyncio.Task[None]) -> Any:
+        taking = asyncio.create_task(sink.taken.get())
+        await asyncio.wait((taking, running), return_when=asyncio.FIRST_COMPLETED)
+        if not taking.done():
+            await running  # it failed before its end
+        return await taking
+
+    def read(settings: Settings) -> Generator[Any, None, None]:
+        with asyncio.Runner() as runner:
+            sink = WaitingSink(kinds)
+            running = runner.get_loop().create_task(run(settings, sink))
+            try:
+                while (row := runner.run(take(sink, running))) is not None:
+                    yield row
+            finally:
+                sink.over = True
+
+    return RowLook(read)
 
 
 TRADES = look_at(year, None, *TRADED)

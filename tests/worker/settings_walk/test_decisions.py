@@ -1,12 +1,13 @@
 """Every setting of a decision does something: changed, it changes what a short run does."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from schemas.settings import Settings
 from tests.worker.settings_walk.decisions import DECISIONS
-from tests.worker.settings_walk.walking import looks, seen_after, seen_before, sees_the_same
+from tests.worker.settings_walk.walking import close_runs, looks, sees_change, sees_the_same
 
 
 @pytest.fixture(autouse=True)
@@ -16,10 +17,16 @@ def _one_name_for_all_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _runs_end_here() -> Iterator[None]:
+    yield
+    close_runs()
+
+
 @pytest.mark.parametrize("key", DECISIONS)
 def test_setting_that_is_changed_changes_what_is_seen(key: str) -> None:
     entry = DECISIONS[key]
-    assert seen_after(key, entry) != seen_before(entry), f"{key} = {entry.value!r} changed nothing"
+    assert sees_change(key, entry), f"{key} = {entry.value!r} changed nothing"
 
 
 @pytest.mark.parametrize("key", looks(DECISIONS))

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.settings import Settings
 from tests.worker.settings_walk.models import MODELS
-from tests.worker.settings_walk.walking import looks, seen, seen_after, seen_before
+from tests.worker.settings_walk.walking import looks, sees_change, sees_the_same
 
 
 @pytest.fixture(autouse=True)
@@ -19,9 +19,9 @@ def _one_name_for_all_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 @pytest.mark.parametrize("key", MODELS)
 def test_setting_that_is_changed_changes_what_is_seen(key: str) -> None:
     entry = MODELS[key]
-    assert seen_after(key, entry) != seen_before(entry), f"{key} = {entry.value!r} changed nothing"
+    assert sees_change(key, entry), f"{key} = {entry.value!r} changed nothing"
 
 
 @pytest.mark.parametrize("key", looks(MODELS))
 def test_look_at_the_same_settings_sees_the_same(key: str) -> None:
-    assert seen(MODELS[key], {}) == seen_before(MODELS[key])
+    assert sees_the_same(MODELS[key])

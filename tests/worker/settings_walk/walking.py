@@ -4,10 +4,10 @@ An entry names another value and a look: a function that takes settings, builds 
 program's own factories, and returns what it saw. The walk demands that the other value is seen.
 """
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, get_args
 
 from schemas.canonical import canonical_json
@@ -21,38 +21,38 @@ REFUSED_BEFORE = "llm.model"  # mode `full` without a model
 NO_CONTENT = ("id", "ids", "hash", "hashes")
 
 
-class SeenOtherwise(Exception):
-    """The last row is not the one that was seen before: a run need not go on."""
-
-
 @dataclass(frozen=True)
 class RowLook:
-    """A look at the rows of a run; a look for a change ends it at the first row that differs.
+    """A look at the rows of a run.
 
     Attributes:
-        tell: runs with settings and hands over each row as it comes.
+        read: begins a run, which goes on only as far as its rows are read, and ends where they are closed.
     """
 
-    tell: Callable[[Settings, Callable[[Any], None]], None]
+    read: Callable[[Settings], Generator[Any, None, None]]
 
-    def __call__(self, settings: Settings) -> list[Any]:
-        """All rows."""
-        found: list[Any] = []
-        self.tell(settings, found.append)
-        return found
 
-    def until_other(self, settings: Settings, before: Sequence[Any]) -> list[Any]:
-        """The rows up to the first that is not the one of `before`, in the form of JSON, at its place."""
-        found: list[Any] = []
+class ReadRows:
+    """The rows of a run that have been read, once for all who compare with them.
 
-        def told(row: Any) -> None:
-            found.append(row)
-            if [json.loads(canonical_json(row))] != before[len(found) - 1 : len(found)]:
-                raise SeenOtherwise
+    Attributes:
+        known: those that were read, in the form of JSON.
+    """
 
-        with suppress(SeenOtherwise):
-            self.tell(settings, told)
-        return found
+    def __init__(self, rows: Generator[Any, None, None]) -> None:
+        """Nothing is read yet."""
+        self._rows = rows
+        self.known: list[str] = []
+
+    def at(self, place: int) -> str | None:
+        """A row, for which the run goes on; None behind the last."""
+        while len(self.known) <= place and (row := next(self._rows, None)) is not None:
+            self.known.append(canonical_json(row))
+        return self.known[place] if place < len(self.known) else None
+
+    def close(self) -> None:
+        """Give up the run."""
+        self._rows.close()
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Entry:
     """
 
     value: Any
-    look: Look
+    look: Look | RowLook
     beside: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -88,14 +88,14 @@ def settings_with(changes: Mapping[str, Any]) -> Settings:
 
 def seen(entry: Entry, changes: Mapping[str, Any]) -> str:
     """What an entry's look sees under its `beside` and some changes."""
+    assert not isinstance(entry.look, RowLook)
     return canonical_json({"seen": entry.look(settings_with({**entry.beside, **changes}))})
 
 
-_BEFORE: dict[tuple[Look, str], str] = {}
-_TOLD_BY: dict[tuple[Look, str], int] = {}  # how many rows of a look tell all the changes apart
+_BEFORE: dict[tuple[Look | RowLook, str], Any] = {}
 
 
-def _name(entry: Entry) -> tuple[Look, str]:
+def _name(entry: Entry) -> tuple[Look | RowLook, str]:
     return entry.look, repr(sorted(entry.beside.items()))
 
 
@@ -107,28 +107,51 @@ def seen_before(entry: Entry) -> str:
             _BEFORE[name] = seen(entry, {})
         except ConfigError as error:
             _BEFORE[name] = str(error)
-    return _BEFORE[name]
+    return str(_BEFORE[name])
 
 
-def seen_after(key: str, entry: Entry) -> str:
-    """What the look sees with the change; of rows no more than up to the first that differs."""
+def _rows_before(entry: Entry, look: RowLook) -> ReadRows:
+    name = _name(entry)
+    if name not in _BEFORE:
+        _BEFORE[name] = ReadRows(look.read(settings_with(entry.beside)))
+    rows: ReadRows = _BEFORE[name]
+    return rows
+
+
+def close_runs() -> None:
+    """Give up the runs whose rows nobody reads any more."""
+    for name in [name for name, before in _BEFORE.items() if isinstance(before, ReadRows)]:
+        _BEFORE.pop(name).close()
+
+
+def sees_change(key: str, entry: Entry) -> bool:
+    """Whether the look sees the change; of rows it reads no more than up to the first that differs."""
     changes = {key.split("[]")[0]: entry.value}
     if not isinstance(entry.look, RowLook):
-        return seen(entry, changes)
-    before = json.loads(seen_before(entry))["seen"]
-    after = entry.look.until_other(settings_with({**entry.beside, **changes}), before)
-    _TOLD_BY[_name(entry)] = max(_TOLD_BY.get(_name(entry), 0), len(after))
-    return canonical_json({"seen": after})
+        return seen(entry, changes) != seen_before(entry)
+    before = _rows_before(entry, entry.look)
+    with closing(ReadRows(entry.look.read(settings_with({**entry.beside, **changes})))) as after:
+        for place in count():
+            if (row := after.at(place)) != before.at(place):
+                return True
+            if row is None:
+                return False
+    raise AssertionError("rows end")
 
 
 def sees_the_same(entry: Entry) -> bool:
-    """Whether a second look sees the same; of rows at least those by which changes were told from it."""
+    """Whether a second look sees the same; of rows those by which changes were told from it, or all."""
     if not isinstance(entry.look, RowLook):
         return seen(entry, {}) == seen_before(entry)
-    before = json.loads(seen_before(entry))["seen"]
-    wanted = before[: _TOLD_BY.get(_name(entry), len(before))]
-    again = entry.look.until_other(settings_with(entry.beside), wanted)
-    return bool(canonical_json(again[: len(wanted)]) == canonical_json(wanted))
+    before = _rows_before(entry, entry.look)
+    places = range(len(before.known)) if before.known else count()
+    with closing(ReadRows(entry.look.read(settings_with(entry.beside)))) as again:
+        for place in places:
+            if (row := again.at(place)) != before.at(place):
+                return False
+            if row is None:
+                break
+    return True
 
 
 def content(payload: Any) -> Any:

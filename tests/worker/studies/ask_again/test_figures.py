@@ -5,6 +5,7 @@ from scipy.stats import binom, binomtest
 
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import PlanKind
+from tests.each_case import check_each
 from tests.services.policy_checks.plans import right_request
 from worker.studies.ask_again.asking import Answer
 from worker.studies.ask_again.figures import compare, detectable_share, holm, moves, tally, usual
@@ -88,8 +89,8 @@ def test_holm_never_falls_below_a_smaller_p_value_nor_rises_above_one():
     assert holm({"a": 0.8, "b": 0.7}) == {"a": 1.0, "b": 1.0}
 
 
-@pytest.mark.parametrize("kind", list(PlanKind))
-@pytest.mark.parametrize("fallback", [None, "refusal", "timeout", "reply_malformed", "network", "budget"])
+@check_each("kind", list(PlanKind))
+@check_each("fallback", [None, "refusal", "timeout", "reply_malformed", "network", "budget"])
 def test_decided_names_every_outcome_apart(kind, fallback):
     proposal = right_request().proposal if kind is PlanKind.PROPOSE else None
     said = name_decision(StrategistAnswer(kind=kind, reason="r", proposal=proposal, fallback=fallback))
