@@ -8,7 +8,7 @@ from agents.planning.plan_reply import PROMPT as PLANNER
 from agents.planning.run_evidence import RunEvidence
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from services.evidence_tools.kept_rows import KeptRows
+from services.evidence_tools.evidence_buffer import EvidenceBuffer
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import PLAIN_RUN, Wordings
 
@@ -41,7 +41,10 @@ def assemble_judge(settings: Settings, model: LanguageModel | None, wordings: Wo
 
 
 def evidence_of(
-    settings: Settings, models: Mapping[str, LanguageModel], wordings: Wordings, kept: KeptRows | None = None
+    settings: Settings,
+    models: Mapping[str, LanguageModel],
+    wordings: Wordings,
+    kept: EvidenceBuffer | None = None,
 ) -> RunEvidence | None:
     """What a judge reads beside a report, planned by rules or by the model of the planner's prompt.
 
@@ -52,7 +55,7 @@ def evidence_of(
     """
     if settings.planner.judge == "off":
         return None
-    rows = KeptRows(settings) if kept is None else kept
+    rows = EvidenceBuffer(settings) if kept is None else kept
     if settings.planner.judge != "model":
         return RunEvidence(rows, settings.planner)
     if PLANNER not in models:

@@ -13,7 +13,7 @@ SAME_RUNS = {
         "agents/planning/test_run_evidence.py",
         "agents/test_judge_evidence.py",
         "docs/test_documented_contracts.py",
-        "services/evidence_tools/test_kept_rows.py",
+        "services/evidence_tools/test_evidence_buffer.py",
         "services/evidence_tools/test_report_rows.py",
         "services/slow_loop/test_loop_facts.py",
         "worker/cli/test_check_contradictions.py",

@@ -30,7 +30,7 @@ from thinktwice.parts import (
     settings_of_parts,
 )
 from thinktwice.result import BacktestResult, Inputs
-from worker.bootstrap import OwnParts
+from worker.bootstrap import Overrides
 from worker.models import Models
 from worker.runs.backtest import run_backtest
 from worker.runs.interrupts import Interrupts
@@ -171,7 +171,7 @@ def inputs_of(
 
 async def ran(
     inputs: Inputs,
-    own: OwnParts,
+    own: Overrides,
     progress: Told | None = None,
     models: Models | None = None,
     cassette: Cassette | None = None,

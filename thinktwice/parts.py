@@ -20,7 +20,7 @@ from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import CheckName, Severity
 from services.ports import Critic, Judge, Strategist
 from thinktwice.boundary import trims_errors
-from worker.bootstrap import OwnParts
+from worker.bootstrap import Overrides
 from worker.models import Models, one_model
 
 Part = TypeVar("Part")
@@ -78,7 +78,7 @@ def finding(
     )  # fmt: skip
 
 
-def own_parts(strategist: StrategistPart, judge: JudgePart, critics: CriticParts) -> OwnParts:
+def own_parts(strategist: StrategistPart, judge: JudgePart, critics: CriticParts) -> Overrides:
     """What stands around the parts of a session.
 
     Raises:
@@ -92,7 +92,7 @@ def own_parts(strategist: StrategistPart, judge: JudgePart, critics: CriticParts
         (kind, part) for kind, part in zip(("strategist", "judge"), given, strict=True) if part is not None
     ]
     own += [("critic", critic) for critic in asked]
-    return OwnParts(
+    return Overrides(
         _around("strategist", given[0], "answer"),
         _around("judge", given[1], *OF_A_JUDGE),
         asked,

@@ -28,7 +28,7 @@ from trading_core.accounting import drawdowns
 from trading_core.bars import BarSeries
 from trading_core.features.own import list_changed
 from trading_core.features.registry import own_features_of
-from worker.bootstrap import OwnParts
+from worker.bootstrap import Overrides
 from worker.pages.figures import fact_text
 from worker.pages.run_picture import RunPicture
 from worker.pages.screen import PlainConsole
@@ -68,7 +68,7 @@ class BacktestResult:
 
     run_id, status = IN_MEMORY, "finished"
 
-    def __init__(self, inputs: Inputs, own: OwnParts, done: RunResult, rows: list[JournalRow]) -> None:
+    def __init__(self, inputs: Inputs, own: Overrides, done: RunResult, rows: list[JournalRow]) -> None:
         self._inputs, self.rows = inputs, rows
         self._own, self._done = own, done
         self._features = inputs.own_features()

@@ -33,7 +33,7 @@ from worker.session import Session
 
 
 @dataclass(frozen=True)
-class OwnParts:
+class Overrides:
     """What a caller puts around parts of a session: each is given ours, and what it returns is asked.
 
     `critics` are asked beside our checks. `names` say what is the caller's own, for people.
@@ -45,7 +45,7 @@ class OwnParts:
     names: tuple[str, ...] = ()
 
 
-OURS = OwnParts()
+NO_OVERRIDES = Overrides()
 
 
 def assemble(
@@ -59,7 +59,7 @@ def assemble(
     *,
     market_waits: bool = True,
     ledger: TrialLedger = NO_TRIALS,
-    own: OwnParts = OURS,
+    own: Overrides = NO_OVERRIDES,
 ) -> Session:
     """A session over `bars`, ready for `begin`.
 
@@ -89,12 +89,12 @@ def assemble(
         settings, events, market.clock, guard, os.environ, given=models, cassette=cassette, past=recorded,
         names=names_for_replies(books.definitions, called, market.bars.timeframe),
     )  # fmt: skip
-    minds = asked.accounted
+    metered = asked.accounted
     engine = account_engine(settings, market, guard)
     playbooks = books.registry.reader()
     experience = assemble_experience(settings.memory, market.clock, guard, playbooks.rules)
     remembered, expected = experience.memory.reader(), experience.expectations.reader()
-    judge = own.judge(assemble_judge(settings, minds.judge, wordings))
+    judge = own.judge(assemble_judge(settings, metered.judge, wordings))
 
     def make_strategist(models: Models) -> Strategist:
         return configured_strategist(
@@ -108,11 +108,11 @@ def assemble(
             market_waits=market_waits,
         )  # fmt: skip
 
-    ours = make_strategist(minds)
+    ours = make_strategist(metered)
     strategist = own.strategist(ours)
     reads = getattr(strategist, "reads", ())
     builder = SnapshotBuilder(engine, market, books.definitions, remembered, expected, playbooks, reads)
-    provider = make_provider(minds, strategist, remembered)
+    provider = make_provider(metered, strategist, remembered)
     gatherer = None
     if settings.policy_loop.strategist != "rules":
         gatherer = BackgroundBuilder(
@@ -122,12 +122,12 @@ def assemble(
         settings, engine, market, builder, provider, judge, playbooks, events, gatherer
     )
     # What a caller puts in the place of a part, and models that it hands over, are asked one at a time.
-    early, uncounted = minds.asked_early(), experience.memory.reader(counted=False)
+    early, uncounted = metered.asked_early(), experience.memory.reader(counted=False)
     if (early.fast or early.strategist) and models is None and strategist is ours and not own.critics:
         again = make_provider(early, make_strategist(early), uncounted)
         asked.account.early.ask = partial(policy_loop.ask_early, again)
-    evidence = evidence_of(settings, minds.texts, wordings)
-    narrator = narrator_of(minds.slow, settings.deliberation, minds.text_models())
+    evidence = evidence_of(settings, metered.texts, wordings)
+    narrator = narrator_of(metered.slow, settings.deliberation, metered.text_models())
     slow_loop = SlowLoopService(
         settings,
         market,

@@ -14,7 +14,7 @@ from schemas.episode import Episode
 from schemas.settings import Settings
 from schemas.state import PART, Stateful
 from schemas.trials import NO_TRIALS, TrialLedger
-from services.evidence_tools.kept_rows import KeptRows
+from services.evidence_tools.evidence_buffer import EvidenceBuffer
 from services.feeds.port import CONFLICTING, FeedAnomalyKind
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
@@ -87,7 +87,7 @@ class Session(Stateful):
     models: RunModels
     events: ParkingJournal
     ledger: TrialLedger = NO_TRIALS
-    kept: KeptRows | None = None  # what the judge's tools read; None where it is asked without them
+    kept: EvidenceBuffer | None = None  # what the judge's tools read; None where it is asked without them
     bars_validated: int = 0
     columns_wired: int = 0  # columns that every session of these settings has made before its first row
     has_own_strategist: bool = False  # then playbooks that its plans do not name say nothing of the run

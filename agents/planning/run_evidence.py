@@ -19,7 +19,7 @@ from schemas.vocabulary import RecommendedAction
 from services.evidence import tool_arguments as asked
 from services.evidence.tool_results import ToolResult
 from services.evidence_tools import lesson_answers, market_answers
-from services.evidence_tools.kept_rows import KeptRows
+from services.evidence_tools.evidence_buffer import EvidenceBuffer
 from services.evidence_tools.run_view import RunView, iso
 from services.ports import EvidencePlanner, EvidenceQuestion, ToolProgress
 
@@ -42,7 +42,7 @@ class RunEvidence:
 
     def __init__(
         self,
-        rows: KeptRows,
+        rows: EvidenceBuffer,
         settings: PlannerSettings,
         planner_at: Callable[[int], EvidencePlanner] | None = None,
     ) -> None:

@@ -105,9 +105,9 @@ class ModelCritic:
         self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
     ) -> Critique | NoReply:
         """The critique, or why there is none."""
-        return await self.ask_beside(task, candidate, rounds, budget, None)
+        return await self.ask_opponent(task, candidate, rounds, budget, None)
 
-    async def ask_beside(
+    async def ask_opponent(
         self,
         task: Task,
         candidate: TextCandidate,
@@ -134,13 +134,13 @@ class ArguingCritics:
         self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
     ) -> Critique | NoReply:
         """The stricter of both; the other one where only one can be read."""
-        opened = await self.first.ask_beside(task, candidate, rounds, budget, None)
+        opened = await self.first.ask_opponent(task, candidate, rounds, budget, None)
         heard = None if isinstance(opened, NoReply) else opened
-        answered = await self.second.ask_beside(task, candidate, rounds, budget, heard)
+        answered = await self.second.ask_opponent(task, candidate, rounds, budget, heard)
         if isinstance(opened, NoReply) or isinstance(answered, NoReply):
             return opened if isinstance(answered, NoReply) else answered
         if abs(_score(opened) - _score(answered)) > ARGUE_FROM:
-            again = await self.first.ask_beside(task, candidate, rounds, budget, answered)
+            again = await self.first.ask_opponent(task, candidate, rounds, budget, answered)
             opened = opened if isinstance(again, NoReply) else again
         return min(opened, answered, key=_score)
 

@@ -53,7 +53,7 @@ class ReplayStopped(Exception):
         self.row = row
 
 
-class UnkeptSink:
+class DiscardingSink:
     """Takes rows and keeps none: of a run whose head hash, or count of questions, is enough."""
 
     async def write(self, rows: list[JournalRow]) -> None:

@@ -56,7 +56,7 @@ Identity = tuple[int, int] | None  # device and number of a file; None where the
 
 
 @dataclass(frozen=True)
-class Brought:
+class CheckpointProgress:
     """Where bringing the log into the file stands.
 
     Attributes:
@@ -81,7 +81,7 @@ class OpenFile:
     def __init__(self) -> None:
         self._descriptor = -1
 
-    def brought(self, index: Identity) -> Brought | None:
+    def brought(self, index: Identity) -> CheckpointProgress | None:
         """What the index says; None where that cannot be told.
 
         Args:
@@ -93,7 +93,7 @@ class OpenFile:
             head = os.pread(self._descriptor, HEAD.size, 0)
         except OSError:  # closed meanwhile: the next look finds the one that is open then
             return None
-        return Brought(*HEAD.unpack(head)) if len(head) == HEAD.size else None
+        return CheckpointProgress(*HEAD.unpack(head)) if len(head) == HEAD.size else None
 
     def _find_descriptor(self, identity: tuple[int, int]) -> bool:
         if _is(self._descriptor, identity):
@@ -164,7 +164,7 @@ class FileWatch:
         self._stamp: Stamp | None = None
         self._runs: Runs = {}
         self._seen: Stamp | None = None
-        self._brought: Brought | None = None
+        self._brought: CheckpointProgress | None = None
         self._index = OpenFile()
         self._lost: FileLost | None = None
         self._users: WeakSet[sqlite3.Connection] = WeakSet()

@@ -25,7 +25,7 @@ from tests.services.policy_checks.plans import right_request
 from tests.worker.settings_walk.runs_seen import never_today
 from tests.worker.shared_runs import embedded_bars, embedded_run
 from tests.worker.test_session_wires import finished, late_by, payloads, plans_changed, session
-from worker.bootstrap import OwnParts
+from worker.bootstrap import Overrides
 from worker.runs.backtest import run_backtest
 from worker.session import Session
 
@@ -62,7 +62,7 @@ def tightening(made: Session, level: Callable[[Any], float | None], reason: str 
 def refused_rows() -> list[JournalRow]:
     """Rows of eight years in which a critic of the caller's own sends every plan back."""
     journal = JournalWriter(sink := MemorySink())
-    own = OwnParts(critics=(never_today,))
+    own = Overrides(critics=(never_today,))
     asyncio.run(run_backtest(Settings(), embedded_bars("2003-01-01", "2010-12-31"), journal, own=own))
     return sink.rows
 

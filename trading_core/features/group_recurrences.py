@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from trading_core.features.nodes import SoFar
+from trading_core.features.nodes import RunningOp
 
 FloatArray = npt.NDArray[np.float64]
 _FIRST, _HIGHEST, _LOWEST, _TOTAL = (
-    int(SoFar.FIRST),
-    int(SoFar.HIGHEST),
-    int(SoFar.LOWEST),
-    int(SoFar.TOTAL),
+    int(RunningOp.FIRST),
+    int(RunningOp.HIGHEST),
+    int(RunningOp.LOWEST),
+    int(RunningOp.TOTAL),
 )
 _NOTHING, _OPEN, _WAITING = 0.0, 1.0, 2.0
 

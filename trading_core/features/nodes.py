@@ -58,7 +58,7 @@ class Op(IntEnum):
     TOTAL = 40
 
 
-class SoFar(IntEnum):
+class RunningOp(IntEnum):
     """What SO_FAR says of the values of a group up to the current bar; the numbers are its codes."""
 
     FIRST = 0
@@ -90,7 +90,7 @@ class Node:
         inputs: nodes read, at most three.
         length: window or smoothing length in own bars; LAG and SHIFT: how many back.
         second: EMA: known values skipped before the seed; EXTREME: 1 leaves the current bar out; RANK: the
-            fewest values that have a rank; SO_FAR: one of `SoFar`.
+            fewest values that have a rank; SO_FAR: one of `RunningOp`.
         scale: SCALE and RANK: the factor; EXTREME, RECENCY: +1 highest, -1 lowest; CONSTANT: the value.
         column: RAW: the column's name; STORED: whatever name the caller knows a finished column by.
     """
@@ -354,27 +354,27 @@ def total(x: Node) -> Node:
 
 def first_of(x: Node, key: Node) -> Node:
     """First value of the current group, a run of bars with one key (its whole part)."""
-    return Node(Op.SO_FAR, (x, key), second=SoFar.FIRST)
+    return Node(Op.SO_FAR, (x, key), second=RunningOp.FIRST)
 
 
 def highest_of(x: Node, key: Node) -> Node:
     """Highest value of the current group so far."""
-    return Node(Op.SO_FAR, (x, key), second=SoFar.HIGHEST)
+    return Node(Op.SO_FAR, (x, key), second=RunningOp.HIGHEST)
 
 
 def lowest_of(x: Node, key: Node) -> Node:
     """Lowest value of the current group so far."""
-    return Node(Op.SO_FAR, (x, key), second=SoFar.LOWEST)
+    return Node(Op.SO_FAR, (x, key), second=RunningOp.LOWEST)
 
 
 def total_of(x: Node, key: Node) -> Node:
     """Sum of the values of the current group so far."""
-    return Node(Op.SO_FAR, (x, key), second=SoFar.TOTAL)
+    return Node(Op.SO_FAR, (x, key), second=RunningOp.TOTAL)
 
 
 def bars_of(key: Node) -> Node:
     """Bars of the current group before this one."""
-    return Node(Op.SO_FAR, (key, key), second=SoFar.COUNT)
+    return Node(Op.SO_FAR, (key, key), second=RunningOp.COUNT)
 
 
 def last_of_previous(x: Node, key: Node) -> Node:

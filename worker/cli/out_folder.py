@@ -47,7 +47,7 @@ async def look_up_rows(store: "Store", run_id: str, entries: Iterable[dict[str, 
         entry["report"]["sections"] = sections_with_rows(entry["report"], index)
 
 
-def entry_beside(one: "OnDemandReport | StoredReport") -> dict[str, Any]:
+def attached_entry(one: "OnDemandReport | StoredReport") -> dict[str, Any]:
     """A report beside the journal, on demand or of a worker, as `stored_reports` gives the others."""
     calls = getattr(one, "calls", ())  # of a worker's, nothing says what was read for it
     return {

@@ -10,7 +10,7 @@ from schemas.errors import ConfigError
 from services.journal.index import JournalIndex
 from worker.cli import wiring
 from worker.cli.open_runs import PAPER
-from worker.cli.out_folder import entry_beside
+from worker.cli.out_folder import attached_entry
 from worker.cli.wiring import features_of, load_bars
 from worker.feeds.selected_bars import FRAME, settings_of_bars
 from worker.runs.interrupts import Interrupts
@@ -56,7 +56,7 @@ async def stored_script(
     """What plays a stored run again, with the engine ready for it.
 
     Raises:
-        NotPlayable: parts of it are in no store.
+        NotReplayable: parts of it are in no store.
         ConfigError: its bars cannot be found.
     """
     demand_no_own_parts(record)
@@ -92,7 +92,7 @@ async def stored_picture(
         done: the run itself, where it has just been made.
 
     Raises:
-        NotPlayable: its bars are others, or parts of it are in no store.
+        NotReplayable: its bars are others, or parts of it are in no store.
         ConfigError: its bars cannot be found, or it does not replay as it was stored.
         StoreError: a row of it is not what was written.
     """
@@ -111,7 +111,7 @@ async def stored_picture(
     else:
         picture = picture_of_rows(record, bars, index)
     told = await store.reports.all(record.run_id, JOB)
-    return replace(picture, outside=tuple(entry_beside(report) for report in told))
+    return replace(picture, outside=tuple(attached_entry(report) for report in told))
 
 
 async def traded_bars(store: "Store", record: "RunRecord", data: Path | None = None) -> "BarSeries | None":
@@ -121,7 +121,7 @@ async def traded_bars(store: "Store", record: "RunRecord", data: Path | None = N
     those of its document: then only the run played again says what it was.
 
     Raises:
-        NotPlayable: its bars are others, or parts of it are in no store.
+        NotReplayable: its bars are others, or parts of it are in no store.
         ConfigError: its bars cannot be found, or its configuration was changed.
     """
     _demand_no_other_bars(record, data)

@@ -17,7 +17,7 @@ from worker.cli.options import (
     open_for_run,
     option,
 )
-from worker.cli.out_folder import entry_beside, look_up_rows, stored_reports
+from worker.cli.out_folder import attached_entry, look_up_rows, stored_reports
 from worker.cli.page import write_page
 from worker.pages.figures import shown_time
 from worker.pages.run_marks import document_of_entry
@@ -169,7 +169,7 @@ async def _list_stored(store: "Store", run_id: str) -> list[dict[str, Any]]:
         *(kept for kept in await store.reports.all(run_id, JOB) if kept.report_id not in found),
         *await store.on_demand.of_run(run_id),
     ]
-    entries = [entry_beside(kept) for kept in beside]
+    entries = [attached_entry(kept) for kept in beside]
     await look_up_rows(store, run_id, entries)
     return sorted([*found.values(), *entries], key=lambda report: int(report["report"]["known_at"]))
 

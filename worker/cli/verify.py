@@ -23,7 +23,7 @@ from worker.cli.rebuilt import stored_script, watch_replay
 from worker.operations.environment import environment
 from worker.pages.tables import made_table
 from worker.runs.replay import (
-    NotPlayable,
+    NotReplayable,
     Replay,
     ReplayReport,
     Script,
@@ -108,7 +108,7 @@ async def _replay(
         script = await stored_script(store, record, settings, data)
         with watch(script) as progress:
             return await Replay(script, store, record).compare(progress)
-    except NotPlayable as error:
+    except NotReplayable as error:
         return ReplayReport(False, 0, record.events, None, str(error), playable=False)
     except StoreDamaged as error:
         return ReplayReport(False, 0, record.events, None, f"not replayed: {error}")

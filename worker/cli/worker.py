@@ -134,7 +134,7 @@ async def _work(
     json: bool,
 ) -> int:
     from trading_core.clock import SimulatedClock
-    from worker.operations.store_outage import OncePerOutage
+    from worker.operations.store_outage import OutageLog
     from worker.review.replanning import judge_models
     from worker.slow_worker.ports import SystemClock
     from worker.slow_worker.slot_runner import RunOfSlots
@@ -161,7 +161,7 @@ async def _work(
             return await _look_once(made, store, record, in_force, clock, note, told)
         status = await _status(store, record, in_force, clock, owner)
         sinks.append(status.note)
-        note = OncePerOutage(note).hear
+        note = OutageLog(note).hear
         return await _operate(made, status, sinks, note, prepared, period_s, store.leases.probe)
 
 
@@ -211,7 +211,7 @@ async def _operate(
     from worker.operations.alerts import of_worker
     from worker.operations.monitoring import operate
     from worker.operations.store_outage import watch_store
-    from worker.slow_worker.status import NoticedLooks
+    from worker.slow_worker.status import StatusFromEvents
 
     now = status.status()
     async with operate(prepared, status, now.run_id, now.mode) as operations:
@@ -222,7 +222,7 @@ async def _operate(
         sinks.append(tell)
         watching = asyncio.create_task(watch_store(probe, note, lambda: status.away_since))
         try:
-            return await _serve(NoticedLooks(made, status, note), note, period_s)
+            return await _serve(StatusFromEvents(made, status, note), note, period_s)
         except StoreError as error:
             note("worker_died", {"reason": str(error)})
             raise
@@ -257,13 +257,13 @@ async def _look_once(
 
 async def _serve(made: "Looks", note: "EventSink", period_s: float) -> int:
     from worker.slow_worker.service import StopSignals, serve
-    from worker.slow_worker.waker import WorkerSilent
+    from worker.slow_worker.waker import HeartbeatLost
 
     stop = StopSignals()
     stop.listen()
     try:
         return await serve(made, stop, note, period_s=period_s)
-    except (WorkerSilent, InvariantViolation) as error:
+    except (HeartbeatLost, InvariantViolation) as error:
         note("worker_died", {"reason": str(error)})
         complain(f"{type(error).__name__}: {error}")
         return 1

@@ -259,7 +259,7 @@ class PaperProcess:
                 raise
             finally:
                 await polling.end(task)
-                await run.put_down()
+                await run.release()
 
     async def _lease(self, tenure: LeaseHolder, record: RunRecord) -> Lease | None:
         """The lease of the run; None when a stop was asked for before it was free."""

@@ -33,7 +33,7 @@ LOOK_S = 0.1
 
 
 @runtime_checkable
-class ReadsSymbolsOff(Protocol):
+class SymbolDiscovery(Protocol):
     """A feed that may have taken its symbols from its source, and can be given those of a run instead."""
 
     @property
@@ -84,7 +84,7 @@ async def run_to_trade(
     async with _deciding(store, settings):
         left = None if new else fitting(await store.runs.all(), settings, feed)
         if left is not None:
-            if isinstance(feed, ReadsSymbolsOff) and feed.symbols_found is not None:
+            if isinstance(feed, SymbolDiscovery) and feed.symbols_found is not None:
                 feed.follow(tuple(left.data["symbols"]))
             return left
         open_recording(settings)
@@ -119,7 +119,7 @@ def misfits(stored: Mapping[str, Any], here: Mapping[str, Any], feed: MarketFeed
 
 
 def _read_feed(feed: MarketFeed) -> tuple[str, ...] | None:
-    return feed.symbols_found if isinstance(feed, ReadsSymbolsOff) else None
+    return feed.symbols_found if isinstance(feed, SymbolDiscovery) else None
 
 
 @asynccontextmanager

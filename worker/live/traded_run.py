@@ -301,7 +301,7 @@ class TradedRun:
         self.committer.close(closing)
         await self.committing.commit()
 
-    async def put_down(self) -> None:
+    async def release(self) -> None:
         """End what works beside the bars, stored or not."""
         if self.answers is not None:
             await self.answers.close()

@@ -18,12 +18,12 @@ from services.store import Store
 from worker.live.commit_loop import COMMAND_S
 from worker.live.monitor import Monitor
 from worker.operations.status import ProcessStatus, VitalSource
-from worker.operations.store_outage import OncePerOutage
+from worker.operations.store_outage import OutageLog
 from worker.slow_worker.ports import JOB, SystemClock
 from worker.slow_worker.service import StopSignals, serve
-from worker.slow_worker.status import NoticedLooks, SlowLoopStatus
+from worker.slow_worker.status import SlowLoopStatus, StatusFromEvents
 from worker.slow_worker.subprocess import SlowLoopSubprocess
-from worker.slow_worker.subprocess_main import LookingJob
+from worker.slow_worker.subprocess_main import ChildJob
 
 
 class WithSlowLoop:
@@ -56,7 +56,7 @@ class WithSlowLoop:
         self._period_s = period_s
         self._died = died
         self._clock = clock or SystemClock()
-        self._once = OncePerOutage(inner.note)
+        self._once = OutageLog(inner.note)
 
     def note(self, kind: str, detail: dict[str, Any]) -> None:
         """Something happened beside the bars; the trading loop asks the store twice a second."""
@@ -80,7 +80,7 @@ class WithSlowLoop:
             self._once.hear(kind, detail)
 
         stop = StopSignals()
-        looks = NoticedLooks(SlowLoopSubprocess(self._job(run_id), clock, note), status, note)
+        looks = StatusFromEvents(SlowLoopSubprocess(self._job(run_id), clock, note), status, note)
         async with self._inner.around(_Both(source, status), run_id):
             serving = asyncio.create_task(serve(looks, stop, note, period_s=self._period_s))
             serving.add_done_callback(self._note_end)
@@ -90,10 +90,10 @@ class WithSlowLoop:
                 stop.note_signal(signal.SIGTERM)
                 await serving
 
-    def _job(self, run_id: str) -> LookingJob:
+    def _job(self, run_id: str) -> ChildJob:
         settings, lease_ms = self._settings, int(3_000 * self._period_s)
         address = settings.runtime.db  # that of the store names no password
-        return LookingJob(address, run_id, settings.payload(), self._owner, lease_ms, COMMAND_S)
+        return ChildJob(address, run_id, settings.payload(), self._owner, lease_ms, COMMAND_S)
 
     def _note_end(self, serving: "asyncio.Task[int]") -> None:
         error = None if serving.cancelled() else serving.exception()

@@ -11,11 +11,11 @@ from schemas.errors import StoreError
 from worker.operations.logs import EventSink
 
 KINDS = frozenset({"store_away", "store_back"})
-LOOK_S = 0.5
+POLL_S = 0.5
 PATIENCE_S = 5.0  # a store that says nothing for so long is away; one that answers for so long is back
 
 
-class OncePerOutage:
+class OutageLog:
     """Passes events on; of several words about one outage the first, and of its end the last.
 
     Args:
@@ -69,7 +69,7 @@ async def watch_store(
                 if now() - answers_since >= PATIENCE_S:
                     note("store_back", {"away_since": away_since()})
             asking = None
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
     finally:
         if asking is not None:
             asking.cancel()

@@ -50,7 +50,7 @@ async def answer_models(
     from agents.evidence_planner import ModelPlanner
     from agents.planning.backed_planner import BackedPlanner
     from agents.planning.plan_reply import PROMPT
-    from worker.studies.asked_models import open_models
+    from worker.studies.study_models import open_models
 
     asked = {PROMPT: settings.llm.slow_model, **models_asked(settings, "quality")}
     async with open_models(settings, environment, asked, names=names) as opened:

@@ -211,7 +211,7 @@ async def _ask(
     # The engine comes with the models: a typed change waits for neither.
     from agents.model_seats import models_in_use
     from trading_core.clock import SimulatedClock
-    from worker.studies.asked_models import open_models
+    from worker.studies.study_models import open_models
 
     names, slow = models_in_use(settings), settings.llm.slow_model
     seats = {PROMPT: slow if slow in names else names[0]}

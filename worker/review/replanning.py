@@ -34,7 +34,7 @@ from worker.runs.replay import Rebuilt
 from worker.session import Session
 from worker.settings import load_settings
 from worker.slow_worker.wiring import JudgeModels
-from worker.studies.asked_models import open_models
+from worker.studies.study_models import open_models
 
 JudgeName = Literal["rules", "model"]
 

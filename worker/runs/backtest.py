@@ -21,7 +21,7 @@ from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.journal.writer import JournalWriter
 from services.playbooks.assembly import given_playbooks
 from trading_core.bars import BarSeries
-from worker.bootstrap import OURS, OwnParts, assemble
+from worker.bootstrap import NO_OVERRIDES, Overrides, assemble
 from worker.models import Models
 from worker.runs.forecast import RunForecast
 from worker.runs.run_result import RunResult
@@ -44,7 +44,7 @@ async def run_backtest(
     prepare: Callable[[Session], None] | None = None,
     trial: RunTrial | None = None,
     until: int | None = None,
-    own: OwnParts = OURS,
+    own: Overrides = NO_OVERRIDES,
     say: Callable[[str], None] = lambda line: None,
 ) -> RunResult:
     """Run over all bars, recording into `journal`.

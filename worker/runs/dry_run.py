@@ -14,7 +14,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.settings.llm import EventLimits, ModelLimits, RunLimits
 from schemas.tool import Tools
-from services.journal.sinks import UnkeptSink
+from services.journal.sinks import DiscardingSink
 from services.journal.writer import JournalWriter
 from services.model_calls.budget import BYTES_PER_TOKEN, LIMITS
 from services.model_calls.language_model import ModelReply
@@ -73,7 +73,7 @@ async def count_questions(
 
     free = settings.model_copy(update={"llm": settings.llm.model_copy(update=WITHOUT_LIMITS)})
     done = await run_backtest(
-        free, bars, JournalWriter(UnkeptSink()), definitions=definitions, progress=progress,
+        free, bars, JournalWriter(DiscardingSink()), definitions=definitions, progress=progress,
         models=one_model(settings, QuestionCounter()), prepare=prepare,
     )  # fmt: skip
     used = done.session.models.account.ledger.run

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.playbook import PlaybookDefinition
 from services.model_calls.quoting import visible
-from worker.runs.replay import NotPlayable
+from worker.runs.replay import NotReplayable
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -42,11 +42,11 @@ def demand_no_own_parts(record: "RunRecord") -> None:
     """Refuse to play a run that asked objects of its script, or read features that are gone or others now.
 
     Raises:
-        NotPlayable: it did.
+        NotReplayable: it did.
     """
     if own := record.data.get(OWN):
         named = visible(", ".join(map(str, own)))
-        raise NotPlayable(
+        raise NotReplayable(
             f"run {record.run_id} asked parts of a Python script that no store keeps ({named}): run that "
             "script again, where result.verify() and result.to_html(FILE) play it"
         )
@@ -54,7 +54,7 @@ def demand_no_own_parts(record: "RunRecord") -> None:
 
     if gone := list_changed(record.data.get(FEATURES, {})):
         named = visible(", ".join(map(str, gone)))
-        raise NotPlayable(
+        raise NotReplayable(
             f"run {record.run_id} reads features of a Python script that are not defined here as they were "
             f"({named}): define them by tt.feature with the source that they had, then tt.load(...).verify() "
             "(their file: thinktwice verify --features FILE.py)"

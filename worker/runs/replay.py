@@ -96,7 +96,7 @@ def stored_settings(record: "RunRecord") -> Settings:
     )
 
 
-class NotPlayable(ConfigError):
+class NotReplayable(ConfigError):
     """What a run is to be played from is not there, or not what it was."""
 
 
@@ -120,7 +120,7 @@ class Script(Protocol):
         None plays all of it, and the end of a run that has finished. Before the first row nothing comes out.
 
         Raises:
-            NotPlayable: its bars or recorded replies are not those of the run.
+            NotReplayable: its bars or recorded replies are not those of the run.
         """
         ...
 
@@ -167,20 +167,20 @@ def demand_bars_of(record: "RunRecord", bars: "BarSeries") -> None:
     """Refuse bars that are not those of a run.
 
     Raises:
-        NotPlayable: they are others, or the run does not name its own.
+        NotReplayable: they are others, or the run does not name its own.
     """
     found, recorded = bars.sha256, record.data.get("sha256")
     if not isinstance(recorded, str):
         unnamed = f"the row of {record.run_id} ({record.mode!r}) names no hash of its bars"
-        raise NotPlayable(f"not replayed: {unnamed}")
+        raise NotReplayable(f"not replayed: {unnamed}")
     if found != recorded:
         other = f"the bars hash to {found[:16]}, not {recorded[:16]}"
-        raise NotPlayable(f"{other}: name those of the run with --data")
+        raise NotReplayable(f"{other}: name those of the run with --data")
     further = record.data.get("extra", {})
     others = [name for name in further if bars.extra_hashes.get(name) != further[name]]
     if others:
         named = visible(", ".join(others))
-        raise NotPlayable(f"further columns are not those of the run ({named}): name its bars with --data")
+        raise NotReplayable(f"further columns are not those of the run ({named}): name its bars with --data")
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class Replay:
         try:
             try:
                 outcome = await self.script.play(journal, None, progress)
-            except NotPlayable as error:
+            except NotReplayable as error:
                 return ReplayReport(False, 0, record.events, None, str(error))
             except CassetteMiss as miss:
                 problem = f"the replay asks a model what was not recorded: {miss}"
@@ -291,7 +291,7 @@ async def stored_cassette(store: "Store", record: "RunRecord", start: int = 0) -
     """The replies that a run recorded in its own journal from row `start` on; empty when it asked no model.
 
     Raises:
-        NotPlayable: one cannot be read.
+        NotReplayable: one cannot be read.
     """
     try:
         calls = [
@@ -300,7 +300,7 @@ async def stored_cassette(store: "Store", record: "RunRecord", start: int = 0) -
         ]
     except (ValueError, TypeError) as error:
         changed = "not replayed: a recorded reply cannot be read, so the journal was changed"
-        raise NotPlayable(changed) from error
+        raise NotReplayable(changed) from error
     return Cassette(f"the journal of {record.run_id}", calls)
 
 

@@ -60,7 +60,7 @@ async def serve(
     """Exit code after a stop signal: 0 for SIGTERM, 130 for SIGINT, 129 for SIGHUP.
 
     Raises:
-        WorkerSilent: the waker died and could not be woken.
+        HeartbeatLost: the waker died and could not be woken.
         ThinktwiceError: a look failed for good; a store that may come back, or a process that can be started
             again, is tried again.
     """

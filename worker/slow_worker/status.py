@@ -66,7 +66,7 @@ class SlowLoopStatus:
         )
 
 
-class NoticedLooks:
+class StatusFromEvents:
     """A worker whose every look that came to its end is a sign that the store is there."""
 
     def __init__(self, worker: Looks, status: SlowLoopStatus, note: EventSink) -> None:

@@ -20,7 +20,7 @@ from schemas.errors import InfrastructureError, StoreError
 from services.ports import Clock
 from worker.operations.logs import EventSink
 from worker.slow_worker.slot_runner import MOST_ATTEMPTS
-from worker.slow_worker.subprocess_main import LONGEST_LINE, LookingJob
+from worker.slow_worker.subprocess_main import LONGEST_LINE, ChildJob
 
 # -P: a folder `worker` where the command was typed is not this one.
 COMMAND = (sys.executable, "-P", "-m", f"{__package__}.subprocess_main")
@@ -30,7 +30,7 @@ END_S = 10.0
 GONE = (BrokenPipeError, ConnectionResetError)
 
 
-class LookerDied(InfrastructureError):
+class ChildExited(InfrastructureError):
     """The process that looks ended within a look; `retryable` until it has done so too often in a row."""
 
 
@@ -45,7 +45,7 @@ class SlowLoopSubprocess:
     """
 
     def __init__(
-        self, job: LookingJob, clock: Clock, note: EventSink, command: Sequence[str] = COMMAND
+        self, job: ChildJob, clock: Clock, note: EventSink, command: Sequence[str] = COMMAND
     ) -> None:
         self._job = job
         self._clock = clock
@@ -64,7 +64,7 @@ class SlowLoopSubprocess:
 
         Raises:
             StoreError: the store failed there.
-            LookerDied: the process is gone; the next look starts another one, unless too many have died.
+            ChildExited: the process is gone; the next look starts another one, unless too many have died.
         """
         process = self._process or await self._start()
         try:
@@ -123,7 +123,7 @@ class SlowLoopSubprocess:
             self._note(*told["note"])
         return told
 
-    async def _death(self, process: Process) -> LookerDied:
+    async def _death(self, process: Process) -> ChildExited:
         self._process = None
         self._deaths += 1
         code = await process.wait()
@@ -131,7 +131,7 @@ class SlowLoopSubprocess:
         last = self._last_words[-1].decode(errors="replace").strip() if self._last_words else "without a word"
         # A slot that kills its process is given up after so many attempts, by the process after those.
         again = self._deaths <= MOST_ATTEMPTS
-        return LookerDied(
+        return ChildExited(
             f"the process of the slow loop ended with {code} ({last}), {self._deaths} times in a row: "
             + ("the next look starts another one" if again else "see what ends it, then start the worker"),
             retryable=again,

@@ -1,7 +1,7 @@
 """The slow loop of a traded run in a process of its own: it looks when told to, and tells what happened.
 
 `python -m worker.slow_worker.subprocess_main`, started by `worker.slow_worker.subprocess`; one JSON object a
-line. The first line on standard input is a `LookingJob`, each later one `{"look": NS}`. Standard output gets
+line. The first line on standard input is a `ChildJob`, each later one `{"look": NS}`. Standard output gets
 `{"note": [NAME, DETAIL]}`, at the end of a look `{"looked": BOOL}` or `{"failed": TEXT, "retryable": BOOL}`.
 The end of standard input is the end of the process that trades, or its wish: the lease is released.
 """
@@ -30,7 +30,7 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
-class LookingJob:
+class ChildJob:
     """Whose slow loop is looked at, and as whom.
 
     Attributes:
@@ -48,19 +48,19 @@ class LookingJob:
     command_s: float | None = None
 
 
-class GivenClock:
+class RemoteClock:
     """The present as the process that trades told it with the last look."""
 
     now: int = 0
 
 
-class Looking:
+class SlowLoopChild:
     """Looks, on a store that may be away when it is opened."""
 
-    def __init__(self, job: LookingJob, tell: Tell) -> None:
+    def __init__(self, job: ChildJob, tell: Tell) -> None:
         self._job = job
         self._tell = tell
-        self._clock = GivenClock()
+        self._clock = RemoteClock()
         self._store: Store | None = None
         self._worker: SlowWorker | None = None
 
@@ -100,7 +100,7 @@ async def serve(tell: Tell) -> None:
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(said), os.fdopen(os.dup(sys.stdin.fileno()), "rb")
     )
-    looking = Looking(LookingJob(**json.loads(await said.readline())), tell)
+    looking = SlowLoopChild(ChildJob(**json.loads(await said.readline())), tell)
     try:
         while line := await said.readline():
             await looking.look(json.loads(line)["look"])

@@ -125,7 +125,7 @@ LONGEST_LOOK_S = 900.0
 State = Literal["alive", "silent", "dead", "stuck"]
 
 
-class WorkerSilent(InfrastructureError):
+class HeartbeatLost(InfrastructureError):
     """The waker did not come back, or a look did not end: the supervisor has to start a new worker."""
 
 
@@ -170,7 +170,7 @@ class Watchdog:
         """Check for ever.
 
         Raises:
-            WorkerSilent: the waker stayed silent, or a look does not end.
+            HeartbeatLost: the waker stayed silent, or a look does not end.
         """
         while True:
             await self._sleep(self._waker.period_s)
@@ -182,7 +182,7 @@ class Watchdog:
         A process that was frozen finds its waker silent for long: that one is woken first, too.
 
         Raises:
-            WorkerSilent: the waker stayed silent, or a look does not end.
+            HeartbeatLost: the waker stayed silent, or a look does not end.
         """
         now, since = self._timer(), self._waker.looking_since
         silent = now - self._waker.beat
@@ -193,7 +193,7 @@ class Watchdog:
             self._woken = self._waker.beat, now if beat != self._waker.beat else at
             self._waker.rearm()
         elif state == "dead" and now - at >= SILENT_PERIODS * self._waker.period_s:
-            raise WorkerSilent(f"the waker has been silent for {silent:.0f} s and could not be woken")
+            raise HeartbeatLost(f"the waker has been silent for {silent:.0f} s and could not be woken")
         elif state == "stuck":
-            raise WorkerSilent(f"a look has not ended within {LONGEST_LOOK_S:.0f} s")
+            raise HeartbeatLost(f"a look has not ended within {LONGEST_LOOK_S:.0f} s")
         return state

@@ -21,7 +21,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.timeframes import close_in_run
-from services.evidence_tools.kept_rows import KINDS, KeptRows
+from services.evidence_tools.evidence_buffer import KINDS, EvidenceBuffer
 from services.feeds.port import series_of
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import PLAIN_RUN, Wordings
@@ -80,11 +80,11 @@ def threaded_reflection(settings: Settings, bars_until: BarsUntil | None = None)
     ) -> HighLevelReflectionReport:
         bars = None if bars_until is None else await bars_until(request.known_at)
 
-        def reflect_beside() -> HighLevelReflectionReport:
+        def reflect_in_thread() -> HighLevelReflectionReport:
             market = None if bars is None else Market.of(bars, settings.policy_loop.regime, request.known_at)
             return asyncio.run(assemble_reflection(settings, market).reflect(request, episodes, definitions))
 
-        return await asyncio.to_thread(reflect_beside)
+        return await asyncio.to_thread(reflect_in_thread)
 
     return reflect
 
@@ -148,7 +148,7 @@ def evidence_of_store(store: Store, run: RunOfSlots, models: JudgeModels = NO_MO
 
     The model of the planner's prompt plans it as in a run; where none is given, rules do.
     """
-    settings, kept = run.settings, KeptRows(run.settings)
+    settings, kept = run.settings, EvidenceBuffer(run.settings)
     if settings.judge.replan == "rules":
         return None
     if settings.planner.judge == "model" and PLANNER not in models.texts:

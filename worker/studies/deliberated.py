@@ -141,7 +141,7 @@ async def deliberate_all(
                 "--preset quality --mode critique_only"
             )
         return [await refine_one(request, settings.deliberation, None, read) for request in requests]
-    from worker.studies.asked_models import open_models  # a text without a model waits for none of them
+    from worker.studies.study_models import open_models  # a text without a model waits for none of them
 
     asked = models_asked(settings, requests[0].preset)
     names = names_for_claims(read.playbook_ids, read.symbols)
@@ -164,7 +164,7 @@ async def read_text_claims(
     """
     if not settings.uses_models:
         return read_by_rules(text, facts)
-    from worker.studies.asked_models import open_models
+    from worker.studies.study_models import open_models
 
     names = names_for_claims(facts.playbook_ids, facts.symbols)
     asked = {EXTRACTION: settings.llm.slow_model}

@@ -7,7 +7,7 @@ from benchmarks.gate_worlds.engine.world import KINDS, PARAMETER, PLAYBOOK, Engi
 from schemas.playbook import PlaybookVersion
 from schemas.settings import GateSettings, Settings
 from schemas.vocabulary import VersionState
-from services.journal.sinks import UnkeptSink
+from services.journal.sinks import DiscardingSink
 from services.journal.writer import JournalWriter
 from services.playbooks.lifecycle import PROVEN
 from services.statistics.calendar_units import unit_numbers, unit_of_timeframe
@@ -56,7 +56,7 @@ def _run(
 ) -> RunResult:
     """One session whose journal is not kept and whose trials no ledger counts."""
     settings = settings_of(arm, Settings(gate=gate))
-    journal = JournalWriter(UnkeptSink(), JOURNAL_ROWS)
+    journal = JournalWriter(DiscardingSink(), JOURNAL_ROWS)
     return asyncio.run(run_backtest(settings, bars, journal, definitions=world.playbooks(right=right)))
 
 

@@ -2,7 +2,7 @@
 
 The first draft is asked for (`full`) or given (`critique_only`). Of all candidates the one in which least
 fails stands, whatever a model scores; what still fails then is struck. Where a refinement failed, fewer
-iterations are tried, no facts, no improvement, nothing: each rung says which failures of the one before lead
+iterations are tried, no facts, no improvement, nothing: each level says which failures of the one before lead
 to it, and the last is the text as it was, with the error.
 """
 
@@ -61,7 +61,7 @@ SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
 
 
 @dataclass(frozen=True)
-class Rung:
+class FallbackLevel:
     """One way to go on; `after` holds the kinds of failure that lead here, None is every one."""
 
     name: str
@@ -73,31 +73,31 @@ class Rung:
 
 
 LADDER = (
-    Rung(FULL, frozenset()),
-    Rung(FEWER, OUT_OF_CALLS | SLOW),
-    Rung(NO_FACTS, frozenset({FACTS_FAILED})),
-    Rung(CRITIQUE_ONLY, frozenset({MALFORMED})),
-    Rung(ORIGINAL),
+    FallbackLevel(FULL, frozenset()),
+    FallbackLevel(FEWER, OUT_OF_CALLS | SLOW),
+    FallbackLevel(NO_FACTS, frozenset({FACTS_FAILED})),
+    FallbackLevel(CRITIQUE_ONLY, frozenset({MALFORMED})),
+    FallbackLevel(ORIGINAL),
 )
 
 
 async def climb_down(
-    rungs: Sequence[Rung],
-    attempt: Callable[[Rung], Awaitable[Deliberation]],
+    levels: Sequence[FallbackLevel],
+    attempt: Callable[[FallbackLevel], Awaitable[Deliberation]],
     failure_of: Callable[[Deliberation], str | None],
 ) -> Deliberation:
-    """The outcome of the first rung that does not fail; it says which one failed first, and how.
+    """The outcome of the first level that does not fail; it says which one failed first, and how.
 
     Args:
-        rungs: in order; the last one takes every failure.
-        attempt: one refinement by a rung.
+        levels: in order; the last one takes every failure.
+        attempt: one refinement by a level.
         failure_of: the kind of failure of an outcome; None where it did not fail.
     """
-    done = seen = await attempt(rungs[0])
+    done = seen = await attempt(levels[0])
     first, error = None, None
-    left = list(rungs[1:])
+    left = list(levels[1:])
     while (kind := failure_of(done)) is not None and left:
-        first, error = first or f"{rungs[0].name}: {kind}", done.error
+        first, error = first or f"{levels[0].name}: {kind}", done.error
         while left and not left[0].takes(kind):
             left.pop(0)
         if not left:
@@ -106,7 +106,7 @@ async def climb_down(
     if first is None:
         return done
     update: dict[str, Any] = {"degraded_from": first, "error": done.error or error}
-    if not done.critiques:  # the last rung looks at nothing again: what was found stays said
+    if not done.critiques:  # the last level looks at nothing again: what was found stays said
         update |= {"critiques": seen.critiques, "candidates": seen.candidates}
     return done.model_copy(update=update)
 
@@ -151,7 +151,7 @@ class FactsFirst:
 
 @dataclass
 class QualityLoop:
-    """One text in the quality loop, on every rung of its ladder.
+    """One text in the quality loop, on every level of its ladder.
 
     Attributes:
         facts: the claims of the text and the run that they are held against; None: nobody writes one.
@@ -189,23 +189,23 @@ class QualityLoop:
             self.critic = CachedCritic(first)
 
     async def run(self) -> Deliberation:
-        """What stands; rung by rung where something fails."""
+        """What stands; level by level where something fails."""
         done = await climb_down(LADDER, self._attempt, failure_of)
         return done.model_copy(update={"usage": self.budget.used, "elapsed_ms": self.budget.elapsed_ms})
 
-    async def _attempt(self, rung: Rung) -> Deliberation:
+    async def _attempt(self, level: FallbackLevel) -> Deliberation:
         settings, iterations = self.settings, self.settings.iterations
-        if self.unread is not None and rung.name in (FULL, FEWER):
+        if self.unread is not None and level.name in (FULL, FEWER):
             return self._without_facts(self.unread)
         threshold = threshold_of(settings, _text_of(self.draft))
-        if rung.name == FEWER:
+        if level.name == FEWER:
             iterations, threshold = max(0, iterations - 1), max(0.0, threshold - LOWERED)
-        facts = None if rung.name in (NO_FACTS, ORIGINAL) else self.facts
+        facts = None if level.name in (NO_FACTS, ORIGINAL) else self.facts
         critics: list[Critic] = [*claim_critics(facts)]
-        if self.critic is not None and rung.name != ORIGINAL:
+        if self.critic is not None and level.name != ORIGINAL:
             critics.append(self.critic)
         corrections = settings.rounds
-        reviser = None if rung.name == CRITIQUE_ONLY else self._reviser(corrections, iterations, facts)
+        reviser = None if level.name == CRITIQUE_ONLY else self._reviser(corrections, iterations, facts)
         self.rewrites.most, self.rewrites.threshold = 0 if reviser is None else iterations, threshold
         done = await refine(
             self.task,
@@ -220,7 +220,7 @@ class QualityLoop:
         )
         if isinstance(self.draft, str | Draft) or not done.candidates:
             return done
-        first = done.candidates[0]  # a rung further down asks for no second first draft
+        first = done.candidates[0]  # a level further down asks for no second first draft
         self.draft = Draft(first.text, first.author, first.reasoning, source=first.source)
         return done
 

@@ -10,7 +10,7 @@ from schemas.errors import ModelError
 from schemas.evidence_plan import EvidencePlan, PlannedCall
 from schemas.settings import Settings
 from schemas.settings.planner import OWN
-from services.evidence_tools.kept_rows import KeptRows
+from services.evidence_tools.evidence_buffer import EvidenceBuffer
 from services.slow_loop.artefacts import read_report
 from services.slow_loop.evidence_rows import evidence_rows
 from tests.worker.shared_runs import losing_run, losing_settings
@@ -53,7 +53,7 @@ def kept_of_run():
 
 
 def kept_of(rows):
-    kept = KeptRows(losing_settings())
+    kept = EvidenceBuffer(losing_settings())
     for row in rows:
         kept.add(row)
     return kept

@@ -35,7 +35,7 @@ from tests.worker.operations.test_worker_is_operated import Process, stored
 from worker.live.process import Polling
 from worker.operations import store_outage
 from worker.operations.metrics import PREFIX
-from worker.operations.store_outage import OncePerOutage, watch_store
+from worker.operations.store_outage import OutageLog, watch_store
 
 LONGEST_S = 60
 Statements = tuple[str, str]
@@ -168,7 +168,7 @@ def test_slow_loop_notices_its_store_between_two_looks(tmp_path: Path) -> None:
 def heard(*events: str) -> list[str]:
     """What passes of events, `!` before those of whoever looks all the time."""
     told: list[str] = []
-    once = OncePerOutage(lambda kind, detail: told.append(kind.removeprefix("store_")))
+    once = OutageLog(lambda kind, detail: told.append(kind.removeprefix("store_")))
     for event in events:
         (once.decide if event[0] == "!" else once.hear)(f"store_{event.strip('!')}", {})
     return told
@@ -245,7 +245,7 @@ def test_store_that_refuses_is_away_for_good_or_not(monkeypatch: pytest.MonkeyPa
 
 def test_store_that_falters_within_its_patience_is_told_away_once_and_back_once_to_the_slow_loop() -> None:
     told: list[str] = []
-    once = OncePerOutage(lambda kind, detail: told.append(kind))
+    once = OutageLog(lambda kind, detail: told.append(kind))
     asked = 0
 
     async def falters() -> None:

@@ -37,7 +37,7 @@ from tests.worker.shared_runs import embedded_bars, planted_run, run_on, slice_r
 from trading_core.bars import BarSeries
 from trading_core.features.columns import FeatureColumns
 from trading_core.rules.columns import RuleColumns
-from worker.bootstrap import OURS, OwnParts, assemble
+from worker.bootstrap import NO_OVERRIDES, Overrides, assemble
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.runs.run_result import RunResult
@@ -81,7 +81,7 @@ class Watched:
 
 
 def watched(
-    bars: BarSeries, settings: Settings, books: list[PlaybookDefinition], own: OwnParts = OURS
+    bars: BarSeries, settings: Settings, books: list[PlaybookDefinition], own: Overrides = NO_OVERRIDES
 ) -> tuple[Watched, Session]:
     """A run taken row by row, with the engine looked at between the bar and what the loops make of it."""
     journal = JournalWriter(MemorySink())
@@ -217,8 +217,8 @@ class Changed:
         return self._change(await self._ours.answer(snapshot, revision))  # type: ignore[no-any-return]
 
 
-def strategist(change: Any) -> OwnParts:
-    return OwnParts(strategist=lambda ours: Changed(ours, change))
+def strategist(change: Any) -> Overrides:
+    return Overrides(strategist=lambda ours: Changed(ours, change))
 
 
 def with_setup(answer: StrategistAnswer, setup: str) -> StrategistAnswer:

@@ -27,7 +27,7 @@ from tests.worker.shared_runs import fewer_bars, run_on
 from tests.worker.test_execution_settings import EAGER, PATIENT, always
 from tests.worker.test_session_wires import finished, late_by, session
 from trading_core.bars import COLUMNS, BarSeries
-from worker.bootstrap import OwnParts, assemble
+from worker.bootstrap import Overrides, assemble
 from worker.cli.wiring import demand_known_symbols
 from worker.feeds.sample_data.worlds import make_world
 from worker.models import Models
@@ -193,7 +193,7 @@ def never_today(request: PolicyLevelReflectionRequest) -> Finding:
 def refused_rounds(settings: Settings) -> Any:
     """Evaluations of a run in which every plan is sent back."""
     journal = JournalWriter(sink := MemorySink())
-    own = OwnParts(critics=(never_today,))
+    own = Overrides(critics=(never_today,))
     asyncio.run(run_backtest(settings, fewer_bars("2004-01-01", "2004-12-31"), journal, own=own))
     return rows_of(sink.rows, EVALUATED)
 

@@ -18,7 +18,7 @@ from tests.worker.live.paper_runs import rows_of
 from trading_core.bars import BarSeries
 from trading_core.tick_guard import TickGuard
 from worker.feeds.sample_data.worlds import make_world
-from worker.slow_worker.subprocess_main import LookingJob
+from worker.slow_worker.subprocess_main import ChildJob
 
 HOUR = 3_600 * 10**9
 SYMBOLS = 5
@@ -85,10 +85,10 @@ async def prepared_batch(address: str, episodes: int) -> tuple[str, int]:
     return run_id, -(-int(bars.close_times[-1]) // day) * day
 
 
-def looking_job(address: str, run_id: str, owner: str = "host:1:a") -> LookingJob:
+def looking_job(address: str, run_id: str, owner: str = "host:1:a") -> ChildJob:
     """What the process that looks at it is told."""
     settings = Settings(runtime=RuntimeSettings(db=address))
-    return LookingJob(address, run_id, settings.payload(), owner, 60_000)
+    return ChildJob(address, run_id, settings.payload(), owner, 60_000)
 
 
 def _begin(journal: JournalWriter, bars: BarSeries) -> None:

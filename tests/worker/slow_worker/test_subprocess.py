@@ -23,11 +23,11 @@ from worker.operations.status import ProcessStatus
 from worker.slow_worker.ports import JOB
 from worker.slow_worker.service import StopSignals, serve
 from worker.slow_worker.slot_runner import MOST_ATTEMPTS
-from worker.slow_worker.subprocess import LookerDied, SlowLoopSubprocess
-from worker.slow_worker.subprocess_main import LookingJob
+from worker.slow_worker.subprocess import ChildExited, SlowLoopSubprocess
+from worker.slow_worker.subprocess_main import ChildJob
 
 EPISODES = 1_000
-NOBODY = LookingJob("sqlite:////absent/store.db", "r0001", {}, "host:1:a", 1_000)
+NOBODY = ChildJob("sqlite:////absent/store.db", "r0001", {}, "host:1:a", 1_000)
 
 
 class Told:
@@ -116,7 +116,7 @@ def test_looking_process_that_is_killed_within_a_report_is_replaced_and_the_repo
         told = Told()
         looks = SlowLoopSubprocess(looking_job(address, run_id), SimulatedClock(slot), told.note)
         told.hook = lambda kind: _ended(looks, signal.SIGKILL) if kind == "slot_claimed" else None
-        with pytest.raises(LookerDied, match="ended with -9") as died:
+        with pytest.raises(ChildExited, match="ended with -9") as died:
             await looks.look()
         gone, told.hook = looks.pid, lambda kind: None
         looked = await looks.look()
@@ -164,7 +164,7 @@ def test_looking_process_that_cannot_live_ends_the_worker_with_its_last_words() 
     async def play() -> Any:
         told, stop = Told(), StopSignals()
         async with looking((sys.executable, "-c", "import sys; sys.exit('no such module')"), told) as looks:
-            with pytest.raises(LookerDied, match="no such module") as died:
+            with pytest.raises(ChildExited, match="no such module") as died:
                 await serve(looks, stop, told.note, period_s=0.01)
             return died.value, told
 

@@ -18,9 +18,9 @@ from worker.slow_worker.waker import (
     LONGEST_LOOK_S,
     LONGEST_PERIOD_S,
     LOOK,
+    HeartbeatLost,
     Waker,
     Watchdog,
-    WorkerSilent,
     state_of,
 )
 
@@ -190,7 +190,7 @@ def test_watchdog_gives_up_a_waker_that_cannot_be_woken():
         async def later(seconds: float) -> None:
             timer.now += seconds
 
-        with pytest.raises(WorkerSilent, match="could not be woken"):
+        with pytest.raises(HeartbeatLost, match="could not be woken"):
             await Watchdog(waker, told_to(events), timer=timer, sleep=later).watch()
         waker._scheduler.shutdown(wait=False)
         await asyncio.sleep(0)

@@ -23,7 +23,7 @@ from schemas.reflection import InvariantContext, PolicyAmendmentRequest, PolicyL
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from services.journal.chain import JournalRow
-from services.journal.sinks import UnkeptSink
+from services.journal.sinks import DiscardingSink
 from services.journal.writer import JournalWriter
 from services.ports import Plan, PlanEnd, PlanProvider, PlanRound, Revision, RevisionBudget
 from trading_core.bars import BarSeries
@@ -193,7 +193,7 @@ class AblationRunner:
         if veto.seed == 0 or self.keep_all:
             return await self._run_arm(Arm.RANDOM_VETO, runner, progress, veto.seed)
         settings = settings_of(Arm.RANDOM_VETO, self.settings)
-        journal = JournalWriter(UnkeptSink(), settings.runtime.flush_rows)
+        journal = JournalWriter(DiscardingSink(), settings.runtime.flush_rows)
         outcome = await runner(settings, self.bars, journal, definitions=self.definitions, progress=progress)
         return ArmResult.of(Arm.RANDOM_VETO, cast(RunResult, outcome), settings, None, veto.seed)
 

@@ -20,7 +20,7 @@ from schemas.settings import Settings
 from services import policy_level_reflection_service
 from services.model_calls.language_model import LanguageModel
 from services.text.given_files import read_text
-from worker.studies.asked_models import open_models
+from worker.studies.study_models import open_models
 
 READER, STRATEGIST = policy_level_reflection_service.PROMPT, model_strategist.PROMPT
 SEATS = {READER: "fast", STRATEGIST: "strategist"}  # of `Models`

@@ -21,8 +21,8 @@ from services.model_calls.reply_text import first_problem
 from services.playbooks.rendering import KIND_OF_ROLE, number_text, placeholders
 from services.policy_checks.reasons import reasons_of_rules
 from services.ports import PlaybookReader
-from worker.studies.asked_models import OpenModels
 from worker.studies.faults.bank import BankFault, Place
+from worker.studies.study_models import OpenModels
 
 CONTRACT = "plan_refused_by_its_contract"
 Ending = Literal["stopped", "no_effect", "passed", "broken", "misfit"]

@@ -19,8 +19,8 @@ from services.playbooks.registry import RegistryReader
 from services.policy_loop.invariant_context import invariant_context
 from services.slow_loop.evidence_epochs import follow
 from worker.studies.ask_again.strategist import StrategistQuestion, read_strategist_questions
-from worker.studies.asked_models import OpenModels
 from worker.studies.faults.planting import CheckedPlan
+from worker.studies.study_models import OpenModels
 
 FROM, TO = "2003-01-01", "2004-12-31"  # of the embedded bars, where no run is named
 

@@ -13,11 +13,11 @@ from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.settings import Settings
 from schemas.vocabulary import CheckName, ReflectionStatus
 from services.policy_checks.bases import REFUSING
-from worker.studies.asked_models import OpenModels, open_models
 from worker.studies.faults.bank import BankFault, Place
 from worker.studies.faults.planting import Ending, Outcome, plant
 from worker.studies.faults.right_plans import Source, rules_alone
 from worker.studies.plan_check.plan_check import reflect
+from worker.studies.study_models import OpenModels, open_models
 
 if TYPE_CHECKING:
     from worker.models import Models

@@ -60,7 +60,7 @@ async def check_plan(
         raise ConfigError("reflection mode 'off' checks nothing: use --reflection deterministic, or full")
     if settings.reflection.mode == "deterministic":
         return await reflect(request, settings, critics)
-    from worker.studies.asked_models import open_models  # rules alone wait for none of it
+    from worker.studies.study_models import open_models  # rules alone wait for none of it
 
     async with open_models(settings, environment, decides=True, given=models) as opened:
         asked = opened.at(request.snapshot.known_at, request.snapshot.symbol)

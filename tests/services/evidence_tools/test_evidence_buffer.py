@@ -5,7 +5,7 @@ import json
 import pytest
 
 from services.evidence.tools import TOOLS, read_arguments
-from services.evidence_tools.kept_rows import KINDS, KeptRows
+from services.evidence_tools.evidence_buffer import KINDS, EvidenceBuffer
 from services.evidence_tools.run_view import RunRows, RunView
 from services.journal.index import Event
 from tests.worker.shared_runs import losing_run, losing_settings
@@ -32,7 +32,7 @@ def moments():
 @pytest.fixture(scope="module")
 def grown():
     """Answers at each report of a run that goes on, and the rows that were kept in the end."""
-    kept, found = KeptRows(losing_settings()), {}
+    kept, found = EvidenceBuffer(losing_settings()), {}
     for row in losing_run().rows:
         kept.add(row)
         if row.kind == "high_level_report":
@@ -70,7 +70,7 @@ def test_earlier_moment_is_answered_from_its_rows_alone(grown):
 def test_rows_of_a_savepoint_answer_as_those_that_were_kept(grown):
     kept, found = grown
     half = len(kept.rows) // 2
-    again = KeptRows(losing_settings())
+    again = EvidenceBuffer(losing_settings())
     again.remember(kept.rows[:half])
     last = moments()[-1]
     for row in losing_run().rows:

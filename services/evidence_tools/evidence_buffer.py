@@ -20,7 +20,7 @@ REPORT = "high_level_report"
 KINDS = OF_VERSIONS | {"genesis", "exit_filled", REPORT}
 
 
-class KeptRows:
+class EvidenceBuffer:
     """Rows of one run, in order of sequence; they only grow.
 
     Attributes:
