@@ -73,7 +73,7 @@ class Holding(Contract):
     model_config = FINITE
 
     quantity: float
-    price: float = Field(gt=0)
+    price: float = Field(ge=0)
 
 
 class Account(Contract):
@@ -81,7 +81,7 @@ class Account(Contract):
 
     model_config = FINITE
 
-    equity: float = Field(gt=0)
+    equity: float
     cash: float | None = None
     positions: FrozenMap[str, Holding] = Field(default_factory=dict)
     orders: tuple[Order, ...] | None = Field(default=None, description="open orders; None: not known")

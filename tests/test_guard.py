@@ -105,6 +105,10 @@ def rows(address: str, *kinds: str) -> list[JournalRow]:
     return asyncio.run(read())
 
 
+def codes_of(row: JournalRow) -> list[str]:
+    return [found["code"] for found in json.loads(row.payload)["verdict"]["findings"]]
+
+
 def codes(verdict: tt.Verdict) -> list[str]:
     return [found.code for found in verdict.findings]
 
@@ -196,7 +200,7 @@ def test_guard_bad_order_is_one_error_that_names_field_and_remedy(guard, change,
     ("account", "words"),
     [
         ({}, "account.equity: missing"),
-        ({"equity": 0}, "account.equity = 0: input should be greater than 0"),
+        ({"equity": "-"}, "account.equity = '-': input should be a valid number"),
         ({"equity": 1, "positions": {"A": {"quantity": 1}}}, "account.positions.A.price: missing"),
         (3, "account 3: give a dict"),
     ],
@@ -501,7 +505,7 @@ def test_guard_exit_passes_whatever_else_holds(address, clock, broken):
         lambda bars: lambda symbol: 1 / 0,
     ],
 )
-def test_guard_exit_does_not_wait_for_bars_that_can_be_read(bars, guard_at, spoil):
+def test_guard_exit_does_not_wait_for_bars_that_cannot_be_read(bars, guard_at, spoil):
     guard = guard_at(bars)
     held = ACCOUNT | {"positions": {"IBM": {"quantity": 100, "price": 90.0}}}
     verdict = guard.check(symbol="IBM", side="sell", quantity=100, bars=spoil(bars), account=held)
@@ -509,6 +513,26 @@ def test_guard_exit_does_not_wait_for_bars_that_can_be_read(bars, guard_at, spoi
     assert verdict.status == "pass"
     assert "staleness" in verdict.not_checked
     assert "not read" in verdict.findings[0].message
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        {"equity": float("nan")},
+        {"day_result": "much"},
+        {"orders": [{"symbol": "X"}]},
+        {"positions": {"IBM": {"quantity": 100}, "AAPL": {"quantity": float("nan"), "price": 1.0}}},
+    ],
+)
+def test_guard_exit_does_not_wait_for_the_rest_of_an_account_that_cannot_be_read(guard, account, address):
+    held = ACCOUNT | {"positions": {"IBM": {"quantity": 100, "price": 90.0}}} | account
+    assert guard.check(symbol="IBM", side="sell", quantity=100, account=held).reduces
+    for order in (BUY, BUY | {"side": "sell", "quantity": 101, "stop": 101.0}):
+        with pytest.raises(tt.DataError, match=r"^account\."):
+            guard.check(order, account=held)
+    assert [codes_of(row) for row in rows(address, "guard_verdict")] == [
+        ["exit"], ["guard_error"], ["guard_error"]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["IBM.US", "ibm"])
@@ -615,15 +639,15 @@ def test_guard_critic_adds_findings_and_one_that_fails_stops_the_order(address, 
 def test_guard_critic_that_asks_the_guard_or_ends_the_program_stops_the_order_alone(address, clock):
     def meddle(seen):
         if seen.order.reasons == "ask":
-            guard.check(BUY, account=ACCOUNT)
+            own.check(BUY, account=ACCOUNT)
         elif seen.order.reasons == "exit":
             raise SystemExit(3)
 
-    with tt.guard(store=address, mode="enforce", critics=[meddle], clock=clock) as guard:
+    with tt.guard(store=address, mode="enforce", critics=[meddle], clock=clock) as own:
         for reason in ("ask", "exit"):
-            failed = guard.check(BUY, reasons=reason, account=ACCOUNT)
+            failed = own.check(BUY, reasons=reason, account=ACCOUNT)
             assert (failed.status, codes(failed)) == ("block", ["guard_error"])
-        assert guard.check(BUY, account=ACCOUNT)
+        assert own.check(BUY, account=ACCOUNT)
 
 
 def test_guard_asks_its_account_and_one_that_fails_stops_the_order(address, clock):

@@ -19,7 +19,7 @@ from schemas.guard import Account, GuardSettings, Mode, Order, Verdict
 from schemas.vocabulary import ReflectionStatus, Severity
 from services.guard.desk import GuardDesk, OwnCritic, ReaderMaker
 from services.guard.ledger import Ledger
-from services.guard.reading import read_account, read_order, read_settings
+from services.guard.reading import read_account, read_held, read_order, read_settings
 from services.guard.runs import run_settings
 from services.guard.verdicts import describe_findings, note
 from thinktwice.boundary import trims_errors
@@ -140,7 +140,7 @@ class Guard:
         try:
             if account is None and self._account is not None:
                 account = self._account()
-            held = read_account(account)
+            held, failure = read_held(account, given.symbol)
         except Exception as error:  # noqa: BLE001 - of the caller's own; no order may slip through
             failure = error
         try:
