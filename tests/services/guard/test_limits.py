@@ -168,7 +168,8 @@ def test_bar_that_closed_otherwise_when_it_was_shown_before_is_stopped():
 
 
 def test_losses_in_a_row_of_settled_orders_stop_entries():
-    assert "losses_in_a_row" in codes(context(ledger=Ledger(losses_in_a_row=12)))
+    lost = {str(n): {"r": -1.0, "pnl": None} for n in range(12)}
+    assert "losses_in_a_row" in codes(context(ledger=Ledger(settled=lost)))
 
 
 @pytest.mark.parametrize(
