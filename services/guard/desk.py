@@ -320,9 +320,7 @@ class GuardDesk:
             if failure is not None:
                 raise failure
             if seen.reduces:
-                return [
-                    note("exit", "the order only lowers the exposure of its symbol: no more is asked")
-                ], []
+                return [note("exit", seen.exit_note)], []
             findings, missing = check_limits(seen)
             if status_of(findings) is not ReflectionStatus.BLOCK:
                 findings += await self._reflect(seen, bars, why, missing)

@@ -242,20 +242,88 @@ def test_two_half_exits_cannot_flip_the_position():
     assert context(half | {"quantity": 40, "stop": None, "target": None}, account).reduces
 
 
-def test_exit_is_not_trapped_by_the_stop_that_protects_it():
-    protecting = {"symbol": "IBM", "side": "sell", "quantity": 100, "kind": "stop", "price": 95.0}
-    account = LONG | {"orders": [protecting]}
-    assert context({"side": "sell", "stop": None, "target": None}, account).reduces
-    assert not context(protecting | {"price": 96.0, "stop": None, "target": None}, account).reduces
+OUT = {"symbol": "IBM", "side": "sell", "quantity": 100, "stop": None, "target": None}
+STOP, LIMIT = OUT | {"kind": "stop", "price": 95.0}, OUT | {"kind": "limit", "price": 104.0}
 
 
-def test_exits_count_against_each_other_where_open_orders_are_not_known():
-    sent = passed(at=NOW - 5 * NS, position=100.0, side="sell", quantity=60, stop=None, target=None)
-    sent = replace(sent, verdict=sent.verdict.model_copy(update={"reduces": True}))
-    unknown, again = LONG | {"orders": None}, {"side": "sell", "quantity": 60, "stop": None, "target": None}
-    assert not context(again, unknown, ledger=ledger_of(sent)).reduces
-    assert context(again, unknown, ledger=ledger_of(sent), now=NOW + 60 * NS).reduces  # it was not filled
-    assert context(again, LONG, ledger=ledger_of(sent)).reduces  # the account says that none is open
+def sent_exit(at=NOW - 5 * NS, quantity=60.0, **order) -> Ledger:
+    """After an exit that was sent then, of a position of 100."""
+    checked = passed(**OUT | {"at": at, "position": 100.0, "quantity": quantity} | order)
+    ledger = ledger_of(replace(checked, verdict=checked.verdict.model_copy(update={"reduces": True})))
+    ledger.spent[checked.id] = at
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("order", "resting"),
+    [
+        (STOP, [LIMIT]),
+        (LIMIT, [STOP]),
+        (STOP | {"price": 96.0}, [STOP]),  # tightened
+        (OUT, [STOP, LIMIT]),
+    ],
+)
+def test_exit_is_trapped_by_no_order_that_rests_beside_it(order, resting):
+    seen = context(order, LONG | {"orders": resting})
+    assert seen.reduces
+    assert f"{resting[0]['kind']}" in seen.exit_note
+    assert "cancel what must not fill too" in seen.exit_note
+    assert "rests" not in context(order, LONG).exit_note
+
+
+def test_limits_that_close_count_against_limits_that_rest():
+    assert not context(LIMIT | {"price": 105.0}, LONG | {"orders": [LIMIT]}).reduces
+    assert context(LIMIT | {"quantity": 40}, LONG | {"orders": [LIMIT | {"quantity": 60}]}).reduces
+
+
+@pytest.mark.parametrize("orders", [None, ()])
+def test_market_exit_counts_against_one_that_was_just_sent(orders):
+    account, again = LONG | {"orders": orders}, OUT | {"quantity": 60}
+    assert not context(again, account, ledger=sent_exit()).reduces
+    assert context(again | {"quantity": 40}, account, ledger=sent_exit()).reduces
+    assert context(again, account, ledger=sent_exit(), now=NOW + 6 * NS).reduces  # it never arrived
+    unsent = sent_exit()
+    unsent.spent.clear()
+    assert context(again, account, ledger=unsent).reduces
+    assert context(STOP, account, ledger=sent_exit()).reduces
+
+
+@pytest.mark.parametrize(("held", "left"), [(100, 40), (70, 40), (40, 40), (30, 30)])
+def test_part_of_a_sent_exit_that_was_filled_is_counted_once(held, left):
+    account = {"positions": {"IBM": {"quantity": held, "price": 100.0}}}
+    assert context(OUT | {"quantity": left}, account, ledger=sent_exit()).reduces
+    assert not context(OUT | {"quantity": left + 1}, account, ledger=sent_exit()).reduces
+
+
+@pytest.mark.parametrize(
+    ("order", "facts", "reduces"),
+    [
+        ({}, {"close": 100.0}, True),
+        ({}, {"close": 50.0}, False),  # 200 units
+        ({"price": 1_000.0}, None, False),  # what the agent expects is no price
+        (LIMIT | {"price": 200.0, "quantity": None}, None, False),
+        (LIMIT | {"price": 50.0, "quantity": None}, {}, False),
+        ({}, {"missed": 9}, False),
+        ({"kind": "stop", "price": 95.0, "notional": 9_500.0}, {}, True),
+    ],
+)
+def test_exit_in_money_is_one_where_believed_bars_say_its_units(order, facts, reduces):
+    seen = context(OUT | {"quantity": None, "notional": 10_000.0} | order, LONG, facts=facts)
+    assert seen.reduces is reduces
+    assert reduces or "exit_larger_than_position" in codes(seen)
+
+
+@pytest.mark.parametrize("equity", [0.0, -5_000.0])
+def test_account_without_equity_opens_nothing_and_still_closes(equity):
+    assert "account_gone" in codes(context(account={"equity": equity}))
+    worthless = {"equity": equity, "positions": {"IBM": {"quantity": 100, "price": 0.0}}}
+    assert context(OUT, worthless).reduces
+
+
+def test_text_that_is_too_long_is_cut_and_says_so():
+    order = Order.model_validate(OUT | {"reasons": "x" * 4_001})
+    assert len(order.reasons) == 4_000
+    assert order.reasons.endswith("x [cut at 4000 characters]")
 
 
 SIZES = st.floats(0.01, 1_000.0)
@@ -269,14 +337,19 @@ PRICES = st.floats(1.0, 500.0)
     kind=st.sampled_from(["market", "limit", "stop"]),
     quantity=SIZES | st.none(),
     price=PRICES,
-    working=st.lists(st.tuples(st.sampled_from(["buy", "sell"]), SIZES), max_size=3),
+    working=st.lists(
+        st.tuples(st.sampled_from(["buy", "sell"]), st.sampled_from(["market", "limit"]), SIZES), max_size=3
+    ),
 )
-def test_order_that_reduces_and_open_orders_together_turn_no_position_round(
+def test_order_that_reduces_and_open_ones_of_its_kind_together_turn_no_position_round(
     position, side, kind, quantity, price, working
 ):
     order = {"side": side, "kind": kind, "price": price, "stop": None, "target": None, "quantity": quantity}
     order |= {} if quantity is not None else {"notional": 100.0 * price}
-    orders = [{"symbol": "IBM", "side": way, "quantity": size} for way, size in working]
+    orders = [
+        {"symbol": "IBM", "side": way, "kind": what, "price": 100.0, "quantity": size}
+        for way, what, size in working
+    ]
     held = {} if position == 0.0 else {"IBM": {"quantity": position, "price": 100.0}}
     seen = context(order, {"positions": held, "orders": orders})
     found, missing = check_limits(seen)
@@ -284,6 +357,6 @@ def test_order_that_reduces_and_open_orders_together_turn_no_position_round(
     assert all(finding.remedy is None or float(finding.remedy.value) > 0 for finding in found)
     if seen.reduces:
         sign = 1 if side == "buy" else -1
-        closing = sum(size for way, size in working if way == side) + seen.quantity
+        closing = sum(size for way, what, size in working if (way, what) == (side, kind)) + seen.quantity
         assert position * sign < 0
         assert closing <= abs(position) * (1.0 + 1e-6)
