@@ -193,7 +193,7 @@ def test_guard_bad_order_is_one_error_that_names_field_and_remedy(guard, change,
     ("account", "words"),
     [
         ({}, "account.equity: missing"),
-        ({"equity": 0}, "account.equity = 0: input should be greater than 0"),
+        ({"equity": "much"}, "account.equity = 'much': input should be a valid number"),
         ({"equity": 1, "positions": {"A": {"quantity": 1}}}, "account.positions.A.price: missing"),
         (3, "account 3: give a dict"),
     ],
@@ -375,11 +375,12 @@ def test_guard_exit_passes_whatever_else_holds(address, clock, broken):
         "day_result": -50_000.0, "drawdown": 0.5, "positions": {"IBM": {"quantity": 100, "price": 200.0}}
     }  # fmt: skip
     with tt.guard(broken, store=address, mode="enforce", clock=clock) as guard:
-        for _ in range(2):  # the same again: it was not filled
+        for _ in range(2):  # the same again: it never arrived
             verdict = guard.check(symbol="IBM", side="sell", quantity=100, account=held)
             assert verdict.status == "pass"
             assert verdict.reduces
             guard.spend(verdict.id, symbol="IBM", side="sell", quantity=100)
+            clock.wait(11)
         assert not guard.check(symbol="IBM", side="sell", quantity=101, account=held)
         assert not guard.check(symbol="IBM", side="buy", quantity=1, account=held)
     assert len(rows(address, "guard_verdict")) == 4
@@ -505,8 +506,12 @@ def test_guard_with_bars_holds_the_levels_of_an_order_against_them(bars, guard_a
     last = bars["close"].iloc[-1]
     right = {"symbol": "IBM", "side": "buy", "quantity": 20, "stop": last * 0.97, "target": last * 1.06}
     assert guard.check(right, bars=bars, account=ACCOUNT).not_checked == ("symbol", "memory", "expectation")
-    near = guard.check(right, target=last * 1.005, bars=bars, account=ACCOUNT)
+    near = guard.check(right, quantity=19, target=last * 1.005, bars=bars, account=ACCOUNT)
     assert codes(near) == ["reward_to_risk_too_low"]
+    remedy = near.findings[0].remedy
+    assert remedy is not None
+    assert (remedy.field, remedy.op) == ("target", "at_least")
+    assert guard.check(right, quantity=19, target=remedy.value, bars=bars, account=ACCOUNT).status == "pass"
     cents = guard.check(right, kind="limit", price=last * 100, bars=bars, account=ACCOUNT)
     assert "price_outside_collar" in codes(cents)
 
@@ -536,8 +541,15 @@ def test_guard_last_bar_that_was_shown_otherwise_before_is_refused(bars, guard_a
     order = {"symbol": "IBM", "side": "buy", "quantity": 20, "stop": last * 0.97}
     assert guard.check(order, bars=bars, account=ACCOUNT)
     forged = bars.copy()
-    forged.iloc[-1, forged.columns.get_loc("close")] = last * 1.001
-    assert "bars_changed" in codes(guard.check(order, quantity=19, bars=forged, account=ACCOUNT))
+    for n, times in enumerate((1.05, 1.05)):  # the second time too
+        forged.iloc[-1, forged.columns.get_loc("close")] = last * times
+        refused = guard.check(order, quantity=19 - n, bars=forged, account=ACCOUNT)
+        assert "bars_changed" in codes(refused)
+        assert refused.status == "block"
+    assert guard.check(order, quantity=17, bars=bars, account=ACCOUNT).findings == ()
+    forged.iloc[-1, forged.columns.get_loc("close")] = last * 1.0005
+    noted = guard.check(order, quantity=16, bars=forged, account=ACCOUNT)
+    assert (noted.status, codes(noted)) == ("pass", ["bars_changed"])
 
 
 @pytest.mark.parametrize(

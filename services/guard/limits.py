@@ -376,7 +376,7 @@ def find_bad_levels(seen: OrderContext) -> Answers:
     ):
         if level is not None and (level - price) * side <= 0:
             text = f"the {name} {level!r} of an order to {order.side} lies on the wrong side of {price!r}"
-            yield _revise(f"{name}_on_wrong_side", text, bound(name, side > 0, price + side * beside))
+            yield _revise(f"{name}_on_wrong_side", text, bound(name, side > 0, price + side * beside, beside))
     if order.stop is None:
         return
     if atr is None:
@@ -384,9 +384,9 @@ def find_bad_levels(seen: OrderContext) -> Answers:
     distance = abs(price - order.stop)
     text = f"the stop lies {distance / price:.1%} away" + (f", {distance / atr:.2f} ATR" if atr else "")
     if distance > most * (1.0 + ROUNDING):
-        yield _revise("stop_too_far", text, bound("stop", sign > 0, price - sign * most))
+        yield _revise("stop_too_far", text, bound("stop", sign > 0, price - sign * most, most))
     elif distance < least * (1.0 - ROUNDING):
-        yield _revise("stop_too_near", text, bound("stop", sign < 0, price - sign * least))
+        yield _revise("stop_too_near", text, bound("stop", sign < 0, price - sign * least, least))
 
 
 def _stop_range(seen: OrderContext, price: float, atr: float | None) -> tuple[float, float]:
@@ -438,10 +438,10 @@ def _round_down(value: float) -> float:
     return floor(value * unit) / unit
 
 
-def bound(field: str, least: bool, value: float) -> Remedy | None:
-    """A price on the right side of a boundary, which itself may be on the wrong one."""
+def bound(field: str, least: bool, value: float, scale: float | None = None) -> Remedy | None:
+    """A price beyond a boundary, which itself may be wrong, by a small part of the scale or of itself."""
     op: Literal["at_least", "at_most"] = "at_least" if least else "at_most"
-    value *= 1.0 + BEYOND if least else 1.0 - BEYOND
+    value += (BEYOND if least else -BEYOND) * (scale or value)
     return Remedy(field=field, op=op, value=value) if value > 0 else None
 
 
