@@ -386,6 +386,25 @@ def test_guard_exit_passes_whatever_else_holds(address, clock, broken):
     assert len(rows(address, "guard_verdict")) == 4
 
 
+def test_guard_exits_that_passed_side_by_side_are_not_both_spent(guard):
+    held = ACCOUNT | {"positions": {"IBM": {"quantity": 100, "price": 200.0}}}
+    sell = {"symbol": "IBM", "side": "sell", "quantity": 60}
+    first, second = (guard.check(sell, account=held) for _ in range(2))
+    guard.spend(first.id, sell)
+    with pytest.raises(tt.OrderRefused, match="closes what another exit closes: check the order again"):
+        guard.spend(second.id, sell)
+    assert guard.check(sell, quantity=40, account=held).reduces
+
+
+def test_guard_order_whose_worth_nobody_knows_is_not_let_pass(guard):
+    order = {"symbol": "IBM", "side": "buy", "quantity": 1e9, "stop": 98.0}
+    refused = guard.check(order, account=ACCOUNT)
+    assert refused.status == "block"
+    assert "notional needs `price` (where it is expected to fill) or `bars`" in refused.reply
+    held = ACCOUNT | {"positions": {"IBM": {"quantity": -1e9, "price": 1.0}}}
+    assert guard.check(order, account=held).status == "pass"
+
+
 # People
 
 
@@ -541,8 +560,8 @@ def test_guard_last_bar_that_was_shown_otherwise_before_is_refused(bars, guard_a
     order = {"symbol": "IBM", "side": "buy", "quantity": 20, "stop": last * 0.97}
     assert guard.check(order, bars=bars, account=ACCOUNT)
     forged = bars.copy()
-    for n, times in enumerate((1.05, 1.05)):  # the second time too
-        forged.iloc[-1, forged.columns.get_loc("close")] = last * times
+    for n, times in enumerate((1.08, 1.08)):  # the second time too
+        forged.iloc[-1, [forged.columns.get_loc("high"), forged.columns.get_loc("close")]] = last * times
         refused = guard.check(order, quantity=19 - n, bars=forged, account=ACCOUNT)
         assert "bars_changed" in codes(refused)
         assert refused.status == "block"
@@ -624,6 +643,13 @@ def test_guard_tells_what_may_be_sent_before_a_model_thinks(guard):
     assert found["directions"] == ["long", "short"]
     assert found["max_notional"] == pytest.approx(20_000.0)
     assert guard.allowed("IBM", account=ACCOUNT | {"day_result": -9_000.0})["directions"] == []
+
+
+def test_guard_tells_units_by_what_a_point_is_worth(bars, guard_at):
+    guard = guard_at(bars, {"limits": {"point_value": {"IBM": 50.0}}})
+    found = guard.allowed("IBM", account=ACCOUNT, bars=bars)
+    assert found["max_notional"] == pytest.approx(25_000.0)
+    assert found["max_quantity"] == pytest.approx(500.0 / bars["close"].iloc[-1])
 
 
 def test_guard_second_reader_may_send_an_order_back_and_its_call_is_journalled(bars, guard_at, address):

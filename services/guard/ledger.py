@@ -17,6 +17,7 @@ NS = 1_000_000_000
 DAY_NS = 86_400 * NS
 BESIDE = ("position", "quantity", "notional", "price", "risk", "facts")
 LAST, FEWEST = 20, 5  # orders whose median size is the usual one
+ROUNDING = 1e-9
 ALIKE = 1e-3  # sizes and prices this near are the same
 
 
@@ -150,6 +151,11 @@ class Ledger:
             return "was spent before: check the order again"
         if now > checked.verdict.expires_at:
             return "has expired: check the order again"
+        if checked.verdict.reduces and checked.order.kind == "market":
+            span = int(self.opened["settings"]["limits"]["exit_in_flight_s"] * NS)
+            sent = self.closing(checked.order, checked.position, checked.at - span, now)
+            if sent and sent + (checked.quantity or 0.0) > abs(checked.position) * (1.0 + ROUNDING):
+                return "closes what another exit closes: check the order again"
         return None if checked.verdict.status == "pass" else f"is no pass: {checked.verdict.reply}"
 
     def settlement(self, outcome: Mapping[str, Any], now: int) -> Mapping[str, Any]:
@@ -197,7 +203,7 @@ class Ledger:
             }  # fmt: skip
 
     def usual_notional(self, strategy: str) -> float | None:
-        """Median of the strategy's last sizes, in quote currency; None while there are few."""
+        """Median of the strategy's last sizes, in account currency; None while there are few."""
         sizes = self._sizes[strategy][-LAST:]
         return median(sizes) if len(sizes) >= FEWEST else None
 

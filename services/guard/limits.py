@@ -14,10 +14,9 @@ from schemas.errors import nearest
 from schemas.guard import Account, BarFacts, GuardLimits, GuardSettings, Order, Verdict
 from schemas.reflection import Finding, Remedy
 from schemas.vocabulary import CheckName, Severity
-from services.guard.ledger import DAY_NS, NS, CheckedOrder, Ledger, units_moved
+from services.guard.ledger import DAY_NS, NS, ROUNDING, CheckedOrder, Ledger, units_moved
 from trading_core.kernel.flags import no_trade_reasons
 
-ROUNDING = 1e-9
 BEYOND = 1e-4  # of a price or a distance: how far beyond a boundary the value of a remedy lies
 CHANGED_ATR = 0.25  # a close that was shown otherwise before
 ENTRY_IN_FLIGHT_NS = 60 * NS  # until the position must show it, where open orders are not known
@@ -92,8 +91,7 @@ class OrderContext:
         resting, sent = 0.0, 0.0
         for other in self.resting_exits:
             if other.kind == order.kind:
-                unit = self.unit(order.symbol, other.price or self.price)
-                resting += other.quantity_at(unit) or size
+                resting += other.quantity_at(self.unit(order.symbol, other.price or self.price)) or size
         if order.kind == "market" or account.orders is None:
             since = self.now - int(self.limits.exit_in_flight_s * NS)
             sent = self.ledger.closing(order, self.position, since, self.now)
@@ -108,11 +106,7 @@ class OrderContext:
 
     @cached_property
     def reduces(self) -> bool:
-        """Whether it only lowers the exposure of its symbol.
-
-        In money it does where bars that are believed say how many units that may be: what an agent expects
-        to be paid is no price.
-        """
+        """Whether it only lowers the exposure of its symbol; bars that are believed turn money into units."""
         amount = self.order.quantity
         if amount is None and self.facts is not None:
             found = (answer for answer in find_bad_bars(self) if isinstance(answer, Finding))
@@ -184,9 +178,8 @@ def find_halts(seen: OrderContext) -> Answers:
         start, most = account.equity - account.day_result, limits.daily_loss or envelope.max_daily_loss
         loss = -account.day_result / start if start > 0 else 0.0
         if loss >= most:
-            yield _block(
-                "daily_loss_reached", f"the day has lost {loss:.2%} of equity, the limit is {most:.2%}"
-            )
+            text = f"the day has lost {loss:.2%} of equity, the limit is {most:.2%}"
+            yield _block("daily_loss_reached", text)
     if account is None or account.drawdown is None:
         yield "max_drawdown"
     elif account.drawdown >= (most := limits.max_drawdown or envelope.max_drawdown):
