@@ -200,7 +200,7 @@ def test_guard_bad_order_is_one_error_that_names_field_and_remedy(guard, change,
     ("account", "words"),
     [
         ({}, "account.equity: missing"),
-        ({"equity": "-"}, "account.equity = '-': input should be a valid number"),
+        ({"equity": "much"}, "account.equity = 'much': input should be a valid number"),
         ({"equity": 1, "positions": {"A": {"quantity": 1}}}, "account.positions.A.price: missing"),
         (3, "account 3: give a dict"),
     ],
@@ -483,11 +483,12 @@ def test_guard_exit_passes_whatever_else_holds(address, clock, broken):
         "day_result": -50_000.0, "drawdown": 0.5, "positions": {"IBM": {"quantity": 100, "price": 200.0}}
     }  # fmt: skip
     with tt.guard(broken, store=address, mode="enforce", clock=clock) as guard:
-        for _ in range(2):  # the same again: it was not filled
+        for _ in range(2):  # the same again: it never arrived
             verdict = guard.check(symbol="IBM", side="sell", quantity=100, account=held)
             assert verdict.status == "pass"
             assert verdict.reduces
             guard.spend(verdict.id, symbol="IBM", side="sell", quantity=100)
+            clock.wait(11)
         assert not guard.check(symbol="IBM", side="sell", quantity=101, account=held)
         assert not guard.check(symbol="IBM", side="buy", quantity=1, account=held)
     assert len(rows(address, "guard_verdict")) == 4
@@ -541,6 +542,25 @@ def test_guard_exit_of_a_position_under_a_near_name_is_told_the_name(guard, name
     refused = guard.check(symbol="IBM", side="sell", quantity=100, account=held)
     assert f"no position is held in 'IBM'. Did you mean {name!r}?" in refused.reply
     assert "no position" not in guard.check(BUY, quantity=5_000, account=held).reply
+
+
+def test_guard_exits_that_passed_side_by_side_are_not_both_spent(guard):
+    held = ACCOUNT | {"positions": {"IBM": {"quantity": 100, "price": 200.0}}}
+    sell = {"symbol": "IBM", "side": "sell", "quantity": 60}
+    first, second = (guard.check(sell, account=held) for _ in range(2))
+    guard.spend(first.id, sell)
+    with pytest.raises(tt.OrderRefused, match="closes what another exit closes: check the order again"):
+        guard.spend(second.id, sell)
+    assert guard.check(sell, quantity=40, account=held).reduces
+
+
+def test_guard_order_whose_worth_nobody_knows_is_not_let_pass(guard):
+    order = {"symbol": "IBM", "side": "buy", "quantity": 1e9, "stop": 98.0}
+    refused = guard.check(order, account=ACCOUNT)
+    assert refused.status == "block"
+    assert "notional needs `price` (where it is expected to fill) or `bars`" in refused.reply
+    held = ACCOUNT | {"positions": {"IBM": {"quantity": -1e9, "price": 1.0}}}
+    assert guard.check(order, account=held).status == "pass"
 
 
 # People
@@ -693,8 +713,12 @@ def test_guard_with_bars_holds_the_levels_of_an_order_against_them(bars, guard_a
     last = bars["close"].iloc[-1]
     right = {"symbol": "IBM", "side": "buy", "quantity": 20, "stop": last * 0.97, "target": last * 1.06}
     assert guard.check(right, bars=bars, account=ACCOUNT).not_checked == ("symbol", "memory", "expectation")
-    near = guard.check(right, target=last * 1.005, bars=bars, account=ACCOUNT)
+    near = guard.check(right, quantity=19, target=last * 1.005, bars=bars, account=ACCOUNT)
     assert codes(near) == ["reward_to_risk_too_low"]
+    remedy = near.findings[0].remedy
+    assert remedy is not None
+    assert (remedy.field, remedy.op) == ("target", "at_least")
+    assert guard.check(right, quantity=19, target=remedy.value, bars=bars, account=ACCOUNT).status == "pass"
     cents = guard.check(right, kind="limit", price=last * 100, bars=bars, account=ACCOUNT)
     assert "price_outside_collar" in codes(cents)
 
@@ -724,8 +748,15 @@ def test_guard_last_bar_that_was_shown_otherwise_before_is_refused(bars, guard_a
     order = {"symbol": "IBM", "side": "buy", "quantity": 20, "stop": last * 0.97}
     assert guard.check(order, bars=bars, account=ACCOUNT)
     forged = bars.copy()
-    forged.iloc[-1, forged.columns.get_loc("close")] = last * 1.001
-    assert "bars_changed" in codes(guard.check(order, quantity=19, bars=forged, account=ACCOUNT))
+    for n, times in enumerate((1.08, 1.08)):  # the second time too
+        forged.iloc[-1, [forged.columns.get_loc("high"), forged.columns.get_loc("close")]] = last * times
+        refused = guard.check(order, quantity=19 - n, bars=forged, account=ACCOUNT)
+        assert "bars_changed" in codes(refused)
+        assert refused.status == "block"
+    assert guard.check(order, quantity=17, bars=bars, account=ACCOUNT).findings == ()
+    forged.iloc[-1, forged.columns.get_loc("close")] = last * 1.0005
+    noted = guard.check(order, quantity=16, bars=forged, account=ACCOUNT)
+    assert (noted.status, codes(noted)) == ("pass", ["bars_changed"])
 
 
 @pytest.mark.parametrize(
@@ -839,6 +870,13 @@ def test_guard_tells_what_may_be_sent_before_a_model_thinks(guard):
     assert guard.allowed("IBM", account=ACCOUNT | {"day_result": -9_000.0})["directions"] == []
     with pytest.raises(tt.DataError, match=r"^order.symbol = '': string should have at least 1 character$"):
         guard.allowed("")
+
+
+def test_guard_tells_units_by_what_a_point_is_worth(bars, guard_at):
+    guard = guard_at(bars, {"limits": {"point_value": {"IBM": 50.0}}})
+    found = guard.allowed("IBM", account=ACCOUNT, bars=bars)
+    assert found["max_notional"] == pytest.approx(25_000.0)
+    assert found["max_quantity"] == pytest.approx(500.0 / bars["close"].iloc[-1])
 
 
 def test_guard_second_reader_may_send_an_order_back_and_its_call_is_journalled(bars, guard_at, address):

@@ -353,10 +353,9 @@ class GuardDesk:
         """Findings, and checks that could not be asked; what goes wrong in it is a finding that blocks."""
         try:
             if seen.reduces:
-                text = "the order only lowers the exposure of its symbol: no more is asked"
                 if failure is None:
-                    return [note("exit", text)], []
-                return [note("exit", f"{text}; not read: {str(failure)[:300]!a}")], list(OF_BARS)
+                    return [note("exit", seen.exit_note)], []
+                return [note("exit", f"{seen.exit_note}; not read: {str(failure)[:300]!a}")], list(OF_BARS)
             if failure is not None:
                 raise failure
             findings, missing = check_limits(seen)

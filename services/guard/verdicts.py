@@ -89,7 +89,7 @@ def describe_room(
     quantity = (
         None
         if notional is None or (notional and facts is None)
-        else notional / (facts.close if facts else 1.0)
+        else notional / ((facts and seen.unit(symbol, facts.close)) or 1.0)
     )
     return {
         "symbol": symbol,
