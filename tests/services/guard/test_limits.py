@@ -1,6 +1,7 @@
 """Limits of single orders: each fault is stopped by its code, and right orders are not."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -268,7 +269,7 @@ def test_symbol_with_blanks_around_it_is_refused_by_name(symbol):
 
 
 def test_losses_in_a_row_of_settled_orders_stop_entries():
-    lost = {str(n): {"r": -1.0, "pnl": None} for n in range(12)}
+    lost: dict[str, Any] = {str(n): {"r": -1.0, "pnl": None} for n in range(12)}
     assert "losses_in_a_row" in codes(context(ledger=Ledger(settled=lost)))
 
 
