@@ -1,8 +1,8 @@
 """Contracts of the guard: an order of somebody's agent, the account behind it, limits, and the verdict."""
 
-from typing import Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from schemas.contract import FINITE, Contract, FrozenMap
 from schemas.errors import nearest
@@ -14,6 +14,7 @@ from schemas.settings.envelope import EnvelopeSettings
 from schemas.vocabulary import Direction
 
 LONGEST_TEXT = 4_000
+CUT = f" [cut at {LONGEST_TEXT} characters]"
 Mode = Literal["shadow", "enforce"]
 # Of the envelope; the others belong to an account that trades by itself, and are refused where they are set.
 HEEDED = frozenset(
@@ -31,7 +32,7 @@ class Order(Contract):
     symbol: str = Field(min_length=1, max_length=64)
     side: Literal["buy", "sell"]
     quantity: float | None = Field(default=None, gt=0, description="units; or give `notional`")
-    notional: float | None = Field(default=None, gt=0, description="quote currency; or give `quantity`")
+    notional: float | None = Field(default=None, gt=0, description="account currency; or give `quantity`")
     kind: Literal["market", "limit", "stop"] = "market"
     price: float | None = Field(default=None, gt=0, description="of a limit or stop order; else expected")
     stop: float | None = Field(default=None, gt=0)
@@ -40,6 +41,13 @@ class Order(Contract):
     conviction: float | None = Field(default=None, ge=0, le=1)
     horizon_bars: int | None = Field(default=None, ge=1, le=500)
     reasons: str = Field(default="", max_length=LONGEST_TEXT)
+
+    @field_validator("reasons", mode="before")
+    @classmethod
+    def _cut(cls, given: Any) -> Any:
+        """No length of a text may keep an exit from being sent."""
+        too_long = isinstance(given, str) and len(given) > LONGEST_TEXT
+        return given[: LONGEST_TEXT - len(CUT)] + CUT if too_long else given
 
     @model_validator(mode="after")
     def _says_size_and_price(self) -> Self:
@@ -60,11 +68,11 @@ class Order(Contract):
         """1 for buy, -1 for sell."""
         return 1 if self.side == "buy" else -1
 
-    def quantity_at(self, price: float | None) -> float | None:
-        """Units; None where it is sized by notional and no price is known."""
-        if self.notional is None or price is None:
+    def quantity_at(self, unit: float | None) -> float | None:
+        """Units where one is worth `unit`; None where it is sized by notional and that is not known."""
+        if self.notional is None or not unit:
             return self.quantity
-        return self.notional / price
+        return self.notional / unit
 
 
 class Holding(Contract):
@@ -73,7 +81,7 @@ class Holding(Contract):
     model_config = FINITE
 
     quantity: float
-    price: float = Field(gt=0)
+    price: float = Field(ge=0)
 
 
 class Account(Contract):
@@ -81,11 +89,11 @@ class Account(Contract):
 
     model_config = FINITE
 
-    equity: float = Field(gt=0)
+    equity: float
     cash: float | None = None
     positions: FrozenMap[str, Holding] = Field(default_factory=dict)
     orders: tuple[Order, ...] | None = Field(default=None, description="open orders; None: not known")
-    day_result: float | None = Field(default=None, description="of the day so far, in quote currency")
+    day_result: float | None = Field(default=None, description="of the day so far, in account currency")
     drawdown: float | None = Field(default=None, ge=0, le=1, description="fall from the peak, of the peak")
 
 
@@ -96,8 +104,8 @@ class BarFacts(Contract):
         bars: their hash.
         label, known_at: of the last closed bar.
         close, atr: of it; ATR(14) in price, None before there are so many bars.
-        jump: close against the one before, in ATR before it; None where that is not known.
-        missed: bars that should have closed since, by the week before.
+        jump: close against the one before, in ATR before it; None where not known, or over a gap in time.
+        missed: bars that should have closed since; None where too few bars say when the market is closed.
         regime: None while warming up.
     """
 
@@ -110,7 +118,7 @@ class BarFacts(Contract):
     close: float
     atr: float | None
     jump: float | None
-    missed: int
+    missed: int | None
     regime: RegimeView | None
 
 
@@ -128,7 +136,7 @@ class GuardLimits(Contract):
 
     model_config = FINITE
 
-    max_notional: float | None = Field(default=None, gt=0, description="quote currency an order")
+    max_notional: float | None = Field(default=None, gt=0, description="account currency an order")
     max_share_of_equity: float | None = Field(default=0.25, gt=0, description="notional over equity")
     max_times_usual: float | None = Field(default=20.0, gt=1, description="notional over the usual one")
     price_collar: float | None = Field(default=0.1, gt=0, lt=1, description="price from the last close")
@@ -138,7 +146,12 @@ class GuardLimits(Contract):
     stop_atr_most: float | None = Field(default=10.0, gt=0, description="distance of the stop in ATR(14)")
     stop_share_most: float | None = Field(default=0.25, gt=0, lt=1, description="distance over the price")
     bar_jump_atr: float | None = Field(default=10.0, gt=0, description="last close from the one before")
+    point_value: FrozenMap[str, Annotated[float, Field(gt=0)]] = Field(
+        default_factory=dict, description="by symbol, account currency per unit and 1 of price; else 1"
+    )
+    needs_cash: bool = Field(default=False, description="whether cash must pay for what is bought")
     duplicate_window_s: float | None = Field(default=60.0, gt=0, description="the same order again")
+    exit_in_flight_s: float = Field(default=10.0, ge=0, le=MAX_COUNT, description="of a sent market exit")
     entries_a_day: int | None = Field(default=20, ge=1, le=MAX_COUNT, description="of a UTC day")
     daily_loss: float | None = Field(default=None, gt=0, lt=1, description="None: envelope.max_daily_loss")
     max_drawdown: float | None = Field(default=None, gt=0, lt=1, description="None: envelope.max_drawdown")
@@ -148,7 +161,7 @@ class GuardLimits(Contract):
     ask_first_order: bool = Field(default=False, description="a person approves the first entry of a UTC day")
     ask_expires_s: float = Field(default=3_600.0, gt=0, le=MAX_COUNT, description="of a question, its answer")
     required: tuple[str, ...] = Field(
-        default=(), description="checks without whose input an entry is blocked"
+        default=("notional",), description="checks without whose input an entry is blocked"
     )
 
 

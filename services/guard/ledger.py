@@ -1,11 +1,12 @@
 """The state of a guard: a fold of its journal rows, and nothing else."""
 
 import json
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from itertools import takewhile
+from math import isclose, isfinite
 from statistics import median
 from typing import Any
 
@@ -17,6 +18,8 @@ NS = 1_000_000_000
 DAY_NS = 86_400 * NS
 BESIDE = ("position", "quantity", "notional", "price", "risk", "facts")
 LAST, FEWEST = 20, 5  # orders whose median size is the usual one
+ROUNDING = 1e-9
+ALIKE = 1e-3  # sizes and prices this near are the same
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class CheckedOrder:
 
     @property
     def opens(self) -> bool:
-        """Whether it was let pass, and adds to the exposure of its symbol."""
+        """Whether it could be sent, and adds to the exposure of its symbol."""
         return bool(self.verdict) and not self.verdict.reduces
 
 
@@ -71,26 +74,25 @@ class Ledger:
         events, head_hash: rows that were folded, and the hash of the last.
         opened: name, mode and settings that the guard was opened with last.
         orders: checked ones by the id of their verdict, oldest first.
-        spent: ids of verdicts that were used.
+        spent: when verdicts were used, ns, by their id.
         settled: R by the id of the verdict, with when it was closed; None where the order has no risk.
         outcomes: of refused orders on paper, by the id of the verdict.
         questions: by hash.
-        closes: last close that was shown, by symbol, timeframe and label.
-        losses_in_a_row: of settled orders.
+        closes: close that was shown first, by symbol, timeframe and label.
+        corrections: of outcomes that were settled before.
     """
 
     events: int = 0
     head_hash: str = GENESIS_HASH
     opened: Mapping[str, Any] = field(default_factory=dict)
     orders: dict[str, CheckedOrder] = field(default_factory=dict)
-    spent: set[str] = field(default_factory=set)
+    spent: dict[str, int] = field(default_factory=dict)
     settled: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     outcomes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     questions: dict[str, Question] = field(default_factory=dict)
     closes: dict[tuple[str, str, int], float] = field(default_factory=dict)
-    losses_in_a_row: int = 0
-    _entries: list[int] = field(default_factory=list)  # their times
-    _like: dict[str, CheckedOrder] = field(default_factory=dict)
+    corrections: int = 0
+    _entries: list[CheckedOrder] = field(default_factory=list)  # by time, however clocks were set
     _of_symbol: dict[str, list[CheckedOrder]] = field(default_factory=lambda: defaultdict(list))
     _sizes: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     _used: set[str] = field(default_factory=set)
@@ -103,12 +105,10 @@ class Ledger:
         elif row.kind == "guard_verdict":
             self._fold_verdict(payload)
         elif row.kind == "guard_spent" and payload["problem"] is None:
-            self.spent.add(payload["verdict_id"])
+            self.spent[payload["verdict_id"]] = row.ts_event
         elif row.kind == "guard_settled":
+            self.corrections += payload["verdict_id"] in self.settled
             self.settled[payload["verdict_id"]] = payload
-            if payload["pnl"] is not None or payload["r"] is not None:
-                lost = (payload["r"] if payload["pnl"] is None else payload["pnl"]) < 0
-                self.losses_in_a_row = self.losses_in_a_row + 1 if lost else 0
         elif row.kind == "guard_outcome":
             self.outcomes[payload["verdict_id"]] = payload
         elif row.kind in ("guard_asked", "guard_decided"):
@@ -124,19 +124,18 @@ class Ledger:
         if payload["approved"] is not None:
             self._used.add(payload["approved"])
         if facts := payload["facts"]:
-            self.closes[order.symbol, facts["timeframe"], facts["label"]] = facts["close"]
+            self.closes.setdefault((order.symbol, facts["timeframe"], facts["label"]), facts["close"])
         self.take(checked)
 
     def take(self, checked: CheckedOrder) -> None:
-        """Remember a checked order; what limits count is what was let pass."""
+        """Remember a checked order; what limits count is what passed, in either mode."""
         order = checked.order
         self.orders[checked.id] = checked
-        if not checked.verdict:
+        if checked.verdict.status != "pass":
             return
         self._of_symbol[order.symbol].append(checked)
-        self._like[_likeness(order)] = checked
         if checked.opens:
-            self._entries.append(checked.at)
+            insort(self._entries, checked, key=_time)
             if checked.notional is not None:
                 self._sizes[order.strategy].append(checked.notional)
 
@@ -151,19 +150,22 @@ class Ledger:
             return "was spent before: check the order again"
         if now > checked.verdict.expires_at:
             return "has expired: check the order again"
+        if checked.verdict.reduces and checked.order.kind == "market":
+            span = int(self.opened["settings"]["limits"]["exit_in_flight_s"] * NS)
+            sent = self.closing(checked.order, checked.position, checked.at - span, now)
+            if sent and sent + (checked.quantity or 0.0) > abs(checked.position) * (1.0 + ROUNDING):
+                return "closes what another exit closes: check the order again"
         return None if checked.verdict.status == "pass" else f"is no pass: {checked.verdict.reply}"
 
     def settlement(self, outcome: Mapping[str, Any], now: int) -> Mapping[str, Any]:
         """The row of an order that ended.
 
         Raises:
-            DataError: the order is unknown, was settled otherwise, or its outcome is no number.
+            DataError: it closed before its check, or its outcome is no number.
         """
-        name, closed_at = str(outcome.get("client_order_id")), outcome.get("closed_at", now)
-        checked = self.orders.get(name)
-        if checked is None:
-            raise DataError(f"client_order_id {name!a}: no order was checked under it: give the verdict's id")
-        r, pnl = outcome.get("r"), outcome.get("pnl")
+        name = str(outcome["client_order_id"])
+        checked, r, pnl = self.orders[name], outcome.get("r"), outcome.get("pnl")
+        closed_at = outcome.get("closed_at", self.settled.get(name, {}).get("closed_at", now))
         given = {"r": r, "pnl": pnl, "closed_at": closed_at}
         if r is None and pnl is None:
             raise DataError(f"client_order_id {name!a}: neither r nor pnl: give one of them")
@@ -174,11 +176,13 @@ class Ledger:
             raise DataError(f"client_order_id {name!a}: closed_at {closed_at} lies before its check: mend it")
         if r is None and pnl is not None and checked.risk:
             r = pnl / checked.risk
-        row = {"verdict_id": name, "r": r, "pnl": pnl, "closed_at": int(closed_at)}
-        before = self.settled.get(name)
-        if before is not None and (before["r"], before["pnl"]) != (r, pnl):
-            raise DataError(f"client_order_id {name!a}: it was settled before, with r {before['r']!r}")
-        return before or row
+        return {"verdict_id": name, "r": r, "pnl": pnl, "closed_at": int(closed_at)}
+
+    @property
+    def losses_in_a_row(self) -> int:
+        """Of settled orders, the last first."""
+        figures = (row["r"] if row["pnl"] is None else row["pnl"] for row in reversed(self.settled.values()))
+        return sum(1 for _ in takewhile(lambda figure: figure < 0, figures))
 
     def outcome_rows(self) -> Iterator[dict[str, Any]]:
         """Orders that opened and have an R, oldest first; times in ns, `outcome` sent or shadow."""
@@ -198,37 +202,45 @@ class Ledger:
             }  # fmt: skip
 
     def usual_notional(self, strategy: str) -> float | None:
-        """Median of the strategy's last sizes, in quote currency; None while there are few."""
+        """Median of the strategy's last sizes, in account currency; None while there are few."""
         sizes = self._sizes[strategy][-LAST:]
         return median(sizes) if len(sizes) >= FEWEST else None
 
-    def count_entries(self, since: int) -> int:
-        """Orders that opened or added from a time on, ns."""
-        return len(self._entries) - bisect_left(self._entries, since)
+    def entries(self, since: int, now: int) -> Sequence[CheckedOrder]:
+        """Orders that passed, and open or add, of a span of time in ns, oldest first."""
+        start = bisect_left(self._entries, since, key=_time)
+        return self._entries[start : bisect_right(self._entries, now, key=_time)]
 
-    def last_like(self, order: Order) -> CheckedOrder | None:
-        """The last that was let pass and does the same, whatever its reasons are."""
-        return self._like.get(_likeness(order))
+    def last_like(self, asked: CheckedOrder, since: int) -> CheckedOrder | None:
+        """The last that passed after a time (ns) and does the same, whatever its reasons are."""
+        for before in reversed(self._of_symbol.get(asked.order.symbol, ())):
+            if before.at <= since:
+                break
+            if before.at <= asked.at and _is_alike(before, asked):
+                return before
+        return None
 
     def count_adds(self, symbol: str) -> int:
         """Orders that added to the position that is open in a symbol now."""
         count = 0
-        for checked in reversed(self._of_symbol[symbol]):
+        for checked in reversed(self._of_symbol.get(symbol, ())):
             if checked.position * checked.order.sign > 0:
                 count += 1
             elif checked.opens:
                 break
         return count
 
-    def closing(self, symbol: str, position: float, since: int) -> float:
-        """Units by which orders since then (ns) lower a position that still is as it was."""
-        found = 0.0
-        for checked in reversed(self._of_symbol[symbol]):
-            if checked.at < since:
+    def closing(self, order: Order, position: float, since: int, now: int) -> float:
+        """Units by which exits like this one, sent since then (ns), may still lower a position."""
+        sent = list[CheckedOrder]()
+        for name, at in reversed(self.spent.items()):
+            if at < since:
                 break
-            if checked.verdict.reduces and checked.position == position:
-                found += checked.quantity or 0.0
-        return found
+            checked, wanted = self.orders[name], (order.symbol, order.side, order.kind)
+            is_such = (checked.order.symbol, checked.order.side, checked.order.kind) == wanted
+            if at <= now and is_such and checked.verdict.reduces:
+                sent.insert(0, checked)
+        return max(0.0, sum(exit.quantity or 0.0 for exit in sent) - units_moved(sent, position))
 
     def approval_of(self, order_hash: str, now: int) -> str | None:
         """Hash of an approval of exactly this order that was neither used nor is over."""
@@ -243,6 +255,28 @@ def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and isfinite(value))
 
 
-def _likeness(order: Order) -> str:
-    said = {"reasons": "", "strategy": "agent", "conviction": None, "horizon_bars": None}
-    return order.model_copy(update=said).content_hash
+def units_moved(sent: Sequence[CheckedOrder], position: float) -> float:
+    """Units that a position has moved as these orders of one side and symbol want since the first of them."""
+    return max(0.0, (position - sent[0].position) * sent[0].order.sign) if sent else 0.0
+
+
+def _time(checked: CheckedOrder) -> int:
+    return checked.at
+
+
+def _is_alike(before: CheckedOrder, asked: CheckedOrder) -> bool:
+    first, second = before.order, asked.order
+    by_units = before.quantity is not None and asked.quantity is not None
+    sizes = (before.quantity, asked.quantity) if by_units else (before.notional, asked.notional)
+    named = (first.stop, first.target) == (second.stop, second.target) or first.strategy == second.strategy
+    unpriced = before.price is None or asked.price is None
+    return (
+        first.side == second.side
+        and named
+        and _is_near(*sizes)
+        and (unpriced or _is_near(before.price, asked.price))
+    )
+
+
+def _is_near(first: float | None, second: float | None) -> bool:
+    return first is not None and second is not None and isclose(first, second, rel_tol=ALIKE)

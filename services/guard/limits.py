@@ -11,13 +11,15 @@ from math import copysign, floor, log10
 from typing import Literal
 
 from schemas.errors import nearest
-from schemas.guard import Account, BarFacts, GuardLimits, GuardSettings, Order
+from schemas.guard import Account, BarFacts, GuardLimits, GuardSettings, Order, Verdict
 from schemas.reflection import Finding, Remedy
 from schemas.vocabulary import CheckName, Severity
-from services.guard.ledger import DAY_NS, NS, Ledger
+from services.guard.ledger import DAY_NS, NS, ROUNDING, CheckedOrder, Ledger, units_moved
 from trading_core.kernel.flags import no_trade_reasons
 
-ROUNDING = 1e-9
+BEYOND = 1e-4  # of a price or a distance: how far beyond a boundary the value of a remedy lies
+CHANGED_ATR = 0.25  # a close that was shown otherwise before
+ENTRY_IN_FLIGHT_NS = 60 * NS  # until the position must show it, where open orders are not known
 HOUR_NS = 3_600 * NS
 
 
@@ -47,21 +49,26 @@ class OrderContext:
     @cached_property
     def quantity(self) -> float | None:
         """Units; None where they depend on an unknown price."""
-        return self.order.quantity_at(self.price)
+        return self.order.quantity_at(self.unit(self.order.symbol, self.price))
+
+    def unit(self, symbol: str, price: float | None) -> float | None:
+        """What one unit of a symbol is worth at a price, in account currency."""
+        return None if price is None else price * self.limits.point_value.get(symbol, 1.0)
 
     @cached_property
     def notional(self) -> float | None:
-        """In quote currency; None where it depends on an unknown price."""
-        if self.order.quantity is None or self.price is None:
+        """In account currency; None where it depends on an unknown price."""
+        unit = self.unit(self.order.symbol, self.price)
+        if self.order.quantity is None or unit is None:
             return self.order.notional
-        return self.order.quantity * self.price
+        return self.order.quantity * unit
 
     @property
     def risk(self) -> float | None:
-        """What the stop would cost, in quote currency; None where that is not known."""
+        """What the stop would cost, in account currency; None where that is not known."""
         if self.order.stop is None or self.price is None or self.quantity is None:
             return None
-        return abs(self.price - self.order.stop) * self.quantity
+        return (self.unit(self.order.symbol, abs(self.price - self.order.stop)) or 0.0) * self.quantity
 
     @cached_property
     def position(self) -> float:
@@ -71,42 +78,88 @@ class OrderContext:
 
     @cached_property
     def left_to_close(self) -> float:
-        """Units by which the order may lower the position: what other orders close is taken off.
+        """Units by which the order may lower the position.
 
-        A stop protects what another order closes, so it counts against another stop only. Where open orders
-        are not known, exits that passed within the window of duplicates count.
+        A stop protects what other orders close, so nothing counts against it, and it counts against nothing.
+        Limits count against limits that rest; market orders against those that rest or were just sent.
         """
-        order, working = self.order, 0.0
-        if self.account is None or self.position * order.sign >= 0:
+        order, account, size = self.order, self.account, abs(self.position)
+        if account is None or self.position * order.sign >= 0:
             return 0.0
-        if self.account.orders is None:
-            since = self.now - int((self.limits.duplicate_window_s or 0.0) * NS)
-            working = self.ledger.closing(order.symbol, self.position, since)
-        for other in self.account.orders or ():
-            counts = other.kind != "stop" or order.kind == "stop"
-            if counts and (other.symbol, other.sign) == (order.symbol, order.sign):
-                working += other.quantity_at(other.price or self.price) or abs(self.position)
-        return max(0.0, abs(self.position) - working)
+        if order.kind == "stop":
+            return size
+        resting, sent = 0.0, 0.0
+        for other in self.resting_exits:
+            if other.kind == order.kind:
+                resting += other.quantity_at(self.unit(order.symbol, other.price or self.price)) or size
+        if order.kind == "market" or account.orders is None:
+            since = self.now - int(self.limits.exit_in_flight_s * NS)
+            sent = self.ledger.closing(order, self.position, since, self.now)
+        return max(0.0, size - max(resting, sent))
+
+    @property
+    def resting_exits(self) -> tuple[Order, ...]:
+        """Open orders of the symbol and side of this one."""
+        known = () if self.account is None else self.account.orders or ()
+        wanted = (self.order.symbol, self.order.side)
+        return tuple(other for other in known if (other.symbol, other.side) == wanted)
 
     @cached_property
     def reduces(self) -> bool:
-        """Whether it only lowers the exposure of its symbol; what an agent expects to be paid is no price."""
-        is_known = self.order.quantity is not None or self.facts is not None or self.order.kind != "market"
-        amount = self.quantity if is_known else None
+        """Whether it only lowers the exposure of its symbol; bars that are believed turn money into units."""
+        amount = self.order.quantity
+        if amount is None and self.facts is not None:
+            found = (answer for answer in find_bad_bars(self) if isinstance(answer, Finding))
+            if all(finding.severity is not Severity.BLOCKER for finding in found):
+                lowest = min(self.facts.close, self.price or self.facts.close)
+                amount = self.order.quantity_at(self.unit(self.order.symbol, lowest))
         return amount is not None and 0.0 < amount <= self.left_to_close * (1.0 + ROUNDING)
+
+    @property
+    def exit_note(self) -> str:
+        """What is said of an order that reduces."""
+        kinds = " and a ".join(dict.fromkeys(other.kind for other in self.resting_exits))
+        rest = f"; a {kinds} order to {self.order.side} rests beside it: cancel what must not fill too"
+        return "the order only lowers the exposure of its symbol: no more is asked" + (rest if kinds else "")
+
+    @cached_property
+    def checked(self) -> CheckedOrder:
+        """The order as the ledger would remember it."""
+        verdict = Verdict(
+            id="", order_hash="", status="pass", reply="", at=self.now, expires_at=self.now, mode="enforce"
+        )
+        return CheckedOrder(self.order, verdict, self.position, self.quantity, self.notional, self.price)
 
     def exposures(self, equity: float) -> dict[str, float]:
         """Value of each position over equity, below zero where short, with open orders that add to it."""
         found: dict[str, float] = {}
         for symbol, held in () if self.account is None else self.account.positions.items():
             own = self.price if symbol == self.order.symbol else None
-            found[symbol] = held.quantity * (own or held.price) / equity
-        for other in () if self.account is None else self.account.orders or ():
-            price = other.price or (self.price if other.symbol == self.order.symbol else None)
-            worth = other.notional or (other.quantity or 0.0) * (price or 0.0)
-            share, there = other.sign * worth / equity, found.get(other.symbol, 0.0)
-            found[other.symbol] = there + share if there * share >= 0 else there
+            found[symbol] = held.quantity * (self.unit(symbol, own or held.price) or 0.0) / equity
+        for symbol, worth in self._list_open():
+            share, there = worth / equity, found.get(symbol, 0.0)
+            found[symbol] = there + share if there * share >= 0 else there
         return found
+
+    def _list_open(self) -> Iterator[tuple[str, float]]:
+        """(symbol, worth) of open orders, below zero where they sell.
+
+        Where they are not known: entries that passed just now, less what the position shows of them.
+        """
+        account = self.account
+        for other in () if account is None else account.orders or ():
+            price = other.price or (self.price if other.symbol == self.order.symbol else None)
+            unit = self.unit(other.symbol, price) or 0.0
+            yield other.symbol, other.sign * (other.notional or (other.quantity or 0.0) * unit)
+        if account is None or account.orders is not None:
+            return
+        entries = self.ledger.entries(self.now - ENTRY_IN_FLIGHT_NS, self.now)
+        for symbol, sign in dict.fromkeys((entry.order.symbol, entry.order.sign) for entry in entries):
+            sent = [entry for entry in entries if (entry.order.symbol, entry.order.sign) == (symbol, sign)]
+            worth, held = sum(entry.notional or 0.0 for entry in sent), account.positions.get(symbol)
+            if held is not None:
+                worth -= units_moved(sent, held.quantity) * (self.unit(symbol, held.price) or 0.0)
+            yield symbol, sign * max(0.0, worth)
 
 
 Answers = Iterator[Finding | str]  # a finding, or the name of a check that could not be asked
@@ -117,15 +170,16 @@ def find_halts(seen: OrderContext) -> Answers:
     envelope, limits, account = seen.settings.envelope, seen.limits, seen.account
     if envelope.kill_switch:
         yield _block("kill_switch", "the kill switch is on; only the operator releases it")
+    if account is not None and account.equity <= 0:
+        yield _block("account_gone", f"equity is {account.equity!r}: nothing is left to open with")
     if account is None or account.day_result is None:
         yield "daily_loss"
     else:
         start, most = account.equity - account.day_result, limits.daily_loss or envelope.max_daily_loss
         loss = -account.day_result / start if start > 0 else 0.0
         if loss >= most:
-            yield _block(
-                "daily_loss_reached", f"the day has lost {loss:.2%} of equity, the limit is {most:.2%}"
-            )
+            text = f"the day has lost {loss:.2%} of equity, the limit is {most:.2%}"
+            yield _block("daily_loss_reached", text)
     if account is None or account.drawdown is None:
         yield "max_drawdown"
     elif account.drawdown >= (most := limits.max_drawdown or envelope.max_drawdown):
@@ -142,7 +196,7 @@ def find_forbidden(seen: OrderContext) -> Answers:
     if allowed and name not in allowed:
         text = f"symbol {name!a} is not among {', '.join(allowed)}.{nearest(name, allowed)}"
         yield _block("symbol_not_allowed", text)
-    elif not allowed and not (name.isascii() and name.isprintable()):
+    elif not allowed and not (name.isascii() and name.isprintable() and name == name.strip()):
         yield _block("symbol_not_allowed", f"symbol {name!a} is no plain text: allow it by name")
     elif not allowed:
         yield "symbol"
@@ -166,12 +220,15 @@ def find_bad_bars(seen: OrderContext) -> Answers:
     most = seen.settings.reflection.max_staleness_bars
     if longest_s is not None and age_s > longest_s:
         yield _block("stale_bars", f"the last bar closed {age_s:,.0f} s ago, the limit is {longest_s:,.0f} s")
-    elif longest_s is None and facts.missed > most:
+    elif longest_s is None and facts.missed is None:
+        yield "staleness"
+    elif longest_s is None and facts.missed is not None and facts.missed > most:
         yield _block("stale_bars", f"{facts.missed} bars are missing up to now, the limit is {most}")
     before = seen.ledger.closes.get((seen.order.symbol, facts.timeframe, facts.label), facts.close)
     if abs(before / facts.close - 1.0) > ROUNDING:
-        text = f"the last bar closed at {before!r} when it was shown before, now at {facts.close!r}"
-        yield _block("bars_changed", text)
+        text = f"the last bar closed at {before!r} when it was shown first, now at {facts.close!r}"
+        small = abs(before - facts.close) < CHANGED_ATR * (facts.atr or 0.0)
+        yield _block("bars_changed", text, Severity.INFO if small else Severity.BLOCKER)
     if limits.bar_jump_atr is not None and facts.jump is None:
         yield "bar_jump"
     elif limits.bar_jump_atr is not None and (facts.jump or 0.0) > limits.bar_jump_atr:
@@ -180,15 +237,17 @@ def find_bad_bars(seen: OrderContext) -> Answers:
 
 
 def list_caps(seen: OrderContext) -> Iterator[tuple[str, float, str]]:
-    """(code, most, words) of each limit on what an order is worth, in quote currency."""
+    """(code, most, words) of each limit on what an order is worth, in account currency."""
     order, limits, envelope, account = seen.order, seen.limits, seen.settings.envelope, seen.account
     if limits.max_notional is not None:
         yield "notional_over_limit", limits.max_notional, "the limit of one order"
     usual, times = seen.ledger.usual_notional(order.strategy), limits.max_times_usual
     if times is not None and usual is not None:
         yield "size_unusual", times * usual, f"{times:g} times the usual {usual:.6g}"
-    if account is None:
+    if account is None or account.equity <= 0:
         return
+    if limits.needs_cash and order.side == "buy" and account.cash is not None:
+        yield "cash_too_low", max(0.0, account.cash), "cash"
     equity, share = account.equity, limits.max_share_of_equity
     if share is not None:
         yield "share_of_equity_over_limit", share * equity, f"{share:.0%} of equity"
@@ -213,13 +272,15 @@ def find_sizes(seen: OrderContext) -> Answers:
         yield from ("exposure", "share_of_equity")
     if seen.account is None or seen.risk is None:
         yield "risk"
+    if seen.limits.needs_cash and order.side == "buy" and (seen.account is None or seen.account.cash is None):
+        yield "cash"
     if worth is None:
         yield "notional"
         return
     by_units = order.quantity is not None
     for code, most, text in list_caps(seen):
         if worth > most * (1.0 + ROUNDING):
-            value = _round_down(most / (seen.price or 1.0) if by_units else most)
+            value = _round_down(most / (seen.unit(order.symbol, seen.price) or 1.0) if by_units else most)
             remedy = Remedy(field="quantity" if by_units else "notional", op="at_most", value=value)
             text = f"the order is worth {worth:.6g}, at most {most:.6g} may be: {text}"
             yield _revise(code, text, remedy if value > 0 else None)
@@ -233,10 +294,11 @@ def find_repeats(seen: OrderContext) -> Answers:
     for most, since, text in (
         (limits.entries_a_day, day, "UTC day"), (most_an_hour, seen.now - HOUR_NS, "last hour")
     ):  # fmt: skip
-        if most and (count := ledger.count_entries(since)) >= most:
+        if most and (count := len(ledger.entries(since, seen.now))) >= most:
             yield _block("too_many_entries", f"{count} entries of the {text}, the limit is {most}")
-    before, window_s = ledger.last_like(order), limits.duplicate_window_s or 0.0
-    if before is not None and (left_s := window_s - (seen.now - before.at) / NS) > 0:
+    window_s = limits.duplicate_window_s or 0.0
+    if before := ledger.last_like(seen.checked, seen.now - int(window_s * NS)):
+        left_s = window_s - (seen.now - before.at) / NS
         text = f"the same order passed as {before.id} less than {window_s:g} s ago: wait {left_s:.0f} s"
         yield _block("duplicate_order", text)
     if account is None:
@@ -250,12 +312,16 @@ def find_repeats(seen: OrderContext) -> Answers:
             yield _block("averaging_down", text)
     elif seen.position * order.sign < 0:
         left = seen.left_to_close
-        text = (
-            f"the order may close more than the {left:.6g} units that are left: close them by quantity first"
-        )
+        text = f"the order may close more than the {left:.6g} units that are left"
+        if left < abs(seen.position):
+            others = (
+                f"{order.kind} orders that rest, or were sent less than {limits.exit_in_flight_s:g} s ago"
+            )
+            text += f" of {abs(seen.position):.6g} beside {others}"
+        text += ": close them by quantity first"
         remedy = Remedy(field="quantity", op="at_most", value=left)
         yield _revise("exit_larger_than_position", text, remedy if left > 0 else None)
-    if limits.ask_first_order and not ledger.count_entries(day):
+    if limits.ask_first_order and not ledger.entries(day, seen.now):
         yield _block("first_order_of_the_day", "a person approves the first entry of a day: ask for it")
 
 
@@ -267,51 +333,63 @@ def find_bad_price(seen: OrderContext) -> Answers:
             yield "price_collar"
         return
     close, collar, through = facts.close, limits.price_collar, limits.price_through
-    gap = price / close - 1.0
+    gap, kind = price / close - 1.0, seen.order.kind
+    through = through if kind == "limit" and gap * sign > 0 else None
+    is_behind = kind == "stop" and gap * sign <= 0
+    widest = 0.0 if is_behind else min(edge for edge in (collar, through, abs(gap)) if edge is not None)
+    remedy = bound("price", gap < 0 or (is_behind and sign > 0), close * (1.0 + copysign(widest, gap)))
     if collar is not None and abs(gap) > collar + ROUNDING:
         text = f"price {price!r} is {price / close:.3g} times the last close {close!r}"
-        yield _revise(
-            "price_outside_collar", text, _bound("price", gap < 0, close * (1.0 + copysign(collar, gap)))
-        )
-    elif seen.order.kind == "limit" and through is not None and gap * sign > through + ROUNDING:
+        yield _revise("price_outside_collar", text, remedy)
+    elif through is not None and gap * sign > through + ROUNDING:
         text = f"the limit {price!r} reaches {gap * sign:.1%} through the last close {close!r}"
-        yield _revise("limit_through_market", text, _bound("price", sign < 0, close * (1.0 + sign * through)))
-    elif seen.order.kind == "stop" and gap * sign <= 0:
+        yield _revise("limit_through_market", text, remedy)
+    elif is_behind:
         text = f"a stop order to {seen.order.side} at {price!r} is through the last close {close!r} already"
-        yield _revise("entry_on_wrong_side", text, _bound("price", sign > 0, close))
+        yield _revise("entry_on_wrong_side", text, remedy)
 
 
 def find_bad_levels(seen: OrderContext) -> Answers:
     """A stop that is missing, too near or too far, and levels on the wrong side of the price."""
-    order, price, limits, sign = seen.order, seen.price, seen.limits, seen.order.sign
+    order, price, sign = seen.order, seen.price, seen.order.sign
     atr = None if seen.facts is None else seen.facts.atr
-    if order.stop is None and limits.needs_stop:
-        near = 0.0 if price is None or atr is None else float(f"{price - sign * 2.0 * atr:.6g}")
-        text = "the order has no stop" + (": this one is 2 ATR away" if near > 0 else ": give its price")
+    least, most = _stop_range(seen, price or 0.0, atr)
+    if order.stop is None and seen.limits.needs_stop:
+        gap = 0.0 if price is None or atr is None else min(max(2.0 * atr, least * 1.01), most * 0.99)
+        near = float(f"{price - sign * gap:.6g}") if price and gap else 0.0
+        text = "the order has no stop" + (f": this one is {gap:.6g} away" if near > 0 else ": give its price")
         remedy = Remedy(field="stop", op="equals", value=near) if near > 0 else None
         yield _revise("missing_stop", text, remedy)
     if price is None:
         yield from ("levels", "stop_distance") if order.stop or order.target else ()
         return
-    for name, level, side in (("stop", order.stop, -sign), ("target", order.target, sign)):
+    for name, level, side, beside in (
+        ("stop", order.stop, -sign, least),
+        ("target", order.target, sign, 0.0),
+    ):
         if level is not None and (level - price) * side <= 0:
             text = f"the {name} {level!r} of an order to {order.side} lies on the wrong side of {price!r}"
-            yield _revise(f"{name}_on_wrong_side", text, _bound(name, side > 0, price))
+            yield _revise(f"{name}_on_wrong_side", text, bound(name, side > 0, price + side * beside, beside))
     if order.stop is None:
         return
-    distance, spread = abs(price - order.stop), seen.settings.execution.spread_bps * 1e-4 * price
-    most, least = (limits.stop_share_most or 1.0) * price, spread
     if atr is None:
         yield "stop_distance"
-    else:
-        most = min(most, (limits.stop_atr_most or most / atr) * atr)
-        least = max(spread, (limits.stop_atr_least or 0.0) * atr)
-    in_atr = "" if atr is None else f", {distance / atr:.2f} ATR"
-    text = f"the stop lies {distance / price:.1%} away{in_atr}"
+    distance = abs(price - order.stop)
+    text = f"the stop lies {distance / price:.1%} away" + (f", {distance / atr:.2f} ATR" if atr else "")
     if distance > most * (1.0 + ROUNDING):
-        yield _revise("stop_too_far", text, _bound("stop", sign > 0, price - sign * most))
+        yield _revise("stop_too_far", text, bound("stop", sign > 0, price - sign * most, most))
     elif distance < least * (1.0 - ROUNDING):
-        yield _revise("stop_too_near", text, _bound("stop", sign < 0, price - sign * least))
+        yield _revise("stop_too_near", text, bound("stop", sign < 0, price - sign * least, least))
+
+
+def _stop_range(seen: OrderContext, price: float, atr: float | None) -> tuple[float, float]:
+    """The least and the most distance of a stop, as far as they are known."""
+    limits, spread = seen.limits, seen.settings.execution.spread_bps * 1e-4 * price
+    most = (limits.stop_share_most or 1.0) * price
+    if atr is None:
+        return spread, most
+    most = min(most, (limits.stop_atr_most or most / atr) * atr)
+    return max(spread, (limits.stop_atr_least or 0.0) * atr), most
 
 
 CRITICS: tuple[Callable[[OrderContext], Answers], ...] = (
@@ -327,7 +405,8 @@ CHECKS: Mapping[str, str] = {
     "exposure": "account, and a price or bars",
     "share_of_equity": "account, and a price or bars",
     "risk": "account, and a price or bars",
-    "notional": "a price or bars",
+    "notional": "`price` (where it is expected to fill) or `bars`",
+    "cash": "account.cash",
     "averaging_down": "account, and a price or bars",
     "flip": "account",
     "price_collar": "bars",
@@ -352,13 +431,15 @@ def _round_down(value: float) -> float:
     return floor(value * unit) / unit
 
 
-def _bound(field: str, least: bool, value: float) -> Remedy | None:
+def bound(field: str, least: bool, value: float, scale: float | None = None) -> Remedy | None:
+    """A price beyond a boundary, which itself may be wrong, by a small part of the scale or of itself."""
     op: Literal["at_least", "at_most"] = "at_least" if least else "at_most"
+    value += (BEYOND if least else -BEYOND) * (scale or value)
     return Remedy(field=field, op=op, value=value) if value > 0 else None
 
 
-def _block(code: str, message: str) -> Finding:
-    return Finding(check=CheckName.INVARIANT, code=code, severity=Severity.BLOCKER, message=message)
+def _block(code: str, message: str, severity: Severity = Severity.BLOCKER) -> Finding:
+    return Finding(check=CheckName.INVARIANT, code=code, severity=severity, message=message)
 
 
 def _revise(code: str, message: str, remedy: Remedy | None = None) -> Finding:

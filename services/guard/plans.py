@@ -12,7 +12,7 @@ import numpy as np
 
 from schemas.episode import Episode
 from schemas.errors import DataError, nearest
-from schemas.guard import BarFacts, GuardSettings
+from schemas.guard import BarFacts, GuardSettings, Order
 from schemas.reflection import Finding, InvariantContext, PolicyLevelReflectionRequest
 from schemas.regime import UNKNOWN as NO_REGIME
 from schemas.regime import RegimeLabels, RegimeView
@@ -20,7 +20,7 @@ from schemas.snapshot import DataWindow, PolicySnapshot, RiskState
 from schemas.timeframes import DAY_S, TIMEFRAME_SECONDS
 from schemas.vocabulary import CheckName, ExitReason, PolicyEventKind, PolicyState
 from services.guard.ledger import NS, CheckedOrder, Ledger
-from services.guard.limits import OrderContext
+from services.guard.limits import OrderContext, bound
 from services.guard.order_plan import plan_of, playbook_id
 from services.memory.episode_memory import EpisodeMemory
 from services.model_calls.language_model import LanguageModel
@@ -68,7 +68,8 @@ def read_facts(bars: BarSeries, now: int) -> BarFacts:
         float(part.mean()) if part.size == ATR_BARS else None
         for part in (ranges[-ATR_BARS:], ranges[-ATR_BARS - 1 : -1])
     )
-    jump = abs(float(close[-1] - before[-1])) / earlier if earlier else None
+    follows = bars.shape[0] > 1 and int(bars.times[-1] - bars.times[-2]) <= bars.bar_ns
+    jump = abs(float(close[-1] - before[-1])) / earlier if earlier and follows else None
     return BarFacts(
         bars=bars.sha256,
         timeframe=bars.timeframe,
@@ -82,11 +83,20 @@ def read_facts(bars: BarSeries, now: int) -> BarFacts:
     )
 
 
-def _count_missed(bars: BarSeries, now: int) -> int:
-    """Bars that should have closed since the last: as many as in the same stretch of the week before."""
+def _count_missed(bars: BarSeries, now: int) -> int | None:
+    """Bars that should have closed since the last: as many as in the same stretch of the week before.
+
+    Bars of less than a week tell by their longest gap; where they have none, nothing tells a weekend.
+    """
     closes, last = bars.close_times, int(bars.close_times[-1])
-    if bars.bar_ns >= WEEK_NS or last - int(closes[0]) < WEEK_NS:
-        return (now - last) // bars.bar_ns
+    missed = (now - last) // bars.bar_ns
+    if bars.bar_ns >= WEEK_NS or not missed:
+        return missed
+    if last - int(closes[0]) < WEEK_NS:
+        longest = int(np.diff(closes).max(initial=0))
+        if longest > bars.bar_ns:
+            return 0 if now - last <= longest else missed
+        return missed if now - last > WEEK_NS // 2 else None
     weeks, rest = divmod(now - last, WEEK_NS)
     start = last - WEEK_NS
     return int(weeks * (closes > start).sum() + ((closes > start) & (closes <= start + rest)).sum())
@@ -149,7 +159,23 @@ class OrderReflection:
         result = await self._service.reflect(request, source=PolicyEventKind.HEARTBEAT)
         own = [known for known in snapshot.expectations if known.playbook_id == proposal.playbook_id]
         resting = () if own else (CheckName.MEMORY, CheckName.EXPECTATION)  # on nothing: no order was settled
-        return tuple(found for found in result.findings if found.check not in resting), [*map(str, resting)]
+        found = (
+            self._with_target(finding, seen.order, snapshot.close)
+            for finding in result.findings
+            if finding.check not in resting
+        )
+        return tuple(found), [*map(str, resting)]
+
+    def _with_target(self, found: Finding, order: Order, close: float) -> Finding:
+        """Of too little reward for the risk, the target that pays enough: an order has no such field."""
+        if found.code != "reward_to_risk_too_low" or order.stop is None:
+            return found
+        entry = close if (proposal := plan_of(order, close)).entry is None else float(proposal.entry)
+        costs = 2.0 * entry * cost_bps(self._settings.execution) * 1e-4
+        reward = self._settings.reflection.min_reward_to_risk * (abs(entry - order.stop) + costs) + costs
+        return found.model_copy(
+            update={"remedy": bound("target", order.sign > 0, entry + order.sign * reward)}
+        )
 
     def _ask_critics(self, _request: PolicyLevelReflectionRequest) -> Sequence[Finding]:
         return own_findings(self._critics, self._seen[-1])

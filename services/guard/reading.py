@@ -43,6 +43,22 @@ def read_account(given: Account | Mapping[str, Any] | None) -> Account | None:
     return read_contract(Account, given, "account", DataError)
 
 
+def read_held(
+    given: Account | Mapping[str, Any] | None, symbol: str
+) -> tuple[Account | None, Exception | None]:
+    """An account, and why it cannot be read; then it has what an exit needs alone: units of the symbol."""
+    try:
+        return read_account(given), None
+    except Exception as error:  # noqa: BLE001 - of any kind of mapping
+        failure = error
+    try:
+        part: Any = given
+        units = {"quantity": part["positions"][symbol]["quantity"], "price": 0.0}
+        return read_account({"equity": 0.0, "positions": {symbol: units}}), failure
+    except Exception:  # noqa: BLE001 - as above
+        return None, failure
+
+
 def read_settings(given: GuardSettings | Mapping[str, Any] | str | Path | None) -> GuardSettings:
     """Settings from a contract, a dict of sections, or the path of a TOML file; None: the defaults.
 

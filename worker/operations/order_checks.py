@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 from schemas.errors import DataError, OperatorError, OrderRefused, StoreError
 from schemas.guard import OrderCheck
 from services.guard.desk import GuardDesk
-from services.guard.reading import read_contract
+from services.guard.reading import read_contract, read_held
 from services.model_calls.quoting import visible
 from worker.operations.status import ProcessStatus
 
@@ -43,8 +43,10 @@ class OrderChecks:
             OrderRefused: the verdict cannot be spent.
             StoreError: it cannot be recorded.
         """
-        asked = read_contract(OrderCheck, given if isinstance(given, dict) else {}, "check", DataError)
-        verdict = await self._desk.check(asked.order, asked.account, why=asked.why)
+        fields = given if isinstance(given, dict) else {}
+        asked = read_contract(OrderCheck, {**fields, "account": None}, "check", DataError)
+        held, failure = read_held(fields.get("account"), asked.order.symbol)
+        verdict = await self._desk.check(asked.order, held, why=asked.why, failure=failure)
         self._outcomes[verdict.status] = self._outcomes.get(verdict.status, 0) + 1
         if asked.spend and verdict:
             await self._desk.spend(verdict.id, asked.order)

@@ -1,12 +1,14 @@
 """Limits of single orders: each fault is stopped by its code, and right orders are not."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.guard import Account, BarFacts, GuardSettings, Order, Verdict
+from schemas.reflection import Remedy
 from services.guard.ledger import DAY_NS, NS, CheckedOrder, Ledger
 from services.guard.limits import CHECKS, OrderContext, check_limits
 
@@ -161,14 +163,114 @@ def test_adds_to_a_losing_position_are_counted_since_it_was_opened():
     )
 
 
-def test_bar_that_closed_otherwise_when_it_was_shown_before_is_stopped():
+@pytest.mark.parametrize(("first", "severity"), [(90.0, "blocker"), (100.2, "info"), (100.3, "blocker")])
+def test_bar_that_closed_otherwise_when_it_was_shown_first_is_stopped_beyond_the_noise(first, severity):
     ledger = Ledger()
-    ledger.closes["IBM", "1h", FACTS.label] = 90.0
-    assert "bars_changed" in codes(context(ledger=ledger))
+    ledger.closes["IBM", "1h", FACTS.label] = first
+    (found,) = check_limits(context(ledger=ledger))[0]
+    assert (found.code, found.severity) == ("bars_changed", severity)
+
+
+def test_entry_whose_worth_nobody_knows_is_named_and_required_by_default():
+    _, missing = check_limits(context({"quantity": 1e9}, facts=None))
+    assert "notional" in missing
+    assert GuardSettings().limits.required == ("notional",)
+    assert "notional" not in check_limits(context({"price": 100.0}, facts=None))[1]
+    assert "notional" not in check_limits(context({"quantity": None, "notional": 9.0}, facts=None))[1]
+
+
+def test_entries_that_the_position_does_not_show_yet_are_exposure_where_orders_are_not_known():
+    ledger = ledger_of(
+        *(passed(at=NOW - 30 * NS, quantity=size, notional=size * 100.0) for size in (300, 500))
+    )
+    unknown = {"orders": None}
+    order = {"quantity": 250, "stop": 99.0}
+    assert "gross_exposure_over_limit" in codes(context(order, unknown, ledger=ledger))
+    assert "gross_exposure_over_limit" not in codes(context(order, ledger=ledger))  # none is open
+    late = context(order, unknown, ledger=ledger, now=NOW + 31 * NS)
+    assert "gross_exposure_over_limit" not in codes(late)
+    # 600 units of the 800 have come, and are counted once
+    come = {"positions": {"IBM": {"quantity": 600, "price": 100.0}}}
+    part = context(order | {"quantity": 190}, unknown | come, ledger=ledger)
+    assert "gross_exposure_over_limit" not in codes(part)
+    assert "gross_exposure_over_limit" in codes(
+        context(order | {"quantity": 210}, unknown | come, ledger=ledger)
+    )
+    other = context(order | {"symbol": "AAPL"}, unknown, ledger=ledger)
+    assert "gross_exposure_over_limit" in codes(other)
+
+
+def test_cash_pays_for_what_is_bought_where_it_must():
+    on = LISTED | {"limits": {"needs_cash": True}}
+    assert "cash_too_low" in codes(context(account={"cash": 9_000.0}, settings=on))
+    assert codes(context(account={"cash": 9_000.0})) == set()
+    assert codes(context(account={"cash": 11_000.0}, settings=on)) == set()
+    sell = {"side": "sell", "stop": 102.0, "target": 96.0}
+    assert check_limits(context(sell, {"cash": 0.0}, settings=on)) == ([], [])
+    assert check_limits(context(settings=on)) == ([], ["cash"])
+    assert check_limits(context()) == ([], [])
+
+
+def test_point_value_scales_worth_risk_and_exposure():
+    points = LISTED | {"limits": {"point_value": {"IBM": 50.0}}}
+    seen = context({"quantity": 2}, settings=points)
+    assert (seen.notional, seen.risk) == (10_000.0, 200.0)
+    assert context({"quantity": None, "notional": 10_000.0}, settings=points).quantity == 2.0
+    assert context(settings=points, account=LONG).exposures(100_000.0) == {"IBM": 5.0}
+    (found,) = [
+        finding
+        for finding in check_limits(context({"quantity": 20}, settings=points))[0]
+        if finding.code == "share_of_equity_over_limit"
+    ]
+    assert found.remedy is not None
+    assert found.remedy.value == 5.0
+
+
+def test_entries_that_did_not_pass_are_counted_in_neither_mode():
+    sent = passed()
+    held_back = sent.verdict.model_copy(update={"status": "revise", "mode": "shadow"})
+    assert len(ledger_of(sent).entries(0, NOW)) == 1
+    assert len(ledger_of(replace(sent, verdict=held_back)).entries(0, NOW)) == 0
+
+
+def test_verdicts_of_a_clock_that_was_ahead_count_in_no_window():
+    ahead, before = passed(at=NOW + 5 * NS), passed(at=NOW - 50 * NS)
+    limits = LISTED | {"limits": {"entries_a_day": 1}}
+    assert codes(context(settings=limits, ledger=ledger_of(ahead))) == set()
+    assert codes(context(settings=limits, ledger=ledger_of(ahead, before))) == {
+        "too_many_entries", "duplicate_order"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "is_same"),
+    [
+        ({"quantity": 100.09}, True),
+        ({"quantity": 100.2}, False),
+        ({"kind": "limit", "price": 100.05}, True),
+        ({"kind": "limit", "price": 99.8}, False),
+        ({"quantity": None, "notional": 10_004.0}, True),
+        ({"stop": 97.9}, True),
+        ({"stop": 97.9, "strategy": "other"}, False),
+        ({"symbol": "AAPL"}, False),
+        ({"side": "sell", "stop": 102.0, "target": 96.0}, False),
+    ],
+)
+def test_order_that_differs_by_less_than_a_thousandth_is_the_same(change, is_same):
+    ledger = ledger_of(replace(passed(at=NOW - NS), price=100.0))
+    assert ("duplicate_order" in codes(context(change, ledger=ledger))) is is_same
+
+
+@pytest.mark.parametrize("symbol", ["IBM ", " IBM", "I\x00BM"])
+def test_symbol_with_blanks_around_it_is_refused_by_name(symbol):
+    (found,) = check_limits(context({"symbol": symbol}, settings={}))[0]
+    assert found.code == "symbol_not_allowed"
+    assert ascii(symbol) in found.message
 
 
 def test_losses_in_a_row_of_settled_orders_stop_entries():
-    assert "losses_in_a_row" in codes(context(ledger=Ledger(losses_in_a_row=12)))
+    lost: dict[str, Any] = {str(n): {"r": -1.0, "pnl": None} for n in range(12)}
+    assert "losses_in_a_row" in codes(context(ledger=Ledger(settled=lost)))
 
 
 @pytest.mark.parametrize(
@@ -242,20 +344,130 @@ def test_two_half_exits_cannot_flip_the_position():
     assert context(half | {"quantity": 40, "stop": None, "target": None}, account).reduces
 
 
-def test_exit_is_not_trapped_by_the_stop_that_protects_it():
-    protecting = {"symbol": "IBM", "side": "sell", "quantity": 100, "kind": "stop", "price": 95.0}
-    account = LONG | {"orders": [protecting]}
-    assert context({"side": "sell", "stop": None, "target": None}, account).reduces
-    assert not context(protecting | {"price": 96.0, "stop": None, "target": None}, account).reduces
+OUT = {"symbol": "IBM", "side": "sell", "quantity": 100, "stop": None, "target": None}
+STOP, LIMIT = OUT | {"kind": "stop", "price": 95.0}, OUT | {"kind": "limit", "price": 104.0}
 
 
-def test_exits_count_against_each_other_where_open_orders_are_not_known():
-    sent = passed(at=NOW - 5 * NS, position=100.0, side="sell", quantity=60, stop=None, target=None)
-    sent = replace(sent, verdict=sent.verdict.model_copy(update={"reduces": True}))
-    unknown, again = LONG | {"orders": None}, {"side": "sell", "quantity": 60, "stop": None, "target": None}
-    assert not context(again, unknown, ledger=ledger_of(sent)).reduces
-    assert context(again, unknown, ledger=ledger_of(sent), now=NOW + 60 * NS).reduces  # it was not filled
-    assert context(again, LONG, ledger=ledger_of(sent)).reduces  # the account says that none is open
+def sent_exit(at=NOW - 5 * NS, quantity=60.0, **order) -> Ledger:
+    """After an exit that was sent then, of a position of 100."""
+    checked = passed(**OUT | {"at": at, "position": 100.0, "quantity": quantity} | order)
+    ledger = ledger_of(replace(checked, verdict=checked.verdict.model_copy(update={"reduces": True})))
+    ledger.spent[checked.id] = at
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("order", "resting"),
+    [
+        (STOP, [LIMIT]),
+        (LIMIT, [STOP]),
+        (STOP | {"price": 96.0}, [STOP]),  # tightened
+        (OUT, [STOP, LIMIT]),
+    ],
+)
+def test_exit_is_trapped_by_no_order_that_rests_beside_it(order, resting):
+    seen = context(order, LONG | {"orders": resting})
+    assert seen.reduces
+    assert f"{resting[0]['kind']}" in seen.exit_note
+    assert "cancel what must not fill too" in seen.exit_note
+    assert "rests" not in context(order, LONG).exit_note
+
+
+def test_limits_that_close_count_against_limits_that_rest():
+    assert not context(LIMIT | {"price": 105.0}, LONG | {"orders": [LIMIT]}).reduces
+    assert context(LIMIT | {"quantity": 40}, LONG | {"orders": [LIMIT | {"quantity": 60}]}).reduces
+
+
+@pytest.mark.parametrize("orders", [None, ()])
+def test_market_exit_counts_against_one_that_was_just_sent(orders):
+    account, again = LONG | {"orders": orders}, OUT | {"quantity": 60}
+    assert not context(again, account, ledger=sent_exit()).reduces
+    assert context(again | {"quantity": 40}, account, ledger=sent_exit()).reduces
+    assert context(again, account, ledger=sent_exit(), now=NOW + 6 * NS).reduces  # it never arrived
+    unsent = sent_exit()
+    unsent.spent.clear()
+    assert context(again, account, ledger=unsent).reduces
+    assert context(STOP, account, ledger=sent_exit()).reduces
+
+
+@pytest.mark.parametrize(("held", "left"), [(100, 40), (70, 40), (40, 40), (30, 30)])
+def test_part_of_a_sent_exit_that_was_filled_is_counted_once(held, left):
+    account = {"positions": {"IBM": {"quantity": held, "price": 100.0}}}
+    assert context(OUT | {"quantity": left}, account, ledger=sent_exit()).reduces
+    assert not context(OUT | {"quantity": left + 1}, account, ledger=sent_exit()).reduces
+
+
+@pytest.mark.parametrize(
+    ("order", "facts", "reduces"),
+    [
+        ({}, {"close": 100.0}, True),
+        ({}, {"close": 50.0}, False),  # 200 units
+        ({"price": 1_000.0}, None, False),  # what the agent expects is no price
+        (LIMIT | {"price": 200.0, "quantity": None}, None, False),
+        (LIMIT | {"price": 50.0, "quantity": None}, {}, False),
+        ({}, {"missed": 9}, False),
+        ({"kind": "stop", "price": 95.0, "notional": 9_500.0}, {}, True),
+    ],
+)
+def test_exit_in_money_is_one_where_believed_bars_say_its_units(order, facts, reduces):
+    seen = context(OUT | {"quantity": None, "notional": 10_000.0} | order, LONG, facts=facts)
+    assert seen.reduces is reduces
+    assert reduces or "exit_larger_than_position" in codes(seen)
+
+
+@pytest.mark.parametrize("equity", [0.0, -5_000.0])
+def test_account_without_equity_opens_nothing_and_still_closes(equity):
+    assert "account_gone" in codes(context(account={"equity": equity}))
+    worthless = {"equity": equity, "positions": {"IBM": {"quantity": 100, "price": 0.0}}}
+    assert context(OUT, worthless).reduces
+
+
+def test_text_that_is_too_long_is_cut_and_says_so():
+    order = Order.model_validate(OUT | {"reasons": "x" * 4_001})
+    assert len(order.reasons) == 4_000
+    assert order.reasons.endswith("x [cut at 4000 characters]")
+
+
+def applied(order: dict[str, object], remedy: Remedy) -> dict[str, object]:
+    """The order with the value of a remedy; a quantity stands in place of a notional."""
+    size = {"quantity": None, "notional": None} if remedy.field in ("quantity", "notional") else {}
+    return order | size | {remedy.field: remedy.value}
+
+
+REMEDIED = set[str]()
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    side=st.sampled_from(["buy", "sell"]),
+    kind=st.sampled_from(["market", "limit", "stop"]),
+    size=st.sampled_from([{"quantity": 30.0}, {"quantity": 3e4}, {"quantity": None, "notional": 9e6}]),
+    price=st.none() | st.sampled_from([1.0, 89.9, 97.0, 99.0, 99.99, 100.0, 101.0, 104.0, 110.1, 1e4]),
+    stop=st.none() | st.sampled_from([1.0, 75.0, 88.0, 90.0, 99.75, 99.99, 100.0, 100.5, 110.0, 300.0]),
+    target=st.none() | st.sampled_from([1.0, 96.0, 99.9, 100.0, 104.0]),
+    atr=st.none() | st.sampled_from([0.01, 1.0, 20.0]),
+    held=st.sampled_from([-500.0, 0.0, 500.0]),
+)
+def test_value_of_every_remedy_passes_its_check(side, kind, size, price, stop, target, atr, held):
+    order = BUY | size | {"side": side, "kind": kind, "stop": stop, "target": target}
+    order |= {"price": price if kind == "market" or price is not None else 100.0}
+    account = {"cash": 10_000.0, "positions": {"IBM": {"quantity": held, "price": 100.0}} if held else {}}
+    limits = {"max_notional": 20_000.0, "needs_cash": True, "point_value": {"IBM": 3.0}, "averaging_down": 9}
+    how = LISTED | {"limits": limits}
+    for found in check_limits(context(order, account, how, {"atr": atr}))[0]:
+        if found.remedy is not None:
+            REMEDIED.add(found.code)
+            mended = context(applied(order, found.remedy), account, how, {"atr": atr})
+            assert mended.reduces or found.code not in codes(mended)
+
+
+def test_remedies_of_every_code_that_has_one_were_applied():
+    assert {
+        "notional_over_limit", "share_of_equity_over_limit", "gross_exposure_over_limit", "risk_over_cap",
+        "cash_too_low", "exit_larger_than_position", "price_outside_collar", "limit_through_market",
+        "entry_on_wrong_side", "missing_stop", "stop_on_wrong_side", "target_on_wrong_side", "stop_too_far",
+        "stop_too_near",
+    } <= REMEDIED  # fmt: skip
 
 
 SIZES = st.floats(0.01, 1_000.0)
@@ -269,14 +481,19 @@ PRICES = st.floats(1.0, 500.0)
     kind=st.sampled_from(["market", "limit", "stop"]),
     quantity=SIZES | st.none(),
     price=PRICES,
-    working=st.lists(st.tuples(st.sampled_from(["buy", "sell"]), SIZES), max_size=3),
+    working=st.lists(
+        st.tuples(st.sampled_from(["buy", "sell"]), st.sampled_from(["market", "limit"]), SIZES), max_size=3
+    ),
 )
-def test_order_that_reduces_and_open_orders_together_turn_no_position_round(
+def test_order_that_reduces_and_open_ones_of_its_kind_together_turn_no_position_round(
     position, side, kind, quantity, price, working
 ):
     order = {"side": side, "kind": kind, "price": price, "stop": None, "target": None, "quantity": quantity}
     order |= {} if quantity is not None else {"notional": 100.0 * price}
-    orders = [{"symbol": "IBM", "side": way, "quantity": size} for way, size in working]
+    orders = [
+        {"symbol": "IBM", "side": way, "kind": what, "price": 100.0, "quantity": size}
+        for way, what, size in working
+    ]
     held = {} if position == 0.0 else {"IBM": {"quantity": position, "price": 100.0}}
     seen = context(order, {"positions": held, "orders": orders})
     found, missing = check_limits(seen)
@@ -284,6 +501,6 @@ def test_order_that_reduces_and_open_orders_together_turn_no_position_round(
     assert all(finding.remedy is None or float(finding.remedy.value) > 0 for finding in found)
     if seen.reduces:
         sign = 1 if side == "buy" else -1
-        closing = sum(size for way, size in working if way == side) + seen.quantity
+        closing = sum(size for way, what, size in working if (way, what) == (side, kind)) + seen.quantity
         assert position * sign < 0
         assert closing <= abs(position) * (1.0 + 1e-6)

@@ -77,12 +77,13 @@ def test_order_gets_its_verdict_which_is_spent_where_that_is_asked_for(store):
     ("body", "told"),
     [
         ({"order": {**RIGHT, "side": "hold"}}, "check.order.side = 'hold'"),
-        ({"order": RIGHT, "account": {"cash": 1}}, "check.account.equity: missing"),
         ({"order": RIGHT, "acount": {}}, "check.acount: no such field. Did you mean 'account'?"),
         ({"why": "it rose"}, "check.order: missing"),
         ([], "check.order: missing"),
         (b"{", "the body is no JSON"),
         (b"[" * 60_000, "the body is no JSON"),
+        ({"order": {**RIGHT, "quantity": 1e308, "price": 1e308}}, "no number holds what it is worth"),
+        ({"order": {**RIGHT, "symbol": "\ud83d"}}, "check.order.symbol = '\\ud83d'"),
         ({"order": {**RIGHT, "symbol": "AA\u202ePL", "side": "\u202e"}}, r"check.order.side = '\u202e'"),
     ],
 )  # fmt: skip
@@ -91,6 +92,18 @@ def test_body_that_is_no_order_is_refused_in_one_line(store, body, told):
     assert reply.status == 400
     assert told in json.loads(reply.body)["error"]
     assert rows(store, "guard_verdict") == []
+
+
+def test_account_that_cannot_be_read_is_refused_once_that_is_recorded_but_for_an_exit(store):
+    account = {"equity": None, "positions": {"AAPL": {"quantity": -10.0, "price": 100.0}}}
+    cover = {"symbol": "AAPL", "side": "buy", "quantity": 10}
+    entry, exits = replies(
+        store, *(post({"order": order, "account": account}) for order in ({**RIGHT, "symbol": "IBM"}, cover))
+    )
+    assert entry.status == 400
+    assert "account.equity = None" in json.loads(entry.body)["error"]
+    assert json.loads(exits.body)["send"] is True
+    assert len(rows(store, "guard_verdict")) == 2
 
 
 @pytest.mark.parametrize(
