@@ -1,6 +1,7 @@
 """`tt.guard` as a stranger uses it: checks before orders, journalled, spent once."""
 
 import asyncio
+import itertools
 import json
 import re
 import sqlite3
@@ -9,6 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -284,7 +286,8 @@ def test_guard_in_shadow_whose_store_is_lost_warns_and_stops_nobody(address, clo
 
 
 def test_guard_of_two_processes_spends_each_verdict_once(address):
-    with tt.guard(store=address, mode="enforce") as first, tt.guard(store=address, mode="enforce") as second:
+    same = {"store": address, "mode": "enforce", "clock": itertools.count(NOON).__next__}
+    with tt.guard(**same) as first, tt.guard(**same) as second:
         ids = [first.check(BUY, quantity=10 + n, account=ACCOUNT).id for n in range(8)]
 
         def spend(guard: tt.Guard) -> list[str]:
@@ -417,9 +420,12 @@ def test_guard_approval_that_is_over_is_no_approval(guard, clock):
     assert not guard.check(order, account=ACCOUNT)
 
 
-def test_guard_first_order_of_a_day_waits_for_a_person_who_answers_by_the_command(address):
+def test_guard_first_order_of_a_day_waits_for_a_person_who_answers_by_the_command(
+    address, clock, monkeypatch
+):
+    monkeypatch.setattr("worker.cli.guard.time", SimpleNamespace(time_ns=clock))
     limits = {"limits": {"ask_first_order": True}}
-    with tt.guard(limits, store=address, mode="enforce") as guard:
+    with tt.guard(limits, store=address, mode="enforce", clock=clock) as guard:
         refused = guard.check(BUY, account=ACCOUNT)
         assert codes(refused) == ["first_order_of_the_day"]
         question = guard.ask(refused)
@@ -658,3 +664,21 @@ def test_guard_of_other_settings_beside_it_does_not_spoil_what_verify_says(guard
         assert guard.check(BUY, account=ACCOUNT)
     guard.close()
     assert command("verify", "--db", address).exit_code == 0
+
+
+def test_guard_foreign_text_is_escaped_wherever_it_is_shown(address, clock, monkeypatch):
+    monkeypatch.setattr("worker.cli.guard.time", SimpleNamespace(time_ns=clock))
+    hostile = "up \x1b[31m\u202e \N{ZERO WIDTH SPACE}end"
+    with tt.guard(store=address, mode="enforce", clock=clock) as guard:
+        refused = guard.check(
+            BUY, symbol="I\x1bM\u202e", quantity=5_000, reasons=hostile, why=hostile, account=ACCOUNT
+        )
+        question = guard.ask(refused)
+        shown = [
+            refused.reply,
+            command("guard", "questions", "--db", address).output,
+            command("why", refused.id, "--db", address).output,
+            command("guard", "refuse", question, "--by", "ann", "--db", address).output,
+        ]
+    assert all(sign not in text for sign in ("\x1b", "\u202e", "\N{ZERO WIDTH SPACE}") for text in shown)
+    assert "symbol_not_allowed" in refused.reply

@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -220,7 +221,7 @@ def test_journal_payloads_are_those_documented():
 def test_payloads_of_a_guard_are_those_documented(tmp_path):
     address = f"sqlite:///{tmp_path}/guard.sqlite"
     order = {"symbol": "IBM", "side": "buy", "quantity": 10, "price": 100.0, "stop": 98.0}
-    with tt.guard(store=address, mode="enforce") as guard:
+    with tt.guard(store=address, mode="enforce", clock=itertools.count(0).__next__) as guard:
         passed = guard.check(order, account={"equity": 100_000.0})
         guard.spend(passed.id, order)
         guard.settle([{"client_order_id": passed.id, "r": 1.0}])
