@@ -5,7 +5,7 @@ it was settled. Orders are compared within windows of as many orders each, for m
 refuses more or less. R is not cut, for that would take from trend followers their winners. Neighbours share
 their luck: blocks of them are weighed anew, a thousand times, by chance. Winners that refused orders have not
 shown yet count too: each weighing adds one more refused order, that wins as much as one does, and one more
-of the others, that loses as much as any.
+of the others, that loses as much as any, or its stop.
 
 Sources: Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
 variable" (Mathematical Methods of Statistics 2005); Fay, Proschan and Brittain, "Combining one-sample
@@ -61,11 +61,13 @@ def weigh_refusals(r: Floats, refused: BoolArray, best: float | None = None) -> 
     """The worth of refusals: outcomes in order of time, R after costs, and which were refused, both (n,).
 
     `best` is what one more refused order may win in R, if more than any of them did. No figures where there
-    are too few orders on a side, or where nothing shows what a refused order can win. `orders_needed` is how
-    many more, refused as often, show this mean in four readings of five.
+    are too few orders on a side, or where nothing shows what an order of a side can win. `orders_needed` is
+    how many more, refused as often, show this mean in four readings of five.
     """
     n, worth = len(r), dict.fromkeys(("worth_r", "lower", "upper", "orders_needed"))
-    if min(refused.sum(), (~refused).sum()) < FEWEST or max(best or 0.0, r[refused].max()) <= 0.0:
+    if min(refused.sum(), (~refused).sum()) < FEWEST:
+        return {"answer": "unknown", **worth}
+    if min(max(best or 0.0, r[refused].max()), r[~refused].max()) <= 0.0:
         return {"answer": "unknown", **worth}
     windows = max(1, round(n / BLOCKS / ceil(n ** (1.0 / 3.0))))
     block = np.arange(n) * windows * BLOCKS // n
@@ -91,12 +93,12 @@ def _interval(r: Floats, refused: BoolArray, best: float | None, blocks: Floats)
     gained, counts = blocks.T
     draw = np.random.Generator(np.random.PCG64(0))
     weights, unseen = (draw.standard_exponential((WEIGHINGS, count)) for count in (len(blocks), 2))
-    mean, share, (low, high) = gained.sum() / counts.sum(), refused.mean(), np.sort(r[refused])[[0, -1]]
+    mean, share, high = gained.sum() / counts.sum(), refused.mean(), r[refused].max()
     wide = stdtrit(max(counts.sum() ** 2 / (counts @ counts) - 1.0, 1.0), 1.0 - TAIL) / NORMAL
-    others, found = r[~refused], list[float]()
+    (low, low_of_others), found = (min(r[of].min(), -1.0) for of in (refused, ~refused)), list[float]()
     for of_refused, of_others, level in (
-        (max(high, best or high), others.min(), TAIL),
-        (low, others.max(), 1.0 - TAIL),
+        (max(high, best or high), low_of_others, TAIL),
+        (low, r[~refused].max(), 1.0 - TAIL),
     ):
         moves = ((1.0 - share) * (r.mean() - of_refused), share * (of_others - r.mean()))
         drawn = (weights @ gained + unseen @ moves) / (weights @ counts + unseen[:, 0])

@@ -93,6 +93,9 @@ def test_refused_orders_that_all_lost_say_nothing_until_their_target_is_known():
     assert weigh_refusals(r, refused)["answer"] == "unknown"
     assert weigh_refusals(r, refused, best=2.0)["answer"] == "helped"
     assert weigh_refusals(r, refused, best=32.0)["answer"] == "unknown"
+    assert (
+        weigh_refusals(np.where(refused, r + 2.0, -1.0), refused)["answer"] == "unknown"
+    )  # none of the others won
 
 
 def test_few_orders_on_a_side_have_no_figures():
