@@ -1,8 +1,9 @@
 """What the guard says of its refusals where the truth is known: how often "helped" is wrong, and found.
 
-Three tables: refused orders that are no worse than the others, read once after 300 orders; the same worlds
-read every month of a year; and refusals that are worth .3R each. `uv run python -m benchmarks.guard_worth`
-writes them to docs/reference/guards.md; `--print` leaves the page alone, `--worlds 20` is a quick look.
+Three tables: refused orders that are no worse than others of the same time, read once after 300 orders; the
+same worlds read every month of a year; and refusals that are worth .3R each. `uv run python -m
+benchmarks.guard_worth` writes them to docs/reference/guards.md; `--print` leaves the page alone, and
+`--worlds 20` is a quick look.
 """
 
 import argparse
@@ -15,9 +16,10 @@ import numpy as np
 
 from benchmarks.gate_worlds.payoffs import Bracket, FatWinners, Payoff, StudentT
 from benchmarks.guards.section import write_section
-from schemas.settings import GateSettings
-from services.guard.worth import weigh_refusals
-from services.statistics.blocks import Floats, winsorise
+from schemas.guard import Order, Verdict
+from services.guard.ledger import CheckedOrder, Ledger
+from services.guard.worth import weigh_refusals, worth_of
+from services.statistics.blocks import Floats
 from tools.docs_pages import table
 from trading_core.bars import BoolArray
 
@@ -27,6 +29,7 @@ Z_BOTH = 1.96 + 0.84  # of an interval of 95 % that leaves out 0 four times of f
 TARGET, FOUND = 0.05, 0.8
 BRACKET, SPREAD_OF_ONE = Bracket(2.0), StudentT()
 SHARES = (0.2, 0.3, 0.5)
+TIMES, BREAK = np.arange(ORDERS) / ORDERS, 0.4
 
 Draw = np.random.Generator
 Refusals = Callable[[Draw, float], BoolArray]
@@ -38,6 +41,10 @@ class World:
 
     Attributes:
         payoff: shape of an outcome.
+        of_refused: the same of a refused order, where it is another.
+        best: target of refused orders in R; None: they have none.
+        trend: how far the mean of all orders lies from `EDGE`, by time from 0 to 1.
+        retries: refused orders that are one bet, with one outcome.
         refusals: which orders are refused, by share.
         shared: part of an outcome's variance that its day has; days lean on the day before by `phi`.
         wild: how much wider outcomes of refused orders are.
@@ -46,6 +53,10 @@ class World:
 
     payoff: Payoff
     refusals: Refusals
+    of_refused: Payoff | None = None
+    best: float | None = None
+    trend: Callable[[Floats], Floats] = np.zeros_like
+    retries: int = 1
     shared: float = 0.0
     phi: float = 0.0
     wild: float = 1.0
@@ -57,8 +68,37 @@ class World:
         days = _autocorrelated(draw, -(-ORDERS // A_DAY), self.phi)
         driver = sqrt(1.0 - self.shared) * draw.standard_normal(ORDERS)
         driver += sqrt(self.shared) * np.repeat(days, A_DAY)[:ORDERS]
-        r = self.payoff.outcomes(driver, np.full(ORDERS, EDGE) + self.gap * refused)
+        driver[refused] = driver[refused][np.arange(refused.sum()) // self.retries * self.retries]
+        edge = EDGE + self.trend(TIMES) + self.gap * refused
+        r = self.payoff.outcomes(driver, edge)
+        r = np.where(refused, (self.of_refused or self.payoff).outcomes(driver, edge), r)
         return EDGE + (r - EDGE) * np.where(refused, self.wild, 1.0), refused
+
+    def answer(self, r: Floats, refused: BoolArray) -> str:
+        """What the guard says of outcomes of this world."""
+        if self.retries == 1:
+            return str(weigh_refusals(r, refused, self.best)["answer"])
+        return str(worth_of(_ledger_of(r, refused, self.retries))["answer"])
+
+
+def _ledger_of(r: Floats, refused: BoolArray, retries: int) -> Ledger:
+    """Settled orders of one strategy; a bet of retries is open until the last of them."""
+    order, ledger, places = (
+        Order(symbol="UP", side="buy", quantity=1.0, stop=1.0),
+        Ledger(),
+        refused.nonzero()[0],
+    )
+    ends = 2 * np.arange(len(r)) + 1
+    for first in range(0, len(places), retries):
+        bet = places[first : first + retries]
+        ends[bet] = ends[bet[-1]]
+    for place, end in enumerate(ends.tolist()):
+        status, at = "block" if refused[place] else "pass", 2 * place
+        named = {"id": f"tt{place}", "order_hash": order.content_hash, "at": at, "expires_at": at}
+        verdict = Verdict.model_validate({**named, "status": status, "reply": "", "mode": "shadow"})
+        ledger.orders[verdict.id] = CheckedOrder(order, verdict)
+        ledger.settled[verdict.id] = {"r": float(r[place]), "closed_at": end}
+    return ledger
 
 
 def single(draw: Draw, share: float) -> BoolArray:
@@ -74,6 +114,26 @@ def in_runs(draw: Draw, share: float) -> BoolArray:
 def whole_days(draw: Draw, share: float) -> BoolArray:
     """Every order of some days; four days in a row, on average."""
     return np.repeat(_runs(draw, share, 4, -(-ORDERS // A_DAY)), A_DAY)[:ORDERS]
+
+
+def more_and_more(draw: Draw, share: float) -> BoolArray:
+    """None at first, twice the share at last."""
+    return np.asarray(draw.random(ORDERS) < 2.0 * share * TIMES)
+
+
+def after_the_break(draw: Draw, share: float) -> BoolArray:
+    """A fifth of the share before the break, and one and a half of it after."""
+    return np.asarray(draw.random(ORDERS) < share * np.where(TIMES < BREAK, 0.2, 1.5))
+
+
+def falling(times: Floats) -> Floats:
+    """A mean that loses 1R from the first order to the last."""
+    return 0.5 - times
+
+
+def broken(times: Floats) -> Floats:
+    """A mean that loses .8R in a day."""
+    return np.where(times < BREAK, 0.4, -0.4)
 
 
 def _runs(draw: Draw, share: float, length: int, count: int) -> BoolArray:
@@ -99,13 +159,20 @@ NO_WORSE: Mapping[str, World] = {
     "days that lean on the day before": World(BRACKET, whole_days, shared=0.36, phi=0.6),
     "volatile days only": World(SPREAD_OF_ONE, whole_days, shared=0.2, phi=0.6, wild=2.5),
     "fat winners": World(FatWinners(2.5), single),
+    "refused orders win 8R, seldom": World(BRACKET, single, Bracket(8.0), best=8.0),
+    "the same, without a target": World(BRACKET, single, Bracket(8.0)),
+    "refused orders win 32R, very seldom": World(BRACKET, single, Bracket(32.0), best=32.0),
+    "the same lottery, without a target": World(BRACKET, single, Bracket(32.0)),
+    "refused orders are 20 retries of one": World(BRACKET, in_runs, retries=20),
+    "all orders drift, more are refused": World(BRACKET, more_and_more, trend=falling),
+    "a break, more are refused after it": World(BRACKET, after_the_break, trend=broken),
     "refused orders are better by .2R": World(BRACKET, in_runs, gap=0.2),
 }
 
 
 def read_once(world: World, share: float, worlds: int, seed: int) -> list[str]:
     """What is said of each world after all orders."""
-    return [weigh_refusals(*world.outcomes(draw, share))["answer"] for draw in _draws(seed, worlds)]
+    return [world.answer(*world.outcomes(draw, share)) for draw in _draws(seed, worlds)]
 
 
 def read_monthly(world: World, share: float, worlds: int, seed: int) -> list[bool]:
@@ -114,7 +181,7 @@ def read_monthly(world: World, share: float, worlds: int, seed: int) -> list[boo
     found = []
     for draw in _draws(seed, worlds):
         r, refused = world.outcomes(draw, share)
-        found.append(any(weigh_refusals(r[:end], refused[:end])["answer"] == "helped" for end in ends))
+        found.append(any(world.answer(r[:end], refused[:end]) == "helped" for end in ends))
     return found
 
 
@@ -156,10 +223,9 @@ def found_rows(worlds: int) -> list[tuple[str, ...]]:
 
 
 def variance(payoff: Payoff) -> float:
-    """Of an outcome within the bounds that the worth counts it in."""
-    many, bounds = np.random.default_rng(0).standard_normal(100_000), GateSettings()
-    r = payoff.outcomes(many, np.full(len(many), EDGE))
-    return float(winsorise(r, bounds.winsor_low, bounds.winsor_high).var())
+    """Of an outcome."""
+    many = np.random.default_rng(0).standard_normal(100_000)
+    return float(payoff.outcomes(many, np.full(len(many), EDGE)).var())
 
 
 def section(worlds: int) -> str:
