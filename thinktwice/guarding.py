@@ -111,7 +111,7 @@ class Guard:
         self,
         order: Order | Mapping[str, Any] | None = None,
         *,
-        bars: "pd.DataFrame | BarSeries | None" = None,
+        bars: "pd.DataFrame | BarSeries | Callable[[str], Any] | None" = None,
         account: AccountPart = None,
         why: str | None = None,
         **fields: Any,
@@ -120,7 +120,8 @@ class Guard:
 
         Args:
             order: a dict or an `Order`; or its fields by name.
-            bars: of its symbol up to now, as `backtest` takes them; None: limits alone are checked.
+            bars: of its symbol up to now, as `backtest` takes them, or what gives those of a symbol; None:
+                limits alone are checked.
             account: equity, cash, positions, orders and the day's result; None: the guard's own, if any.
             why: what the agent says of it; it is kept, and no limit reads it.
             fields: of the order, in place of those that `order` has.
@@ -162,6 +163,17 @@ class Guard:
             raise
         except Exception as error:  # noqa: BLE001 - as above
             self._without_row(given, error)
+
+    @trims_errors
+    def last_unspent(self, order: Order | Mapping[str, Any]) -> Verdict | None:
+        """The last verdict, of any process, by which exactly this order may be sent now; it has no findings.
+
+        A door that is asked twice about an order, before a person approves it and after, spends this one.
+
+        Raises:
+            DataError: a field of the order that cannot be.
+        """
+        return self._run(self._desk.last_unspent(read_order(order, {})))
 
     def orders(self, function: Callable[..., Any] | None = None, **how: Any) -> Callable[..., Any]:
         """Decorate a function that sends orders, plain or async: it is called with those alone that pass.
@@ -272,6 +284,7 @@ class Guard:
 
     def _bars_of(self, given: Any, symbol: str) -> "BarSeries | None":
         """Bars that a script hands over; a frame that was read before is not read again."""
+        given = given(symbol) if callable(given) else given
         if given is None or not hasattr(given, "columns"):
             return _checked_bars(given)
         import pandas as pd
