@@ -24,7 +24,7 @@ def known_keys(contract: type[BaseModel], steps: Steps) -> tuple[str, ...]:
 def choices(problem: ErrorDetails) -> list[str]:
     """What a closed set of words would have taken, for the nearest of them."""
     expected = str(problem.get("ctx", {}).get("expected", ""))
-    return expected.replace("'", "").replace(" or ", ", ").split(", ")
+    return expected.replace("'", "").replace(" or ", ", ").split(", ") if expected else []
 
 
 def _inside(kind: Any, step: int | str) -> Any:

@@ -6,7 +6,9 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from decimal import Decimal
 from functools import partial
+from numbers import Integral, Real
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -15,8 +17,10 @@ from schemas.canonical import datetime_to_ns, text_to_ns
 from schemas.errors import ConfigError, DataError, OperatorError, OrderRefused, StoreError
 from schemas.guard import Account, GuardSettings, Mode, Order, Verdict
 from schemas.vocabulary import ReflectionStatus, Severity
-from services.guard.desk import GuardDesk, OwnCritic, ReaderMaker, run_settings
+from services.guard.desk import GuardDesk, OwnCritic, ReaderMaker
+from services.guard.ledger import Ledger
 from services.guard.reading import read_account, read_order, read_settings
+from services.guard.runs import run_settings
 from services.guard.verdicts import describe_findings, note
 from thinktwice.boundary import trims_errors
 from worker.operations.environment import environment
@@ -88,7 +92,7 @@ class Guard:
         self._account, self._clock, self._tz = account, clock, tz
         self._read: dict[tuple[str, bytes], BarSeries] = {}
         self._shown: dict[str, BarSeries] = {}  # the last of a symbol
-        self._loop = asyncio.new_event_loop()
+        self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
         self._thread = threading.Thread(target=self._loop.run_forever, name="thinktwice-guard", daemon=True)
         self._thread.start()
         opening = GuardDesk.open(
@@ -127,20 +131,26 @@ class Guard:
             fields: of the order, in place of those that `order` has.
 
         Raises:
-            DataError: a field or bars that cannot be; names it and what would do.
+            DataError: a field of the order that cannot be, and in mode `enforce` an account or bars where the
+                order is no exit; names it and what would do.
+            ConfigError: the guard was closed.
             OrderRefused: in mode `enforce`, the store cannot take the verdict.
         """
-        given, failure = read_order(order, fields), None
-        if account is None and self._account is not None:
-            try:
-                account = self._account()
-            except Exception as error:  # noqa: BLE001 - of the caller's own; no order may slip through
-                failure = error
-        held, series = read_account(account), self._bars_of(bars, given.symbol)
-        if series is not None:
-            self._shown[given.symbol] = series
+        given, held, series, failure = read_order(order, fields), None, None, None
         try:
-            return self._run(self._desk.check(given, held, bars=series, why=why or "", failure=failure))
+            if account is None and self._account is not None:
+                account = self._account()
+            held = read_account(account)
+        except Exception as error:  # noqa: BLE001 - of the caller's own; no order may slip through
+            failure = error
+        try:
+            if (series := self._bars_of(bars, given.symbol)) is not None:
+                self._shown[given.symbol] = series
+        except Exception as error:  # noqa: BLE001 - an exit does not wait for bars
+            failure = failure or error
+        try:
+            said = "" if why is None else str(why)
+            return self._run(self._desk.check(given, held, bars=series, why=said, failure=failure))
         except OperatorError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is no verdict
@@ -229,17 +239,23 @@ class Guard:
 
     @trims_errors
     def settle(self, trades: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> int:
-        """Take in how sent orders ended; the number of those that are new.
+        """Take in how sent orders ended; the number of those that are new or corrected.
+
+        Trades of orders that this guard never checked are left out, with a warning.
 
         Args:
             trades: one an order, with `client_order_id` (the verdict's id), `r` or `pnl` in quote currency,
                 and `closed_at`, a time with its zone or ns; without one it closed now.
 
         Raises:
-            DataError: an order is unknown, was settled otherwise, or has neither r nor pnl.
+            DataError: an order has neither r nor pnl, or closed before its check.
         """
         rows: Any = trades.to_dict("records") if hasattr(trades, "to_dict") else trades
-        return self._run(self._desk.settle([_outcome(row) for row in rows]))
+        taken, unknown = self._run(self._desk.settle([_outcome(row) for row in rows]))
+        if unknown:
+            text = f"{len(unknown)} trades left out, the first {unknown[0]!a}: no order was checked under it"
+            warnings.warn(f"{text}: give the verdict's id as client_order_id", stacklevel=3)
+        return taken
 
     @trims_errors
     def worth(
@@ -257,7 +273,7 @@ class Guard:
         Raises:
             DataError: bars that cannot be.
         """
-        refused = sorted({row.order.symbol for row in self._desk.ledger.orders.values() if not row.verdict})
+        refused = self._run(self._desk.read(_refused_symbols))
         if not isinstance(bars, Mapping | None):
             read = self._bars_of(bars, refused[0]) if refused else None
             if read is not None and read is not bars and read.symbols == (refused[0],) != tuple(refused):
@@ -276,7 +292,7 @@ class Guard:
         """
         import pandas as pd
 
-        rows = self._run(self._desk.list_outcomes())
+        rows = self._run(self._desk.read(lambda ledger: list(ledger.outcome_rows())))
         frame = pd.DataFrame(rows, columns=COLUMNS)
         for name in ("entry_time", "exit_time"):
             frame[name] = pd.to_datetime(frame[name], utc=True)
@@ -312,7 +328,7 @@ class Guard:
             raise OrderRefused(f"nothing may be sent: the guard cannot record it: {error}") from error
         self.errors.append(str(error))
         warnings.warn(f"the guard recorded nothing: {error}", stacklevel=4)
-        found, now = [note("guard_error", str(error), Severity.BLOCKER)], self._clock()
+        found, now = [note("guard_error", ascii(str(error)), Severity.BLOCKER)], time.time_ns()
         return Verdict(
             id=f"unrecorded-{os.urandom(8).hex()}", order_hash=order.content_hash, status="block",
             findings=tuple(found), reply=describe_findings(ReflectionStatus.BLOCK, found), at=now,
@@ -321,7 +337,7 @@ class Guard:
 
     def close(self) -> None:
         """Release the store; a second time does nothing."""
-        if self._thread.is_alive():
+        if self._thread.is_alive() and os.getpid() == self._pid:
             self._run(self._desk.close())
             self._stop()
 
@@ -334,9 +350,16 @@ class Guard:
         self.close()
 
     def _run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        problem: Exception | None = None
         if self._loop.is_closed():
+            problem = ConfigError("the guard was closed: open another")
+        elif os.getpid() != self._pid:
+            problem = StoreError("the guard was opened in another process: open one in each")
+        elif threading.current_thread() is self._thread:
+            problem = StoreError("the guard is at work on another order: a critic asks it nothing")
+        if problem is not None:
             work.close()
-            raise StoreError("the guard was closed: open another")
+            raise problem
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _stop(self) -> None:
@@ -360,11 +383,15 @@ def _checked_bars(given: Any) -> "BarSeries | None":
     return given
 
 
+def _refused_symbols(ledger: Ledger) -> list[str]:
+    return sorted({checked.order.symbol for checked in ledger.orders.values() if not checked.verdict})
+
+
 def _outcome(row: Mapping[str, Any]) -> dict[str, Any]:
     """A settled trade with its time in ns; a missing number of a frame is None."""
     if not isinstance(row, Mapping):
         raise DataError(f"trade {row!a}: give a dict with client_order_id, r or pnl, and closed_at")
-    found = {str(name): None if value != value else value for name, value in row.items()}
+    found = {str(name): _plain(value) for name, value in row.items()}
     closed = found.get("closed_at")
     closed = closed.to_pydatetime() if closed is not None and hasattr(closed, "to_pydatetime") else closed
     try:
@@ -376,6 +403,13 @@ def _outcome(row: Mapping[str, Any]) -> dict[str, Any]:
         **{name: value for name, value in found.items() if name != "closed_at"},
         **({"closed_at": at} if at else {}),
     }
+
+
+def _plain(value: Any) -> Any:
+    """A number of any kind as one of Python's; None for one that is missing."""
+    if isinstance(value, Decimal | Real):
+        return None if value != value else int(value) if isinstance(value, Integral) else float(value)
+    return None if value != value else value
 
 
 def _second_reader(settings: GuardSettings, model: Any) -> tuple[GuardSettings, ReaderMaker | None]:

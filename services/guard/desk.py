@@ -7,16 +7,18 @@ was first, its rows are folded and the decision is made anew, so that `once` hol
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
 from schemas.canonical import content_hash
-from schemas.errors import ConfigError, DataError, OrderRefused, StoreError, nearest
+from schemas.errors import ConfigError, DataError, OperatorError, OrderRefused, StoreError, nearest
 from schemas.guard import LONGEST_TEXT, Account, GuardSettings, Mode, Order, Verdict
 from schemas.reflection import Finding
-from schemas.settings import Settings
 from schemas.vocabulary import ReflectionStatus, Severity
 from services.guard.ledger import NS, Ledger, Question
 from services.guard.limits import CHECKS, OrderContext, check_limits
+from services.guard.reading import read_order
+from services.guard.runs import MODE, find_run
 from services.guard.verdicts import describe_room, make_verdict, note
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
 
-MODE = "guard"
+OF_BARS = ("staleness", "bar_jump", "price_collar")  # checks of an exit whose bars cannot be read
 MOST_TRIES = 50  # rows of other processes that may come between
 Answer = TypeVar("Answer")
 OwnCritic = Callable[[OrderContext], Any]  # gives findings, or None
@@ -76,6 +78,8 @@ class GuardDesk:
         self._store, self._clock, self._lock = store, clock, asyncio.Lock()
         self._critics, self._make_reader, self._calls = tuple(critics), make_reader, ModelRows()
         self._made: OrderReflection | None = None
+        self._reader: LanguageModel | None = None
+        self._learnt = 0  # corrected outcomes that the reflection knows
 
     @classmethod
     async def open(
@@ -120,7 +124,7 @@ class GuardDesk:
                 raise ConfigError(f"required {required!r} is no check that may lack its input.{guess}")
         store = await open_store(address, create=create)
         try:
-            run_id = await _find_run(store, settings, name, clock(), environment)
+            run_id = await find_run(store, settings, name, clock(), environment)
             desk = cls(store, run_id, settings, mode, clock, critics, make_reader)
             await desk._catch_up()
             await desk._commit(lambda now: (None, desk._opening(name)))
@@ -168,14 +172,16 @@ class GuardDesk:
             failure: that kept the input of the check from being gathered.
 
         Raises:
-            DataError: the bars are of another symbol, or none has closed.
+            DataError: the order is worth more than a number holds; and in mode `enforce`, once its verdict is
+                a row, an account or bars that cannot be read where the order is no exit.
             StoreError: the row cannot be written; then there is no verdict.
         """
         why = why[:LONGEST_TEXT].encode(errors="backslashreplace").decode()  # half a character has no hash
 
-        async def decide(now: int) -> tuple[Verdict, list[Entry]]:
-            seen, closed = self._see(order, account, bars, now)
-            findings, missing = await self._ask(seen, closed, why, failure)
+        async def decide(now: int) -> tuple[tuple[Verdict, Exception | None], list[Entry]]:
+            seen, closed, problem = self._see(order, account, bars, now)
+            problem = failure or problem
+            findings, missing = await self._ask(seen, closed, why, problem)
             approved = None
             if status_of(findings) is not ReflectionStatus.PASS:
                 approved = self.ledger.approval_of(order.content_hash, now)
@@ -189,9 +195,12 @@ class GuardDesk:
                 "settings_hash": self.settings.content_hash,
             }  # fmt: skip
             calls, self._calls.entries = self._calls.entries, []
-            return verdict, [*calls, Entry("guard_verdict", row, order.symbol)]
+            return (verdict, problem), [*calls, Entry("guard_verdict", row, order.symbol)]
 
-        return await self._commit(decide)
+        verdict, problem = await self._commit(decide)
+        if self.mode == "enforce" and isinstance(problem, OperatorError) and not verdict.reduces:
+            raise problem
+        return verdict
 
     async def spend(self, verdict_id: str, order: Order) -> None:
         """Use a verdict for exactly its order; in mode `shadow` what is wrong is journalled and no more.
@@ -258,23 +267,25 @@ class GuardDesk:
 
         return await self._commit(decide)
 
-    async def settle(self, outcomes: Sequence[Mapping[str, Any]]) -> int:
-        """Take in how sent orders ended; the number of those that are new.
+    async def settle(self, outcomes: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
+        """Take in how sent orders ended: how many are new or corrected, and the ids that are unknown.
 
         Args:
             outcomes: `client_order_id` (of the verdict), `r` or `pnl`, and `closed_at` in ns.
 
         Raises:
-            DataError: an order is unknown, was settled otherwise, or has neither r nor pnl.
+            DataError: an order has neither r nor pnl, or closed before its check.
         """
+        await self.read(lambda ledger: ledger.events)  # an id may be in rows that are not folded yet
 
-        def decide(now: int) -> tuple[int, list[Entry]]:
-            new = {}
+        def decide(now: int) -> tuple[tuple[int, list[str]], list[Entry]]:
+            new, unknown = {}, list[str]()
             for outcome in outcomes:
-                row = self.ledger.settlement(outcome, now)
-                if row != self.ledger.settled.get(row["verdict_id"]):
-                    new[row["verdict_id"]] = row
-            return len(new), [
+                if (name := str(outcome.get("client_order_id"))) not in self.ledger.orders:
+                    unknown.append(name)
+                elif (row := self.ledger.settlement(outcome, now)) != self.ledger.settled.get(name):
+                    new[name] = row
+            return (len(new), unknown), [
                 Entry("guard_settled", row, self.ledger.orders[name].order.symbol)
                 for name, row in new.items()
             ]
@@ -293,46 +304,73 @@ class GuardDesk:
             ]
 
         await self._commit(decide)
-        return worth_of(self.ledger)
+        return await self.read(worth_of)
 
-    async def list_outcomes(self) -> list[dict[str, Any]]:
-        """See `Ledger.outcome_rows`."""
-        return list(self.ledger.outcome_rows())
+    async def read(self, look: Callable[[Ledger], Answer]) -> Answer:
+        """What a look at the ledger gives, once the rows of other processes are in it."""
+        async with self._lock:
+            await self._catch_up()
+            return look(self.ledger)
 
     async def describe_room(
         self, symbol: str, account: Account | None, bars: "BarSeries | None"
     ) -> dict[str, Any]:
-        """Directions and the largest size of an order in a symbol now; see `verdicts.describe_room`."""
-        now = self._clock()
-        seen, _ = self._see(Order(symbol=symbol, side="buy", notional=1.0), account, bars, now)
-        return describe_room(symbol, account, self.settings, seen.facts, self.ledger, now)
+        """Directions and the largest size of an order in a symbol now; see `verdicts.describe_room`.
+
+        Raises:
+            DataError: a symbol or bars that cannot be.
+        """
+        order, now = read_order(None, {"symbol": symbol, "side": "buy", "notional": 1.0}), self._clock()
+        seen, _, problem = self._see(order, account, bars, now)
+        if problem is not None:
+            raise problem
+        return await self.read(
+            lambda ledger: describe_room(symbol, account, self.settings, seen.facts, ledger, now)
+        )
 
     def _see(
         self, order: Order, account: Account | None, bars: "BarSeries | None", now: int
-    ) -> tuple[OrderContext, "BarSeries | None"]:
-        """What the checks look at, and the closed bars of the symbol."""
-        if bars is None:
-            return OrderContext(order, account, self.settings, None, self.ledger, now), None
-        from services.guard.plans import closed_bars, read_facts  # loads the engine
+    ) -> tuple[OrderContext, "BarSeries | None", Exception | None]:
+        """What the checks look at, the closed bars of the symbol, and why they cannot be read.
 
-        closed = closed_bars(bars, order.symbol, now)
-        return OrderContext(order, account, self.settings, read_facts(closed, now), self.ledger, now), closed
+        Raises:
+            DataError: the order is worth more than a number holds.
+        """
+        facts = closed = problem = None
+        if bars is not None:
+            from services.guard.plans import closed_bars, read_facts  # loads the engine
+
+            try:
+                closed = closed_bars(bars, order.symbol, now)
+                facts = read_facts(closed, now)
+            except Exception as error:  # noqa: BLE001 - whatever it is, an exit does not wait for bars
+                problem = error
+        seen = OrderContext(order, account, self.settings, facts, self.ledger, now)
+        worth = (seen.quantity or 0.0) * (seen.price or 1.0), seen.notional or 0.0, seen.risk or 0.0
+        if not all(map(isfinite, worth)):
+            raise DataError(
+                f"order of {order.symbol!a}: no number holds what it is worth: give a smaller size"
+            )
+        return seen, closed, problem
 
     async def _ask(
         self, seen: OrderContext, bars: "BarSeries | None", why: str, failure: Exception | None
     ) -> tuple[list[Finding], list[str]]:
         """Findings, and checks that could not be asked; what goes wrong in it is a finding that blocks."""
         try:
+            if seen.reduces:
+                text = "the order only lowers the exposure of its symbol: no more is asked"
+                if failure is None:
+                    return [note("exit", text)], []
+                return [note("exit", f"{text}; not read: {str(failure)[:300]!a}")], list(OF_BARS)
             if failure is not None:
                 raise failure
-            if seen.reduces:
-                return [
-                    note("exit", "the order only lowers the exposure of its symbol: no more is asked")
-                ], []
             findings, missing = check_limits(seen)
             if status_of(findings) is not ReflectionStatus.BLOCK:
                 findings += await self._reflect(seen, bars, why, missing)
-        except Exception as error:  # noqa: BLE001 - whatever a part of the caller's raises: no order slips through
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - one that ends the thread would leave the caller waiting
             text = f"the check itself failed: {type(error).__name__}: {str(error)[:300]!a}"
             return [note("guard_error", text, Severity.BLOCKER)], []
         if lacking := [name for name in dict.fromkeys(missing) if name in seen.limits.required]:
@@ -348,11 +386,13 @@ class GuardDesk:
         if bars is None or seen.order.stop is None:
             missing += ["coherence", "memory", "expectation"]
             return own_findings(self._critics, seen)
-        if self._made is None:
+        if self._made is None or self._learnt != self.ledger.corrections:
             from services.guard.plans import OrderReflection
 
-            reader = None if self._make_reader is None else self._make_reader(self._calls)
-            self._made = OrderReflection(self.settings, self._critics, reader)
+            if self._reader is None and self._make_reader is not None:
+                self._reader = self._make_reader(self._calls)
+            self._made = OrderReflection(self.settings, self._critics, self._reader)
+            self._learnt = self.ledger.corrections
         found, lacking = await self._made.reflect(seen, bars, why)
         missing += lacking
         return found
@@ -406,31 +446,3 @@ class GuardDesk:
         async for row in self._store.journal.rows(self.run_id, after=before - 1):
             self.ledger.fold(row)
         return self.ledger.events > before
-
-
-def run_settings(settings: GuardSettings) -> Settings:
-    """Those of a guard as those of a run."""
-    shared = {name: getattr(settings, name) for name in GuardSettings.model_fields if name != "limits"}
-    return Settings(**{name: value for name, value in shared.items() if name in Settings.model_fields})
-
-
-async def _find_run(
-    store: "Store", settings: GuardSettings, name: str, now: int, environment: Mapping[str, str | None]
-) -> str:
-    """The oldest open run of this guard; where two processes make one at once, both take the older."""
-    from services.store import NewRun
-
-    async def find_oldest() -> str | None:
-        runs = await store.runs.all()
-        return next(
-            (run.run_id for run in runs if (run.mode, run.name, run.status) == (MODE, name, "running")), None
-        )
-
-    if (found := await find_oldest()) is None:
-        tree = run_settings(settings)
-        data = {"source": MODE, "symbols": list(settings.envelope.allowed_symbols), "timeframe": "-"}
-        new = NewRun(name, now, MODE, tree.config_hash, tree.payload(), data, dict(environment))
-        made = await store.runs.create(new)
-        if (found := await find_oldest()) != made.run_id:
-            await store.runs.close(made.run_id, "interrupted")
-    return (await store.runs.find(found or "")).run_id

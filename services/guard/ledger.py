@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from math import isfinite
 from statistics import median
 from typing import Any
@@ -76,7 +77,7 @@ class Ledger:
         outcomes: of refused orders on paper, by the id of the verdict.
         questions: by hash.
         closes: last close that was shown, by symbol, timeframe and label.
-        losses_in_a_row: of settled orders.
+        corrections: of outcomes that were settled before.
     """
 
     events: int = 0
@@ -88,7 +89,7 @@ class Ledger:
     outcomes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     questions: dict[str, Question] = field(default_factory=dict)
     closes: dict[tuple[str, str, int], float] = field(default_factory=dict)
-    losses_in_a_row: int = 0
+    corrections: int = 0
     _entries: list[int] = field(default_factory=list)  # their times
     _like: dict[str, CheckedOrder] = field(default_factory=dict)
     _of_symbol: dict[str, list[CheckedOrder]] = field(default_factory=lambda: defaultdict(list))
@@ -105,10 +106,8 @@ class Ledger:
         elif row.kind == "guard_spent" and payload["problem"] is None:
             self.spent.add(payload["verdict_id"])
         elif row.kind == "guard_settled":
+            self.corrections += payload["verdict_id"] in self.settled
             self.settled[payload["verdict_id"]] = payload
-            if payload["pnl"] is not None or payload["r"] is not None:
-                lost = (payload["r"] if payload["pnl"] is None else payload["pnl"]) < 0
-                self.losses_in_a_row = self.losses_in_a_row + 1 if lost else 0
         elif row.kind == "guard_outcome":
             self.outcomes[payload["verdict_id"]] = payload
         elif row.kind in ("guard_asked", "guard_decided"):
@@ -165,13 +164,11 @@ class Ledger:
         """The row of an order that ended.
 
         Raises:
-            DataError: the order is unknown, was settled otherwise, or its outcome is no number.
+            DataError: it closed before its check, or its outcome is no number.
         """
-        name, closed_at = str(outcome.get("client_order_id")), outcome.get("closed_at", now)
-        checked = self.orders.get(name)
-        if checked is None:
-            raise DataError(f"client_order_id {name!a}: no order was checked under it: give the verdict's id")
-        r, pnl = outcome.get("r"), outcome.get("pnl")
+        name = str(outcome["client_order_id"])
+        checked, r, pnl = self.orders[name], outcome.get("r"), outcome.get("pnl")
+        closed_at = outcome.get("closed_at", self.settled.get(name, {}).get("closed_at", now))
         given = {"r": r, "pnl": pnl, "closed_at": closed_at}
         if r is None and pnl is None:
             raise DataError(f"client_order_id {name!a}: neither r nor pnl: give one of them")
@@ -182,11 +179,13 @@ class Ledger:
             raise DataError(f"client_order_id {name!a}: closed_at {closed_at} lies before its check: mend it")
         if r is None and pnl is not None and checked.risk:
             r = pnl / checked.risk
-        row = {"verdict_id": name, "r": r, "pnl": pnl, "closed_at": int(closed_at)}
-        before = self.settled.get(name)
-        if before is not None and (before["r"], before["pnl"]) != (r, pnl):
-            raise DataError(f"client_order_id {name!a}: it was settled before, with r {before['r']!r}")
-        return before or row
+        return {"verdict_id": name, "r": r, "pnl": pnl, "closed_at": int(closed_at)}
+
+    @property
+    def losses_in_a_row(self) -> int:
+        """Of settled orders, the last first."""
+        figures = (row["r"] if row["pnl"] is None else row["pnl"] for row in reversed(self.settled.values()))
+        return sum(1 for _ in takewhile(lambda figure: figure < 0, figures))
 
     def outcome_rows(self) -> Iterator[dict[str, Any]]:
         """Orders that opened and have an R, oldest first; times in ns, `outcome` sent or shadow."""

@@ -5,9 +5,13 @@ from collections.abc import AsyncIterable, Mapping
 from typing import Any
 
 from schemas.guard import Account, BarFacts, GuardSettings, Order
-from services.guard.ledger import Ledger
+from schemas.reflection import Finding
+from services.guard.ledger import BESIDE, NS, Ledger
 from services.guard.limits import OrderContext, check_limits
 from services.journal.chain import JournalRow
+from services.policy_checks.findings import status_of
+
+SEEN = tuple(name for name in BESIDE if name != "facts")
 
 
 async def recheck(rows: AsyncIterable[JournalRow]) -> tuple[int, str | None]:
@@ -20,16 +24,19 @@ async def recheck(rows: AsyncIterable[JournalRow]) -> tuple[int, str | None]:
     async for row in rows:
         payload = json.loads(row.payload)
         if row.kind == "guard_opened":
-            known[payload["settings_hash"]] = GuardSettings.model_validate(payload["settings"])
+            settings = GuardSettings.model_validate(payload["settings"])
+            known[settings.content_hash] = settings
         elif row.kind == "guard_verdict":
-            problem = _problem_of(payload, known[payload["settings_hash"]], ledger)
+            problem = _problem_of(payload, known.get(payload["settings_hash"]), ledger)
             if problem is not None:
                 return row.seq, f"row {row.seq}: {problem}"
         ledger.fold(row)
     return ledger.events, None
 
 
-def _problem_of(payload: Mapping[str, Any], settings: GuardSettings, ledger: Ledger) -> str | None:
+def _problem_of(payload: Mapping[str, Any], settings: GuardSettings | None, ledger: Ledger) -> str | None:
+    if settings is None:
+        return f"no row before it holds its settings {payload['settings_hash']!a}"
     account, facts, verdict = payload["account"], payload["facts"], payload["verdict"]
     seen = OrderContext(
         Order.model_validate(payload["order"]),
@@ -39,11 +46,22 @@ def _problem_of(payload: Mapping[str, Any], settings: GuardSettings, ledger: Led
         ledger,
         verdict["at"],
     )
-    stored = [found["code"] for found in verdict["findings"]]
+    findings = [Finding.model_validate(found) for found in verdict["findings"]]
+    stored, status = [found.code for found in findings], status_of(findings)
+    approved = status is not status.PASS and ledger.approval_of(verdict["order_hash"], seen.now)
+    said = {name: payload[name] for name in (*SEEN, "approved")} | {
+        name: verdict[name] for name in ("reduces", "order_hash", "expires_at", "status")
+    }
+    made = {name: getattr(seen, name) for name in (*SEEN, "reduces")} | {
+        "order_hash": seen.order.content_hash,
+        "expires_at": seen.now + int(seen.limits.expires_s * NS),
+        "approved": approved or None,
+        "status": "pass" if approved else status.value,
+    }
+    if wrong := next((name for name in said if said[name] != made[name]), None):
+        return f"{wrong} of its verdict is {made[wrong]!r}, not {said[wrong]!r}"
     if "guard_error" in stored:
         return None
-    if seen.reduces != verdict["reduces"] or seen.order.content_hash != verdict["order_hash"]:
-        return "the order is not what its verdict says"
     found = [] if seen.reduces else [finding.code for finding in check_limits(seen)[0]]
     return (
         None if found == stored[: len(found)] else f"limits find {', '.join(found)}, not {', '.join(stored)}"

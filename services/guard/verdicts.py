@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+from schemas.errors import nearest
 from schemas.guard import Account, BarFacts, GuardSettings, Mode, Order, Verdict
 from schemas.reflection import Finding
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
@@ -28,7 +29,7 @@ def make_verdict(
         order_hash=order_hash,
         status=status.value,
         findings=tuple(findings),
-        reply=describe_findings(status, findings),
+        reply=describe_findings(status, findings) + _name_nearest(seen, status),
         not_checked=tuple(missing),
         reduces=seen.reduces,
         at=seen.now,
@@ -47,6 +48,14 @@ def describe_findings(status: ReflectionStatus, findings: Sequence[Finding]) -> 
                 line += f" ({remedy.field} {OP_WORDS[remedy.op]} {remedy.value!r} would pass this check)"
             lines.append(line)
     return f"{status.value}: {'; '.join(lines)}" if lines else status.value
+
+
+def _name_nearest(seen: OrderContext, status: ReflectionStatus) -> str:
+    """The position that an order which does not pass may have meant to close, under another name."""
+    held, symbol = {} if seen.account is None else seen.account.positions, seen.order.symbol
+    opposite = [name for name, position in held.items() if position.quantity * seen.order.sign < 0]
+    guess = "" if status is ReflectionStatus.PASS or symbol in held else nearest(symbol, opposite)
+    return f"; no position is held in {symbol!a}.{guess}" if guess else ""
 
 
 def note(code: str, message: str, severity: Severity = Severity.INFO) -> Finding:

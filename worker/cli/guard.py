@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, DataError
 from services.model_calls.quoting import visible
 from worker.cli.console import complain, print_document, print_line, stdout_console
 from worker.cli.guard_doors import GuardCommands, proxy, serve
@@ -26,14 +26,14 @@ app = typer.Typer(
 app.command("proxy", context_settings={"allow_interspersed_args": False})(proxy)
 app.command("serve")(serve)
 QuestionArgument = Annotated[str, argument(metavar="HASH", help="Of the question, or its start.")]
-GuardOption = Annotated[str | None, option("--run", metavar="RUN", help="The guard. [the newest]")]
+GuardOption = Annotated[str | None, option("--run", metavar="RUN", help="The guard. [each of the store]")]
 
 
 @app.command("questions")
 async def questions(run: GuardOption = None, db: DbOption = None, json: JsonOption = False) -> None:
     """List orders that wait for a person: what would be sent, what was found, and until when."""
-    async with _open_desk(run, db) as desk:
-        found = [_describe(desk, question) for question in desk.ledger.questions]
+    async with _open_desks(run, db) as desks:
+        found = [_describe(desk, question) for desk in desks for question in desk.ledger.questions]
     now = time.time_ns()
     print_document(
         [asked for asked in found if asked["approved"] is None and asked["until"] >= now], json, _render
@@ -57,28 +57,33 @@ async def refuse(
 
 
 async def _decide(question: str, yes: bool, by: str | None, run: str | None, db: str | None) -> None:
-    async with _open_desk(run, db) as desk:
+    async with _open_desks(run, db) as desks:
+        holders = [
+            desk for desk in desks if any(asked.startswith(question) for asked in desk.ledger.questions)
+        ]
+        if len(holders) > 1:
+            raise DataError(f"question {question!a}: {len(holders)} guards ask one that begins so: give more")
+        desk = (holders or desks)[0]
         answered = await desk.decide(question, approve=yes, by=operator_name(by))
         order = _describe(desk, answered.hash)["order"]
     print_line(f"{'approved' if yes else 'refused'} {answered.hash[:16]}: {visible(order)}")
 
 
 @asynccontextmanager
-async def _open_desk(run: str | None, db: str | None) -> "AsyncIterator[GuardDesk]":
-    """The desk of a guard: the one that was named, or the newest of the store.
+async def _open_desks(run: str | None, db: str | None) -> "AsyncIterator[list[GuardDesk]]":
+    """The desk of the guard that was named, or of each that the store has.
 
     Raises:
         ConfigError: there is none.
     """
-    from services.guard.desk import MODE, GuardDesk
+    from services.guard.desk import GuardDesk
+    from services.guard.runs import MODE
 
     async with open_for_run(db, run or LATEST, guards=True) as (store, record):
-        if run is None:
-            guards = [known for known in await store.runs.all() if known.mode == MODE]
-            if not guards:
-                raise ConfigError(f"{store.url} holds no guard: name its store with --db")
-            record = guards[-1]
-        yield await GuardDesk.attach(store, record, time.time_ns)
+        guards = [record] if run else [known for known in await store.runs.all() if known.mode == MODE]
+        if not guards:
+            raise ConfigError(f"{store.url} holds no guard: name its store with --db")
+        yield [await GuardDesk.attach(store, known, time.time_ns) for known in guards]
 
 
 def _describe(desk: "GuardDesk", name: str) -> dict[str, Any]:

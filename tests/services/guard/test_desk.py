@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,7 +17,7 @@ ACCOUNT = Account(equity=100_000.0)
 NOW = 1_700_000_000_000_000_000
 
 
-async def open_desk(address: str, times: "itertools.count[int]", name: str = "guard") -> GuardDesk:
+async def open_desk(address: str, times: "Iterator[int]", name: str = "guard") -> GuardDesk:
     return await GuardDesk.open(
         address, GuardSettings(), mode="enforce", name=name, clock=times.__next__, environment={}
     )
@@ -63,6 +64,25 @@ def test_two_guards_at_once_spend_each_verdict_once_and_keep_one_chain(address):
     desks, spent, chain, rechecked, runs = asyncio.run(scenario())
     assert desks[0].run_id == desks[1].run_id
     assert (spent, chain.ok, rechecked, runs) == (6, True, (chain.rows, None), 1)
+
+
+def test_two_guards_whose_clocks_stand_at_one_time_use_a_verdict_once(address):
+    async def scenario():
+        desks = [await open_desk(address, itertools.repeat(NOW)) for _ in range(2)]
+        verdicts = [await desk.check(order(10.0), ACCOUNT) for desk in desks]
+        spent = []
+        for desk in desks:  # both would write the same row
+            try:
+                await desk.spend(verdicts[0].id, order(10.0))
+            except OrderRefused as refused:
+                spent.append(str(refused)[-39:])
+        for desk in desks:
+            await desk.close()
+        return [verdict.status for verdict in verdicts], verdicts[0].id != verdicts[1].id, spent
+
+    statuses, differ, spent = asyncio.run(scenario())
+    assert (statuses, differ) == (["pass", "block"], True)
+    assert spent == ["was spent before: check the order again"]
 
 
 def test_two_guards_that_are_opened_at_once_share_one_run(address):

@@ -83,6 +83,8 @@ def test_order_gets_its_verdict_which_is_spent_where_that_is_asked_for(store):
         ([], "check.order: missing"),
         (b"{", "the body is no JSON"),
         (b"[" * 60_000, "the body is no JSON"),
+        ({"order": {**RIGHT, "quantity": 1e308, "price": 1e308}}, "no number holds what it is worth"),
+        ({"order": {**RIGHT, "symbol": "\ud83d"}}, "check.order.symbol = '\\ud83d'"),
         ({"order": {**RIGHT, "symbol": "AA\u202ePL", "side": "\u202e"}}, r"check.order.side = '\u202e'"),
     ],
 )  # fmt: skip

@@ -1,0 +1,40 @@
+"""The run that a guard is in its store."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from schemas.guard import GuardSettings
+from schemas.settings import Settings
+
+if TYPE_CHECKING:
+    from services.store import Store
+
+MODE = "guard"
+
+
+def run_settings(settings: GuardSettings) -> Settings:
+    """Those of a guard as those of a run."""
+    shared = {name: getattr(settings, name) for name in GuardSettings.model_fields if name != "limits"}
+    return Settings(**{name: value for name, value in shared.items() if name in Settings.model_fields})
+
+
+async def find_run(
+    store: "Store", settings: GuardSettings, name: str, now: int, environment: Mapping[str, str | None]
+) -> str:
+    """The id of the oldest open run of this guard; processes that make one at once all take the older."""
+    from services.store import NewRun
+
+    async def find_oldest() -> str | None:
+        runs = await store.runs.all()
+        return next(
+            (run.run_id for run in runs if (run.mode, run.name, run.status) == (MODE, name, "running")), None
+        )
+
+    if (found := await find_oldest()) is None:
+        tree = run_settings(settings)
+        data = {"source": MODE, "symbols": list(settings.envelope.allowed_symbols), "timeframe": "-"}
+        new = NewRun(name, now, MODE, tree.config_hash, tree.payload(), data, dict(environment))
+        made = await store.runs.create(new)
+        if (found := await find_oldest()) != made.run_id:
+            await store.runs.close(made.run_id, "interrupted")
+    return (await store.runs.find(found or "")).run_id
