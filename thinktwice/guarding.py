@@ -183,7 +183,8 @@ class Guard:
         Raises:
             DataError: a field of the order that cannot be.
         """
-        return self._run(self._desk.last_unspent(read_order(order, {})))
+        name, clock = read_order(order, {}).content_hash, self._clock
+        return self._run(self._desk.read(lambda ledger: ledger.last_unspent(name, clock())))
 
     def orders(self, function: Callable[..., Any] | None = None, **how: Any) -> Callable[..., Any]:
         """Decorate a function that sends orders, plain or async: it is called with those alone that pass.

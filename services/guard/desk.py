@@ -219,12 +219,6 @@ class GuardDesk:
         if problem is not None and self.mode == "enforce":
             raise OrderRefused(f"verdict {verdict_id!a} {problem}")
 
-    async def last_unspent(self, order: Order) -> Verdict | None:
-        """See `Ledger.last_unspent`; rows of other processes count."""
-        async with self._lock:
-            await self._catch_up()
-        return self.ledger.last_unspent(order.content_hash, self._clock())
-
     async def ask(self, verdict: Verdict) -> str:
         """The hash of a question to a person: whether exactly this order may be sent, once.
 

@@ -1,6 +1,7 @@
 """`@guard.orders`: a function that sends orders is called with those alone that the guard lets pass."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -62,6 +63,13 @@ def test_order_is_refused_where_its_bars_cannot_be_had(guard, broker):
     assert broker.orders == []
 
 
+def test_exit_is_sent_where_its_bars_cannot_be_had(guard, broker, monkeypatch):
+    held = {"equity": 1e5, "positions": {"AAPL": {"quantity": 1.0, "price": 100.0}}}
+    monkeypatch.setattr(guard, "_account", lambda: held)
+    guard.orders(bars=fail)(lambda symbol, side, quantity: broker.submit(symbol=symbol))("AAPL", "sell", 1.0)
+    assert broker.orders == [{"symbol": "AAPL"}]
+
+
 def test_refusal_is_returned_where_that_is_asked_for(guard, broker):
     send = guard.orders(on_refusal="return", order="ticket")(lambda ticket: broker.submit(**ticket))
     assert "quantity at most 100" in send(TOO_LARGE)
@@ -86,7 +94,7 @@ def test_order_is_made_of_other_arguments_by_a_function(guard, broker, store):
 def test_order_that_is_changed_once_it_was_checked_is_sent_as_it_was_checked(
     guard, broker, monkeypatch, how, asynchronous
 ):
-    ticket = {**RIGHT, "leg": dict(RIGHT)} if "to_order" in how else dict(RIGHT)
+    ticket: dict[str, Any] = {**RIGHT, "leg": dict(RIGHT)} if "to_order" in how else dict(RIGHT)
     check = guard.check
 
     def check_and_change(*args, **given):

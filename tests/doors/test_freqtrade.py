@@ -6,6 +6,7 @@ the same with the real bot.
 
 import sys
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -148,7 +149,7 @@ def test_fault_confirms_no_entry_though_the_bot_sends_where_a_hook_raises(
 
 
 def test_exit_is_confirmed_whatever_holds_and_stands_in_the_journal(strategy, guard, store, monkeypatch):
-    made = strategy()
+    made = strategy(bars=fail)
     assert is_sent(made.confirm_trade_exit, EXIT)
     [checked] = rows(store, "guard_verdict")
     assert (checked["order"]["side"], checked["verdict"]["reduces"]) == ("sell", True)
@@ -157,7 +158,7 @@ def test_exit_is_confirmed_whatever_holds_and_stands_in_the_journal(strategy, gu
     assert is_sent(made.confirm_trade_exit, EXIT)
 
 
-GIVEN = {
+GIVEN: dict[str, Any] = {
     "confirm_trade_entry": ENTRY,
     "confirm_trade_exit": EXIT,
     "adjust_trade_position": {"trade": HELD, "current_time": None, "current_rate": 110.0},

@@ -91,7 +91,7 @@ def test_order_is_checked_with_the_defaults_of_its_tool(guard, broker, store):
     @tool
     def place_order(
         symbol: str, side: str, qty: float, kind: str = "limit", price: float = 100.0, stop: float = 95.0
-    ) -> str:
+    ) -> Any:
         """Send an order to the broker."""
         return broker.submit(symbol=symbol, qty=qty)
 

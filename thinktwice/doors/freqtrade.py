@@ -20,10 +20,11 @@ class GuardedOrders:
 
     guard: Any = None
     _inside = False
+    _leverages: dict[str, float] = {}  # of entries to come, by pair
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
-        cls._leverages: dict[str, float] = {}  # of entries to come, by pair
+        cls._leverages = {}
         for name, decide in HOOKS.items():
             own: Any = getattr(cls, name)
             if not hasattr(own, "decide"):

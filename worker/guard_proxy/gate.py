@@ -107,5 +107,7 @@ def _read_number(given: Any, argument: str) -> float:
     except ValueError:
         found = None
     if isinstance(found, bool) or not isinstance(found, int | float):
-        raise DataError(f"argument {quote_value(argument)}: {quote_value(given)} is no number: give one as JSON has it")
+        raise DataError(
+            f"argument {quote_value(argument)}: {quote_value(given)} is no number: give one as JSON has it"
+        )
     return found
