@@ -45,7 +45,7 @@ def _guard_hook(own: Callable[..., Any], decide: Callable[..., Any]) -> Callable
             if inside or not trades:
                 raise
             LOG.exception("%s failed: %s", own.__qualname__, error)
-            return FALLBACKS[decide](self)
+            return {_remember: 1.0, _exit: True, _enter: _is_shadow(self)}.get(decide)
         finally:
             self._inside = inside
 
@@ -88,9 +88,6 @@ def _is_shadow(self: Any) -> bool:
 HOOKS = {
     "leverage": _remember, "confirm_trade_entry": _enter, "confirm_trade_exit": _exit,
     "adjust_trade_position": _adjust,
-}  # fmt: skip
-FALLBACKS: dict[Any, Callable[[Any], Any]] = {  # answers where a hook fails
-    _remember: lambda self: 1.0, _enter: _is_shadow, _exit: lambda self: True, _adjust: lambda self: None
 }  # fmt: skip
 
 
