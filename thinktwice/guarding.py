@@ -174,6 +174,18 @@ class Guard:
         except Exception as error:  # noqa: BLE001 - as above
             self._without_row(given, error)
 
+    @trims_errors
+    def last_unspent(self, order: Order | Mapping[str, Any]) -> Verdict | None:
+        """The last verdict, of any process, by which exactly this order may be sent now; it has no findings.
+
+        A door that is asked twice about an order, before a person approves it and after, spends this one.
+
+        Raises:
+            DataError: a field of the order that cannot be.
+        """
+        name, clock = read_order(order, {}).content_hash, self._clock
+        return self._run(self._desk.read(lambda ledger: ledger.last_unspent(name, clock())))
+
     def orders(self, function: Callable[..., Any] | None = None, **how: Any) -> Callable[..., Any]:
         """Decorate a function that sends orders, plain or async: it is called with those alone that pass.
 

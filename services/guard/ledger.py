@@ -157,6 +157,14 @@ class Ledger:
                 return "closes what another exit closes: check the order again"
         return None if checked.verdict.status == "pass" else f"is no pass: {checked.verdict.reply}"
 
+    def last_unspent(self, order_hash: str, now: int) -> Verdict | None:
+        """The last verdict by which exactly this order may be sent now, without its findings."""
+        for checked in reversed(self.orders.values()):
+            verdict = checked.verdict
+            if verdict and verdict.order_hash == order_hash and verdict.expires_at >= now:
+                return None if verdict.id in self.spent else verdict
+        return None
+
     def settlement(self, outcome: Mapping[str, Any], now: int) -> Mapping[str, Any]:
         """The row of an order that ended.
 

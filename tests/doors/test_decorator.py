@@ -1,6 +1,7 @@
 """`@guard.orders`: a function that sends orders is called with those alone that the guard lets pass."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -62,6 +63,13 @@ def test_order_is_refused_where_its_bars_cannot_be_had(guard, broker):
     assert broker.orders == []
 
 
+def test_exit_is_sent_where_its_bars_cannot_be_had(guard, broker, monkeypatch):
+    held = {"equity": 1e5, "positions": {"AAPL": {"quantity": 1.0, "price": 100.0}}}
+    monkeypatch.setattr(guard, "_account", lambda: held)
+    guard.orders(bars=fail)(lambda symbol, side, quantity: broker.submit(symbol=symbol))("AAPL", "sell", 1.0)
+    assert broker.orders == [{"symbol": "AAPL"}]
+
+
 def test_refusal_is_returned_where_that_is_asked_for(guard, broker):
     send = guard.orders(on_refusal="return", order="ticket")(lambda ticket: broker.submit(**ticket))
     assert "quantity at most 100" in send(TOO_LARGE)
@@ -79,6 +87,30 @@ def test_order_is_made_of_other_arguments_by_a_function(guard, broker, store):
         buy("IBM", lots=2)
     assert [row["order"]["quantity"] for row in rows(store, "guard_verdict")] == [100.0, 200.0]
     assert len(broker.orders) == 1
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("how", [{"order": "ticket"}, {"to_order": lambda ticket: ticket["leg"]}])
+def test_order_that_is_changed_once_it_was_checked_is_sent_as_it_was_checked(
+    guard, broker, monkeypatch, how, asynchronous
+):
+    ticket: dict[str, Any] = {**RIGHT, "leg": dict(RIGHT)} if "to_order" in how else dict(RIGHT)
+    check = guard.check
+
+    def check_and_change(*args, **given):
+        verdict = check(*args, **given)
+        ticket.get("leg", ticket)["quantity"] = 1_000.0
+        return verdict
+
+    async def submit_async(ticket):
+        broker.submit(**ticket.get("leg", ticket))
+
+    monkeypatch.setattr(guard, "check", check_and_change)
+    if asynchronous:
+        asyncio.run(guard.orders(submit_async, **how)(ticket))
+    else:
+        guard.orders(lambda ticket: broker.submit(**ticket.get("leg", ticket)), **how)(ticket)
+    assert broker.orders == [RIGHT]
 
 
 def test_arguments_with_names_of_their_own_are_named_once(guard, broker, store):
@@ -108,5 +140,8 @@ def test_guard_in_mode_shadow_sends_everything_and_warns_of_what_it_could_not_re
     send(**TOO_LARGE)
     with pytest.warns(UserWarning, match=r"an order went on unchecked: order\.side = 'hold'"):
         send(**RIGHT | {"side": "hold"})
-    assert len(broker.orders) == 2
+    unreadable = shadow.orders(lambda ticket: broker.submit(**ticket), to_order=lambda ticket: ticket["no"])
+    with pytest.warns(UserWarning, match="an order went on unchecked: 'no'"):
+        unreadable(RIGHT)
+    assert len(broker.orders) == 3
     assert [row["verdict"]["status"] for row in rows(store, "guard_verdict")] == ["revise"]

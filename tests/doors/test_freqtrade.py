@@ -6,11 +6,13 @@ the same with the real bot.
 
 import sys
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from tests.doors.brokers import fail, rows
+import thinktwice as tt
+from tests.doors.brokers import LIMITS, fail, rows
 from thinktwice.doors.freqtrade import GuardedOrders
 
 ENTRY = {
@@ -40,6 +42,10 @@ class IStrategy:
     def adjust_trade_position(self, trade, current_time, current_rate, **kwargs):
         return None
 
+    def leverage(self, pair, current_time, current_rate, proposed_leverage, max_leverage, entry_tag, side,
+                 **kwargs):  # fmt: skip
+        return 1.0
+
 
 class Trend(GuardedOrders, IStrategy):
     stoploss = -0.05
@@ -54,6 +60,17 @@ class Fast(Trend):
 
     def adjust_trade_position(self, trade, current_time, current_rate, **kwargs):
         return 500.0
+
+
+class _Leveraged(Trend):
+    def leverage(self, *args, **kwargs):
+        return 10.0
+
+
+class Faulty(Trend):
+    """Has a fault in each hook."""
+
+    confirm_trade_entry = confirm_trade_exit = adjust_trade_position = leverage = fail
 
 
 def bars(pair, timeframe):
@@ -77,7 +94,7 @@ def strategy(guard, monkeypatch):
     monkeypatch.setitem(sys.modules, "freqtrade", ModuleType("freqtrade"))
     monkeypatch.setitem(sys.modules, "freqtrade.persistence", persistence)
 
-    def make(kind=Trend, runmode="dry_run", bars=no_bars):
+    def make(kind=Trend, runmode="dry_run", bars=no_bars, guard=guard):
         made = kind()
         made.guard = guard
         made.dp = SimpleNamespace(runmode=SimpleNamespace(value=runmode), get_analyzed_dataframe=bars)
@@ -102,6 +119,7 @@ def test_entry_that_passes_is_confirmed_with_the_stop_of_the_strategy(strategy, 
     assert (order["side"], order["stop"], order["strategy"]) == ("buy", 95.0, "Trend")
     assert checked["account"]["positions"] == {"BTC/USDT": {"quantity": 10.0, "price": 100.0}}
     assert checked["facts"]["close"] == 100.0
+    assert [row["verdict_id"] for row in rows(store, "guard_spent")] == [checked["verdict"]["id"]]
 
 
 def test_entry_over_a_limit_or_unwanted_by_the_strategy_is_not_confirmed(strategy, store):
@@ -131,12 +149,52 @@ def test_fault_confirms_no_entry_though_the_bot_sends_where_a_hook_raises(
 
 
 def test_exit_is_confirmed_whatever_holds_and_stands_in_the_journal(strategy, guard, store, monkeypatch):
-    made = strategy()
+    made = strategy(bars=fail)
     assert is_sent(made.confirm_trade_exit, EXIT)
     [checked] = rows(store, "guard_verdict")
     assert (checked["order"]["side"], checked["verdict"]["reduces"]) == ("sell", True)
+    assert [row["verdict_id"] for row in rows(store, "guard_spent")] == [checked["verdict"]["id"]]
     monkeypatch.setattr(guard, "check", fail)
     assert is_sent(made.confirm_trade_exit, EXIT)
+
+
+GIVEN: dict[str, Any] = {
+    "confirm_trade_entry": ENTRY,
+    "confirm_trade_exit": EXIT,
+    "adjust_trade_position": {"trade": HELD, "current_time": None, "current_rate": 110.0},
+    "leverage": {"pair": "ETH/USDT"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mode", "answers"), [("enforce", [False, True, None, 1.0]), ("shadow", [True, True, None, 1.0])]
+)
+def test_fault_in_a_hook_of_the_strategy_sends_no_entry_and_every_exit(strategy, store, mode, answers):
+    with tt.guard(LIMITS, store=f"sqlite:///{store}", mode=mode) as guard:
+        made = strategy(Faulty, guard=guard)
+        assert [getattr(made, name)(**given) for name, given in GIVEN.items()] == answers
+        with pytest.raises(RuntimeError):
+            strategy(Faulty, runmode="backtest", guard=guard).confirm_trade_entry(**ENTRY)
+
+
+def test_fault_of_what_the_bot_gives_sends_no_entry_and_every_exit(strategy):
+    class Broken(Trend):
+        dp = property(fail, lambda self, value: None)
+        guard = property(fail, lambda self, value: None)
+
+    made = strategy(Broken)
+    assert [made.confirm_trade_entry(**ENTRY), made.confirm_trade_exit(**EXIT)] == [False, True]
+    assert not strategy().confirm_trade_entry(), "no argument of the hook is there"
+
+
+def test_stop_of_an_entry_with_leverage_is_a_share_of_its_stake(strategy, store):
+    made = strategy(_Leveraged)
+    made.leverage(pair="ETH/USDT", max_leverage=5.0)
+    given = {**ENTRY, "pair": "ETH/USDT", "entry_tag": 3}
+    assert is_sent(made.confirm_trade_entry, given)
+    [checked] = rows(store, "guard_verdict")
+    order = checked["order"]
+    assert (order["stop"], order["strategy"], order["reasons"]) == (99.0, "Leveraged", "3")
 
 
 def test_addition_is_made_to_a_trade_that_wins_and_not_to_one_that_loses(strategy):

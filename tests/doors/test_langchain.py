@@ -87,6 +87,42 @@ def test_agent_sends_what_passes_and_its_model_is_told_why_an_order_is_refused(
     assert [row["verdict_id"] for row in rows(store, "guard_spent")] == [checked[1]["verdict"]["id"]]
 
 
+def test_order_is_checked_with_the_defaults_of_its_tool(guard, broker, store):
+    @tool
+    def place_order(
+        symbol: str, side: str, qty: float, kind: str = "limit", price: float = 100.0, stop: float = 95.0
+    ) -> Any:
+        """Send an order to the broker."""
+        return broker.submit(symbol=symbol, qty=qty)
+
+    short = {"symbol": "AAPL", "side": "buy"}
+    model = play(call({**short, "quantity": 1_000.0}), call({**short, "quantity": 10.0}, number=2))
+    agent = agent_of(model, [place_order], middleware=[GuardOrders(guard, NAMES)])
+    refused, passed = replies(agent.invoke({"messages": [("user", "buy")]}))
+    assert "quantity at most 100.0" in refused[1]
+    assert (passed[0], broker.orders) == ("success", [{"symbol": "AAPL", "qty": 10.0}])
+    order = rows(store, "guard_verdict")[0]["order"]
+    assert (order["kind"], order["price"], order["stop"]) == ("limit", 100.0, 95.0)
+
+
+def test_tool_whose_name_is_misspelt_is_named_where_another_is_called(guard, broker, place_order):
+    agent = agent_of(play(call(RIGHT)), [place_order], middleware=[GuardOrders(guard, {"place_orders": {}})])
+    with pytest.raises(tt.ConfigError, match="no tool is called 'place_orders'. Did you mean 'place_order'"):
+        agent.invoke({"messages": [("user", "buy")]})
+    assert broker.orders == []
+
+
+def test_guard_in_mode_shadow_warns_of_tools_that_it_cannot_guard(shadow, broker, place_order):
+    asked = {"messages": [("user", "buy")]}
+    agent = agent_of(play(call(RIGHT)), [place_order], middleware=[GuardOrders(shadow, {"place_orders": {}})])
+    with pytest.warns(UserWarning, match="no tool is called 'place_orders'"):
+        agent.invoke(asked)
+    before = [GuardOrders(shadow, NAMES), Adding(place_order), Quotes()]
+    with pytest.warns(UserWarning, match="list GuardOrders behind that one"):
+        agent_of(play(call(RIGHT)), [], middleware=before).invoke(asked)
+    assert len(broker.orders) == 2
+
+
 def test_fault_of_the_guard_lets_no_order_leave_an_agent(guard, broker, place_order, monkeypatch):
     monkeypatch.setattr(guard, "spend", fail)
     agent = agent_of(play(call(RIGHT)), [place_order], middleware=[GuardOrders(guard, NAMES)])

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import thinktwice as tt
-from tests.doors.brokers import RIGHT, TOO_LARGE, fail, rows
+from tests.doors.brokers import LIMITS, RIGHT, TOO_LARGE, fail, rows
 
 NAME = "thinktwice.doors.openai_agents"
 BEFORE = SimpleNamespace(tool_execution=SimpleNamespace(pre_approval_tool_input_guardrails=True))
@@ -67,14 +67,15 @@ def door(monkeypatch):
     sys.modules.pop(NAME, None)
 
 
-def ask(guardrail, order, **given):
+def ask(guardrail, order, schema=None, **given):
     """What the SDK would tell the model; None where the tool may run."""
 
     async def needs_approval(context, arguments, call):
         return True
 
     async def all_tools(context):
-        return [SimpleNamespace(name="place_order", needs_approval=needs_approval)]
+        tool = {"needs_approval": needs_approval, "params_json_schema": {"properties": schema or {}}}
+        return [SimpleNamespace(name="web_search"), SimpleNamespace(name="place_order", **tool)]
 
     data = SimpleNamespace(
         context=Context(json.dumps(order), **given), agent=SimpleNamespace(get_all_tools=all_tools)
@@ -114,6 +115,49 @@ def test_approved_order_that_was_changed_is_refused_at_the_resume(door, guard, s
     assert told is not None
     assert "another one than was checked for approval" in told
     assert rows(store, "guard_spent") == []
+
+
+def test_approved_order_that_was_changed_is_checked_and_goes_on_in_mode_shadow(door, shadow, store):
+    guardrail = door.order_guardrail(shadow)
+    assert ask(guardrail, RIGHT, run_config=BEFORE) is None
+    assert ask(guardrail, TOO_LARGE, run_config=BEFORE, approved=True) is None
+    checked, [spent] = rows(store, "guard_verdict"), rows(store, "guard_spent")
+    assert [row["verdict"]["status"] for row in checked] == ["pass", "revise"]
+    assert spent["order_hash"] == checked[1]["verdict"]["order_hash"]
+
+
+def test_approved_order_is_sent_by_another_process_by_the_verdict_that_it_had_before(door, guard, store):
+    assert ask(door.order_guardrail(guard), RIGHT, run_config=BEFORE) is None
+    with tt.guard(LIMITS, store=f"sqlite:///{store}", mode="enforce") as other:
+        assert ask(door.order_guardrail(other), RIGHT, run_config=BEFORE, approved=True) is None
+    [checked], [spent] = rows(store, "guard_verdict"), rows(store, "guard_spent")
+    assert (spent["verdict_id"], spent["problem"]) == (checked["verdict"]["id"], None)
+    told = ask(door.order_guardrail(guard), RIGHT, run_config=BEFORE, approved=True, tool_call_id="call-2")
+    assert "duplicate_order" in told, "a verdict is spent once"
+
+
+def test_order_that_waits_for_a_person_is_no_duplicate_of_itself(door, guard, store):
+    guardrail = door.order_guardrail(guard)
+    assert ask(guardrail, RIGHT, run_config=BEFORE) is None
+    assert ask(guardrail, RIGHT, run_config=BEFORE) is None
+    assert len(rows(store, "guard_verdict")) == 1
+
+
+def test_call_is_checked_with_the_defaults_of_its_tool(door, guard):
+    usual = {"kind": {"default": "limit"}, "price": {"default": 100.0}, "stop": {"default": 95.0}}
+    short = {"symbol": "AAPL", "side": "buy"}
+    told = ask(door.order_guardrail(guard), {**short, "quantity": 1_000.0}, schema=usual)
+    assert "quantity at most 100.0" in told
+    assert ask(door.order_guardrail(guard), {**short, "quantity": 10.0}, schema=usual) is None
+
+
+def test_call_whose_arguments_have_no_names_is_refused_and_goes_on_in_mode_shadow(door, guard, store):
+    assert ask(door.order_guardrail(guard), [RIGHT]).startswith("arguments [{'symbol'")
+    with (
+        tt.guard(LIMITS, store=f"sqlite:///{store}", mode="shadow") as shadow,
+        pytest.warns(UserWarning, match="an order went on unchecked: arguments"),
+    ):
+        assert ask(door.order_guardrail(shadow), [RIGHT]) is None
 
 
 def test_package_of_that_name_that_is_not_the_sdk_is_refused_with_what_to_install(monkeypatch):

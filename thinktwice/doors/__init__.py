@@ -6,6 +6,7 @@ The decorator is here, the doors of frameworks beside it; each imports its frame
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,11 +32,18 @@ def guard_orders(
     def admit(*args: Any, **kwargs: Any) -> inspect.BoundArguments:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        arguments = {**bound.arguments, **bound.kwargs}
-        made = door.order_in(arguments) if order is None else arguments[order]
-        verdict = door.admit(made if to_order is None else to_order(*args, **kwargs))
-        if verdict is not None and bound.arguments.get("client_order_id", "") is None:
-            bound.arguments["client_order_id"] = verdict.id
+        with door.hold():
+            for (
+                name,
+                value,
+            ) in bound.arguments.items():  # whoever changes it meanwhile, what was checked is sent
+                if name == order or (to_order is not None and isinstance(value, dict | list)):
+                    bound.arguments[name] = deepcopy(value)
+            arguments = {**bound.arguments, **bound.kwargs}
+            made = door.order_in(arguments, {}) if order is None else arguments[order]
+            verdict = door.admit(made if to_order is None else to_order(*bound.args, **bound.kwargs))
+            if bound.arguments.get("client_order_id", "") is None:
+                bound.arguments["client_order_id"] = verdict.id
         return bound
 
     def refuse(refused: OrderRefused) -> str:

@@ -1,11 +1,12 @@
 """What every door does with the arguments of a call: the order in them, a verdict, and its one use."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from schemas.errors import ConfigError, OrderRefused, nearest
+from schemas.errors import ConfigError, DataError, OrderRefused, nearest
 from schemas.guard import Order, Verdict
 from services.guard.reading import read_order
 
@@ -27,31 +28,50 @@ class Admission:
         for name in self.names.keys() - set(FIELDS):
             raise ConfigError(f"{name!r} is no field of an order.{nearest(name, FIELDS)}")
 
-    def order_in(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of an order, and `why`, among the arguments of a call."""
-        found = {name: arguments.get(self.names.get(name, name)) for name in FIELDS}
-        return {name: value for name, value in found.items() if value is not None}
+    def order_in(self, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of an order, and `why`, among the arguments of a call.
 
-    def admit(self, order: Any, *, spend: bool = True, **given: Any) -> Verdict | None:
-        """The verdict on an order that may go on, spent on it; None in shadow where none could be given.
+        Args:
+            arguments: by name.
+            schema: of each, as JSON Schema has it; what was left out has the default that stands there.
 
         Raises:
-            OrderRefused: the guard refuses the order, cannot read it, or failed.
+            DataError: the arguments have no names.
+        """
+        if not isinstance(arguments, Mapping):
+            raise DataError(f"arguments {ascii(arguments)[:80]}: give them by name")
+        usual = {name: part["default"] for name, part in schema.items() if "default" in part}
+        given = {**usual, **arguments}
+        found = {name: given.get(self.names.get(name, name)) for name in FIELDS}
+        return {name: value for name, value in found.items() if value is not None}
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """What fails within it refuses the order; in mode `shadow` it is warned of, and the order goes on.
+
+        Raises:
+            OrderRefused: says what failed.
         """
         try:
-            fields = dict(order) if isinstance(order, Mapping) else order
-            given["why"] = fields.pop("why", None) if isinstance(fields, dict) else None
-            read = read_order(fields, {})
-            if self.bars is not None:
-                given["bars"] = self.bars(read.symbol)
-            verdict = self.guard.check(read, **given)
-            if not verdict:
-                raise OrderRefused(verdict.reply)
-            if spend:
-                self.guard.spend(verdict.id, read)
+            yield
         except Exception as error:
             if self.guard.mode == "enforce":
                 raise OrderRefused(str(error)) from error
-            warnings.warn(f"an order went on unchecked: {error}", stacklevel=2)
-            return None
+            warnings.warn(f"an order went on unchecked: {error}", stacklevel=4)
+
+    def admit(self, order: Any, *, spend: bool = True, **given: Any) -> Verdict:
+        """The verdict on an order that may go on, spent on it.
+
+        Raises:
+            OrderRefused: the guard refuses the order.
+            Exception: the guard cannot read it, or failed; see `hold`.
+        """
+        fields = dict(order) if isinstance(order, Mapping) else order
+        given["why"] = fields.pop("why", None) if isinstance(fields, dict) else None
+        read = read_order(fields, {})
+        verdict = self.guard.check(read, bars=self.bars, **given)
+        if not verdict:
+            raise OrderRefused(verdict.reply)
+        if spend:
+            self.guard.spend(verdict.id, read)
         return verdict

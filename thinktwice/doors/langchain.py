@@ -4,13 +4,14 @@ The guard is asked where the tool itself begins; whatever other middleware edits
 """
 
 import asyncio
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 
-from schemas.errors import ConfigError, OrderRefused
+from schemas.errors import ConfigError, OrderRefused, nearest
 from thinktwice.doors.admission import Admission
 
 if TYPE_CHECKING:
@@ -24,16 +25,27 @@ class GuardOrders(AgentMiddleware[Any, Any, Any]):
         self, guard: "Guard", tools: Mapping[str, Mapping[str, str]], bars: Callable[[str], Any] | None = None
     ) -> None:
         super().__init__()
+        self._guard = guard
         self._doors = {name: Admission(guard, names, bars) for name, names in tools.items()}
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Run a tool, or let it be awaited; one that sends orders, behind the guard."""
         door = self._doors.get(request.tool_call["name"])
-        if door is not None and request.tool is None:
-            raise ConfigError(
-                "a tool that other middleware adds was called: list GuardOrders behind that one"
-            )
-        return handler(request if door is None else request.override(tool=GuardedTool(request.tool, door)))
+        if door is None:
+            known = [tool.name for tool in getattr(request.runtime, "tools", ())]
+            for name in self._doors.keys() - set(known):
+                if guess := nearest(name, known):
+                    self._complain(f"GuardOrders: no tool is called {name!r}.{guess}")
+        elif request.tool is None:
+            self._complain("a tool that other middleware adds was called: list GuardOrders behind that one")
+        else:
+            request = request.override(tool=GuardedTool(request.tool, door))
+        return handler(request)
+
+    def _complain(self, problem: str) -> None:
+        if self._guard.mode == "enforce":
+            raise ConfigError(problem)
+        warnings.warn(f"orders may go on unchecked: {problem}", stacklevel=3)
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """As `wrap_tool_call`."""
@@ -59,7 +71,8 @@ class GuardedTool:
 
     def _refuse(self, call: Any) -> ToolMessage | None:
         try:
-            self._door.admit(self._door.order_in(call["args"]))
+            with self._door.hold():
+                self._door.admit(self._door.order_in(call["args"], self._tool.args))
         except OrderRefused as refused:
             return ToolMessage(str(refused), status="error", name=call["name"], tool_call_id=call["id"])
         return None

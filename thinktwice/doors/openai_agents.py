@@ -6,7 +6,6 @@ what was checked then is spent at the resume, and an order that was changed mean
 
 import asyncio
 import json
-import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -26,42 +25,45 @@ def order_guardrail(
     guard: "Guard", names: Mapping[str, str] | None = None, bars: Callable[[str], Any] | None = None
 ) -> Any:
     """A guardrail of a tool that sends orders: `names` and `bars` as of `Guard.orders`."""
-    door, waiting = (
-        Admission(guard, names or {}, bars),
-        dict[str, Any](),
-    )  # for a person, by the id of the call
+    door = Admission(guard, names or {}, bars)
+    waiting: dict[str, Any] = {}  # orders that were checked before a person is asked, by the id of the call
 
-    def admit(call: str, order: Any, approvable: bool) -> None:
-        checked, verdict = waiting.pop(call, (order, None))
-        if checked != order:
+    def admit(call: str, order: dict[str, Any], asks: bool, approved: bool) -> None:
+        if waiting.get(call, order) != order and guard.mode == "enforce":
             raise OrderRefused("the order is another one than was checked for approval: send it as a new one")
-        if approvable:
-            waiting[call] = order, door.admit(order, spend=False)
-        elif verdict is not None and verdict.expires_at > time.time_ns():
-            guard.spend(verdict.id, {name: order[name] for name in order if name != "why"})
-        else:
-            door.admit(order)
+        fields = {name: order[name] for name in order if name != "why"}
+        found = guard.last_unspent(fields) if asks or approved else None
+        if found is None:
+            door.admit(order, spend=not asks)
+        elif approved:
+            guard.spend(found.id, fields)
+        waiting.pop(call, None)
+        if asks:
+            waiting[call] = order
 
     async def answer(data: Any) -> Any:
         try:
-            order = door.order_in(json.loads(data.context.tool_arguments))
-            await asyncio.to_thread(admit, data.context.tool_call_id, order, await _is_approvable(data))
-        except (OrderRefused, ValueError) as refused:
+            with door.hold():
+                order, asks, approved = await _read(data, door)
+                await asyncio.to_thread(admit, data.context.tool_call_id, order, asks, approved)
+        except OrderRefused as refused:
             return sdk.ToolGuardrailFunctionOutput.reject_content(str(refused))
         return sdk.ToolGuardrailFunctionOutput.allow()
 
     return sdk.ToolInputGuardrail(answer, name="thinktwice_guard")
 
 
-async def _is_approvable(data: Any) -> bool:
-    """Whether a person is asked next, so that nothing is sent now."""
-    context, name, call = data.context, data.context.tool_name, data.context.tool_call_id
+async def _read(data: Any, door: Admission) -> tuple[dict[str, Any], bool, bool]:
+    """The order of a call, whether a person is asked next, so it is not sent yet, and whether one was."""
+    context, name = data.context, data.context.tool_name
+    arguments = json.loads(context.tool_arguments)
+    found = [tool for tool in await data.agent.get_all_tools(context) if getattr(tool, "name", None) == name]
+    schema: Any = getattr(found[0], "params_json_schema", {}) if found else {}
+    order = door.order_in(arguments, schema.get("properties", {}))
+    approved = context.is_tool_approved(name, context.tool_call_id)
     execution = getattr(context.run_config, "tool_execution", None)
-    before = getattr(execution, "pre_approval_tool_input_guardrails", False)
-    if not before or context.is_tool_approved(name, call) is not None:
-        return False
-    tools = {tool.name: tool for tool in await data.agent.get_all_tools(context)}
-    needs = tools[name].needs_approval
-    return (
-        needs if isinstance(needs, bool) else await needs(context, json.loads(context.tool_arguments), call)
-    )
+    needs = getattr(found[0], "needs_approval", False) if found else False
+    if approved is not None or not getattr(execution, "pre_approval_tool_input_guardrails", False):
+        return order, False, bool(approved)
+    asks = needs if isinstance(needs, bool) else await needs(context, arguments, context.tool_call_id)
+    return order, asks, False

@@ -5,6 +5,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from schemas.errors import DataError
 from schemas.guard import Account
 from services.evidence.tools import quote_value
 from services.guard.desk import GuardDesk
@@ -13,6 +14,7 @@ from services.model_calls.quoting import visible
 
 LOG = logging.getLogger("thinktwice.guard")
 ID = "client_order_id"
+NUMBERS = {"quantity", "notional", "price", "stop", "target", "conviction", "horizon_bars"}
 
 
 class OrderGate:
@@ -67,6 +69,8 @@ class OrderGate:
             fields[field] = str(fields[field]).lower()
         why = str(fields.pop("why", ""))
         try:
+            for field in fields.keys() & NUMBERS:
+                fields[field] = _read_number(fields[field], names[field])
             order, (account, failure) = read_order(fields, {}), self._read_account()
             verdict = await self._desk.check(order, account, why=why, failure=failure)
             if not verdict:
@@ -74,6 +78,12 @@ class OrderGate:
             await self._desk.spend(verdict.id, order)
         except Exception as error:  # noqa: BLE001 - no order may slip through, and no fault may end the proxy
             return f"the order is held back: {visible(str(error))}"
+        for field in (
+            fields.keys() & NUMBERS
+        ):  # another program may read a text otherwise than it was read here
+            if not names[field].startswith("="):
+                text = isinstance(arguments[names[field]], str)
+                arguments[names[field]] = json.dumps(fields[field]) if text else fields[field]
         if ID in names:
             arguments[names[ID]] = verdict.id
         return None
@@ -84,3 +94,20 @@ class OrderGate:
             return read_account(held), None
         except (OSError, ValueError) as error:
             return None, error
+
+
+def _read_number(given: Any, argument: str) -> float:
+    """A number, or the number that a text has as JSON has it.
+
+    Raises:
+        DataError: it is neither; names the argument.
+    """
+    try:
+        found = json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        found = None
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise DataError(
+            f"argument {quote_value(argument)}: {quote_value(given)} is no number: give one as JSON has it"
+        )
+    return found

@@ -156,6 +156,15 @@ def fault_lets_no_entry_leave_though_freqtrade_sends_where_a_hook_raises(guard: 
     assert not enter(bot, 1_000.0)
 
 
+def fault_of_the_strategy_lets_no_entry_leave_and_every_exit(guard: Any) -> None:
+    class Faulty(Trend):
+        confirm_trade_entry = confirm_trade_exit = fail
+
+    bot = bot_of(guard, Faulty)
+    assert not enter(bot, 1_000.0)
+    assert leave(bot, held_trade())
+
+
 def exit_is_sent_whatever_the_guard_says(guard: Any) -> None:
     trade = held_trade()
     bot = bot_of(guard)
@@ -193,6 +202,7 @@ def main() -> None:
         entry_that_the_strategy_does_not_want_asks_nobody,
         hook_that_calls_the_guarded_hook_of_its_base_asks_once,
         fault_lets_no_entry_leave_though_freqtrade_sends_where_a_hook_raises,
+        fault_of_the_strategy_lets_no_entry_leave_and_every_exit,
         exit_is_sent_whatever_the_guard_says,
         addition_is_sent_to_a_trade_that_wins_and_not_to_one_that_loses,
         strategy_of_the_page_sends_what_passes_and_nothing_else,

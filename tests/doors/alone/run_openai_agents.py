@@ -16,6 +16,8 @@ script: Any = import_module("agents.testing")
 RIGHT = {"symbol": "AAPL", "side": "buy", "qty": 10.0, "kind": "limit", "price": 100.0, "stop": 95.0}
 TOO_LARGE = {**RIGHT, "qty": 1_000.0}
 BEFORE = sdk.RunConfig(tool_execution=sdk.ToolExecutionConfig(pre_approval_tool_input_guardrails=True))
+LIMITS = {"limits": {"max_notional": 10_000.0, "max_share_of_equity": None}}
+STORE, STORES = "sqlite:///guard_{}.sqlite", list[int]()
 sent: list[float] = []
 
 
@@ -71,6 +73,35 @@ async def approved_order_is_sent_by_the_verdict_of_before(guard):
     assert (outputs(result), sent) == (["accepted 1"], [10.0]), (outputs(result), sent)
 
 
+async def approved_order_is_sent_by_another_process_by_that_verdict(guard):
+    state = await paused(agent_of(guard, RIGHT, approval=True))
+    with tt.guard(LIMITS, store=STORE.format(STORES[-1]), mode="enforce") as other:
+        agent = agent_of(other, RIGHT, approval=True)
+        later = await sdk.RunState.from_json(agent, state.to_json())
+        result = await sdk.Runner.run(agent, later, run_config=BEFORE)
+    assert (outputs(result), sent) == (["accepted 1"], [10.0]), (outputs(result), sent)
+
+
+async def order_is_checked_with_the_defaults_of_its_tool(guard):
+    @sdk.function_tool(tool_input_guardrails=[order_guardrail(guard)], strict_mode=False)
+    def place_order(
+        symbol: str, quantity: float, side: str = "buy", kind: str = "limit", price: float = 100.0,
+        stop: float = 95.0,
+    ) -> str:  # fmt: skip
+        """Send an order to the broker."""
+        sent.append(quantity)
+        return f"accepted {len(sent)}"
+
+    calls = [
+        [script.function_call("place_order", {"symbol": "AAPL", "quantity": size}, call_id=f"call-{size}")]
+        for size in (1_000.0, 10.0)
+    ]
+    model = script.ScriptedModel([*calls, [script.assistant_message("done")]])
+    result = await sdk.Runner.run(sdk.Agent("trader", tools=[place_order], model=model), "buy")
+    assert "quantity at most 100.0" in outputs(result)[0], outputs(result)
+    assert sent == [10.0], outputs(result)
+
+
 async def approved_order_that_was_changed_is_not_sent(guard):
     agent = agent_of(guard, RIGHT, approval=True)
     state = await paused(agent)
@@ -99,11 +130,13 @@ async def main():
         fault_lets_no_order_leave,
         order_is_checked_before_a_person_is_asked,
         approved_order_is_sent_by_the_verdict_of_before,
+        approved_order_is_sent_by_another_process_by_that_verdict,
+        order_is_checked_with_the_defaults_of_its_tool,
         approved_order_that_was_changed_is_not_sent,
     )):  # fmt: skip
         sent.clear()
-        limits = {"limits": {"max_notional": 10_000.0, "max_share_of_equity": None}}
-        with tt.guard(limits, store=f"sqlite:///guard_{number}.sqlite", mode="enforce") as guard:
+        STORES.append(number)
+        with tt.guard(LIMITS, store=STORE.format(number), mode="enforce") as guard:
             await scenario(guard)
         with sqlite3.connect(f"guard_{number}.sqlite") as store:
             kinds = [kind for (kind,) in store.execute("select kind from journal order by seq")]

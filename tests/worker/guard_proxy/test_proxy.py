@@ -103,6 +103,23 @@ def test_order_that_passes_goes_on_under_the_id_of_its_spent_verdict(store):
     assert (spent["verdict_id"], checked["order"]["side"]) == (verdict, "buy")
 
 
+@pytest.mark.parametrize(
+    ("given", "sent"), [(10, 10), (10.5, 10.5), ("10", "10"), ("1e1", "10.0"), (" 10.50 ", "10.5")]
+)
+def test_order_goes_on_with_the_numbers_that_were_checked(store, given, sent):
+    both = between(store, lambda both: both.call("place_order", {**RIGHT, "qty": given}))
+    found = both.server[0]["params"]["arguments"]["qty"]
+    assert (found, type(found)) == (sent, type(sent))
+    assert rows(store, "guard_verdict")[0]["order"]["quantity"] == float(given)
+
+
+@pytest.mark.parametrize("given", ["4_0", "\uff11\uff10", "NaN", True, [10], "ten", "0x10"])
+def test_number_that_another_program_may_read_otherwise_is_held_back(store, given):
+    both = between(store, lambda both: both.call("place_order", {**RIGHT, "qty": given}))
+    assert both.server == []
+    assert "qty" in both.told or "quantity" in both.told
+
+
 def test_order_over_a_limit_is_answered_with_what_would_pass(store):
     both = between(store, lambda both: both.call("place_order", {**RIGHT, "qty": 1_000}, number="a"))
     assert (both.client[0]["id"], both.server) == ("a", [])
