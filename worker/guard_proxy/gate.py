@@ -9,7 +9,7 @@ from schemas.errors import DataError
 from schemas.guard import Account
 from services.evidence.tools import quote_value
 from services.guard.desk import GuardDesk
-from services.guard.reading import read_account, read_order
+from services.guard.reading import read_held, read_order
 from services.model_calls.quoting import visible
 
 LOG = logging.getLogger("thinktwice.guard")
@@ -71,7 +71,8 @@ class OrderGate:
         try:
             for field in fields.keys() & NUMBERS:
                 fields[field] = _read_number(fields[field], names[field])
-            order, (account, failure) = read_order(fields, {}), self._read_account()
+            order = read_order(fields, {})
+            account, failure = self._read_account(order.symbol)
             verdict = await self._desk.check(order, account, why=why, failure=failure)
             if not verdict:
                 return visible(verdict.reply)
@@ -88,12 +89,12 @@ class OrderGate:
             arguments[names[ID]] = verdict.id
         return None
 
-    def _read_account(self) -> tuple[Account | None, Exception | None]:
+    def _read_account(self, symbol: str) -> tuple[Account | None, Exception | None]:
         try:
             held = None if self._account is None else json.loads(self._account.read_text("utf-8"))
-            return read_account(held), None
         except (OSError, ValueError) as error:
             return None, error
+        return read_held(held, symbol)
 
 
 def _read_number(given: Any, argument: str) -> float:
