@@ -23,7 +23,8 @@ NO_NOUNS = frozenset({
     "quiet", "random", "raw", "rebuilt", "recent", "recommended", "recorded", "recovering",
     "redacted", "redacting", "reflecting", "refused", "resolved", "restored", "resume", "retrying",
     "remote", "replayable", "rewriting", "running", "safe", "sampled", "sectioned", "seen", "shared",
-    "sifted", "silent", "simulated", "slow", "spent", "spliced", "stateful", "stopped", "stored", "system", "taken", "thinktwice",
+    "sifted", "silent", "simulated", "slow", "spent", "spliced", "stateful", "stopped", "stored",
+    "system", "taken", "thinktwice",
     "tighten", "traded", "tried", "two", "understood", "unlocking", "unreadable",
     "untraded", "unusable", "vital", "waiting", "with",
 })  # fmt: skip
