@@ -4,7 +4,7 @@ Pure; the same bars give the same doubts.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
 from typing import Any, Literal
@@ -80,8 +80,12 @@ class Doubt:
 def list_doubts(bars: BarSeries, settings: DataSettings, *, sifted: bool = False) -> list[Doubt]:
     """The doubts of a series by symbol and time; ticks and repeated rows of a symbol are one.
 
-    Bars that are `sifted` hold no ticks: a guard has left them out.
+    Those of longer bars are those of the bars they were made of. Bars that are `sifted` hold no ticks: a
+    guard has left them out.
     """
+    if bars.made_of is not None:
+        first, last = bars.open_of(0), int(bars.close_times[-1])
+        bars = replace(bars.made_of.select(bars.symbols, first, last), repeated=bars.repeated)
     found, explained = list[Doubt](), dict[str, IntArray]()
     for s, symbol in enumerate(bars.symbols):
         rows = np.flatnonzero(bars.present[:, s])

@@ -8,6 +8,7 @@ from schemas.errors import DataError
 from schemas.settings import DataSettings
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
+from trading_core.resampling import resample
 from worker.feeds.doubts import Doubt, check_doubts, list_doubts
 
 N, AT = 120, 60
@@ -155,6 +156,17 @@ def test_doubt_is_named_with_the_next_step_or_refuses_the_bars():
     )
     with pytest.raises(DataError, match=r"^A at 2024.*; data\.on_doubt = 'warn' trades them$"):
         check_doubts(bars, DataSettings(on_doubt="refuse"))
+
+
+@pytest.mark.parametrize(("spoil", "kind"), [(stepped(0.25), "split"), (flattened(6), "flat")])
+def test_longer_bars_keep_the_doubts_of_the_bars_they_are_made_of(spoil, kind):
+    frame = walk()
+    spoil(frame)
+    bars = BarSeries.from_frame({"A": frame})
+    [found] = list_doubts(resample(bars, "1w", lambda note: None), DataSettings())
+    assert (found.kind, found.label) == (kind, frame.index[AT].value)
+    later = resample(bars, "1w", lambda note: None).select(None, frame.index[AT + 20].value, None)
+    assert list_doubts(later, DataSettings()) == []
 
 
 def test_embedded_bars_have_no_doubt():
