@@ -42,10 +42,10 @@ class BarSeries:
         volume: likewise, and NaN where it is unknown of a bar that is there.
         present: bool (T, S).
         zone: whose calendar says how long days, weeks and months are, and whose clock a rule reads.
-        extra: float64 (T, S) each, by name in ascending order: further columns of the data, known at the
-            close of the bar that carries them; NaN where unknown.
+        extra: float64 (T, S) each, by ascending name: further columns known at their bar's close, or NaN.
         notes: how they were read where a reader might not expect it; of no hash.
         repeated: symbol and label of each row that stood twice and was left out; likewise.
+        made_of: the shorter bars that these were made of; likewise.
     """
 
     times: IntArray
@@ -62,6 +62,7 @@ class BarSeries:
     extra: Any = field(default_factory=dict)  # Any: so that a dict of arrays may stand for the fields above
     notes: Any = ()  # likewise; tuple[str, ...]
     repeated: Any = ()  # likewise; tuple[tuple[str, int], ...]
+    made_of: Any = None  # likewise; BarSeries | None
 
     def __post_init__(self) -> None:
         self._normalise()
@@ -190,6 +191,7 @@ class BarSeries:
             extra={name: part(values) for name, values in self.extra.items()},
             notes=self.notes,
             repeated=self.repeated,
+            made_of=self.made_of,
             **{name: part(getattr(self, name)) for name in COLUMNS},
         )
 

@@ -56,7 +56,7 @@ def resample(bars: BarSeries, timeframe: str, tell: Callable[[str], None] = lamb
     times = (starts[:whole] if bars.label == "open" else ends[:whole]).copy()
     return BarSeries(
         times, bars.symbols, timeframe, bars.label, present=present, zone=bars.zone,
-        notes=bars.notes, repeated=bars.repeated, **made,
+        notes=bars.notes, repeated=bars.repeated, made_of=bars, **made,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 100
 CTRL_C = 130
-LABELS = {"split": "SPLIT", "stretch": "DOUBTFUL", "start": "DOUBTFUL", "tick": "DOUBTFUL"}
+LABELS = {"split": "SPLIT", "step": "STEP", "stretch": "DOUBTFUL", "start": "DOUBTFUL", "tick": "DOUBTFUL"}
 LABELS |= {"flat": "FLAT", "repeated": "REPEATED", "far": "FAR"}
 PROBLEMS = (
     ("conflicts", "CONFLICT", "label(s) with two different bars"),

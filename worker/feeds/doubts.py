@@ -4,7 +4,8 @@ Pure; the same bars give the same doubts.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import groupby
 from typing import Any, Literal
 
@@ -18,26 +19,10 @@ from services.model_calls.quoting import count_noun, visible
 from trading_core.bars import BarSeries, IntArray
 from trading_core.spacing import DAY_NS, show_label
 
-RATIOS = (
-    1.5,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    10,
-    15,
-    20,
-    25,
-    30,
-    40,
-    50,
-    100,
-)  # of shares after a split to those before
-_NEAR = 0.02  # the open after a split lies so near its ratio to the close before
-_UNUSUAL = 8  # times the usual step from close to open
+RATIOS = (1.5, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 25, 30, 40, 50, 100)  # plain ones, by which a step is named
+_NEAR = 0.08  # of a plain ratio, in logarithms: a split is paid over a night, in which the market moves too
+_STEP, _UNUSUAL = 1.25, 8  # the least step of level, and times the usual move from close to close
+_RUSH = 4  # times the volume of the bars behind it: so much is traded on news, and not for a split
 _STAYS = 3  # bars that show a level
 _WITHIN = 1.3
 _FEW = 10  # bars behind which a step that goes back is no split
@@ -53,11 +38,11 @@ class Doubt:
         symbol: whose.
         label: of the first, ns.
         bars: how many.
-        ratio: of a split or a start, the price before to that after; of a stretch, its price to that before
-            it; else 1.
+        ratio: of a split, a step or a start, the price before to that after; of a stretch, its price to that
+            before it; else 1.
     """
 
-    kind: Literal["split", "stretch", "start", "tick", "flat", "repeated", "far"]
+    kind: Literal["split", "step", "stretch", "start", "tick", "flat", "repeated", "far"]
     symbol: str
     label: int
     bars: int = 1
@@ -72,8 +57,11 @@ class Doubt:
     def text(self) -> str:
         """One sentence with the next step."""
         what = {
-            "split": f"the price steps by {self.ratio:.4g} from close to open and stays, as at a split: "
-            "adjust the prices, by data.adjusted = true where the file has adjusted closes",
+            "split": f"the price steps by {self.ratio:.4g} from close to open and stays, as at a split of "
+            f"{_plain_ratio(self.ratio)}: adjust the prices, by data.adjusted = true where the file has "
+            "adjusted closes",
+            "step": f"a step of {self.ratio:.4g} from close to open that stays, as by a split, a change of "
+            "symbol or news: adjust the prices before it, unless it was traded",
             "stretch": f"{count_noun(self.bars, 'bar')} at {self.ratio:.4g} times the price around them, as "
             "of bad ticks: correct or remove them",
             "start": f"{'the first bar is' if self.bars == 1 else f'the first {self.bars} bars are'} "
@@ -92,14 +80,18 @@ class Doubt:
 def list_doubts(bars: BarSeries, settings: DataSettings, *, sifted: bool = False) -> list[Doubt]:
     """The doubts of a series by symbol and time; ticks and repeated rows of a symbol are one.
 
-    Bars that are `sifted` hold no ticks: a guard has left them out.
+    Those of longer bars are those of the bars they were made of. Bars that are `sifted` hold no ticks: a
+    guard has left them out.
     """
+    if bars.made_of is not None:
+        first, last = bars.open_of(0), int(bars.close_times[-1])
+        bars = replace(bars.made_of.select(bars.symbols, first, last), repeated=bars.repeated)
     found, explained = list[Doubt](), dict[str, IntArray]()
     for s, symbol in enumerate(bars.symbols):
         rows = np.flatnonzero(bars.present[:, s])
         jumps = list(_jumps(bars, s, rows)) if settings.plausibility != "off" else []
         explained[symbol] = bars.times[rows[[k for _, places in jumps for k in places if k < rows.size]]]
-        found += [doubt for doubt, _ in jumps]
+        found += [doubt for doubt, _ in jumps if doubt is not None]
         far = far_times(bars.times[rows])
         found += [Doubt("far", symbol, int(far[0]), far.size)] if far.size else []
         found += [Doubt("flat", symbol, label, count) for label, count in _flat_weeks(bars, s, rows)]
@@ -142,14 +134,17 @@ def _count_by_symbol(kind: Literal["tick", "repeated"], bars: Iterable[tuple[str
         yield Doubt(kind, symbol, labels[0], len(labels))
 
 
-def _jumps(bars: BarSeries, s: int, rows: Any) -> Iterator[tuple[Doubt, range]]:
-    """Doubts of prices that step from close to open, and the places among the rows that a step explains."""
+def _jumps(bars: BarSeries, s: int, rows: Any) -> Iterator[tuple[Doubt | None, range]]:
+    """Doubts of prices that step from close to open, and the places among the rows that a step explains.
+
+    Where the market itself made the step, as its volume tells, there is no doubt.
+    """
     opens, close, times = bars.open[rows, s], bars.close[rows, s], bars.times[rows].tolist()
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
-        steps = np.log(close[:-1]) - np.log(opens[1:])
+        steps, moves = np.log(close[:-1]) - np.log(opens[1:]), np.abs(np.diff(np.log(close)))
     if steps.size < _STAYS:
         return
-    least = max(np.log(RATIOS[0]) - _NEAR, _UNUSUAL * float(np.median(np.abs(steps))))
+    least = max(np.log(_STEP), _UNUSUAL * float(np.median(moves)))
     large, passed = np.flatnonzero(np.abs(steps) >= least).tolist(), -1
     for number, k in enumerate(large):
         if k <= passed:
@@ -164,14 +159,30 @@ def _jumps(bars: BarSeries, s: int, rows: Any) -> Iterator[tuple[Doubt, range]]:
                 yield stretch, range(first, back + 1 + _STAYS)
             continue
         levels = [(close[max(0, k - 2) : first], close[k]), (close[first : k + 4], opens[first])]
-        moves = [abs(np.log(np.median(around)) - np.log(level)) for around, level in levels]
-        if k + 2 >= close.size or max(moves) >= np.log(_WITHIN):
+        far = [abs(np.log(np.median(around)) - np.log(level)) for around, level in levels]
+        returned = np.log(close[first : first + _FEW] / opens[first]) / steps[k]  # share of the way back
+        if k + 2 >= close.size or max(far) >= np.log(_WITHIN) or returned.max() >= 0.5:
             continue
         ratio = float(np.exp(steps[k]))
         if first < _STAYS:
             yield Doubt("start", symbol, times[0], first, ratio), range(first, first + _STAYS)
-        elif min(abs(abs(steps[k]) - np.log(each)) for each in RATIOS) < _NEAR:
-            yield Doubt("split", symbol, times[first], 1, ratio), range(first, first + _STAYS)
+        elif bars.volume[rows[first], s] > _RUSH * np.median(
+            bars.volume[rows[first + 1 : first + 1 + _FEW], s]
+        ):
+            yield None, range(first, first + _STAYS)
+        else:
+            kind: Literal["split", "step"] = "split" if _plain_ratio(ratio) else "step"
+            yield Doubt(kind, symbol, times[first], 1, ratio), range(first, first + _STAYS)
+
+
+def _plain_ratio(ratio: float) -> str | None:
+    """The plain ratio of shares nearest to a step of the price, such as 3:2; None where none is near."""
+    size = abs(np.log(ratio))
+    plain = Fraction(min(RATIOS, key=lambda each: abs(size - np.log(each))))
+    if abs(size - np.log(float(plain))) > _NEAR:
+        return None
+    shares = (plain.numerator, plain.denominator)
+    return ":".join(map(str, shares if ratio > 1 else shares[::-1]))
 
 
 def _flat_weeks(bars: BarSeries, s: int, rows: Any) -> Iterator[tuple[int, int]]:

@@ -39,8 +39,8 @@ def source(name: str, columns: Sequence[str], data: Columns | None = None) -> Co
     return ColumnDataSource(data={key: [] if data is None else data[key] for key in columns}, name=name)
 
 
-def curve_figures(data: Columns | None = None) -> list[figure]:
-    """Equity beside buy and hold, drawdown, rolling Sharpe ratio, over one time axis."""
+def curve_figures(data: Columns | None = None, *, is_flat: bool = False) -> list[figure]:
+    """Equity beside buy and hold, drawdown, rolling Sharpe ratio, over one time axis; the first if flat."""
     shared = source("curve", CURVE, data)
     across = _range([] if data is None else data["x"], "curve_x")
     equity = _figure("equity", 300, across, "equity")
@@ -70,6 +70,8 @@ def curve_figures(data: Columns | None = None) -> list[figure]:
             **{"buy and hold": "@hold{0,0.00}", "at its exposure": "@exposed{0,0.00}"},
         )
     )
+    if is_flat:
+        return [equity]
     down = _figure("drawdown", 150, across, "drawdown")
     down.y_range = _fit_range(data, ("drawdown",), "drawdown_y")
     down.varea("x", 0, "drawdown", source=shared, color=DOWN, fill_alpha=0.25)
@@ -179,7 +181,7 @@ def run_figures(picture: RunPicture, symbol: str | None = None) -> list[figure]:
     names = list(picture.bars.symbols)
     s = picture.most_traded if symbol is None else {name: k for k, name in enumerate(names)}[symbol]
     return [
-        *curve_figures(_curves(picture)),
+        *curve_figures(_curves(picture), is_flat=picture.is_flat),
         candle_figure(_candles(picture, s)),
         excursion_figure(_excursions(picture)),
         outcome_figure(picture.outcomes),

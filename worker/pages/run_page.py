@@ -63,7 +63,7 @@ def _figures(picture: RunPicture) -> dict[str, Any]:
     )
 
     roots = {
-        "curves": column(*curve_figures(), sizing_mode="stretch_width"),
+        "curves": column(*curve_figures(is_flat=picture.is_flat), sizing_mode="stretch_width"),
         "candles": candle_figure(),
         "excursions": excursion_figure(),
         "outcomes": outcome_figure(picture.outcomes),

@@ -103,6 +103,11 @@ class RunPicture:
         }
 
     @property
+    def is_flat(self) -> bool:
+        """Whether equity never moved: it has no drawdown and no rolling Sharpe ratio."""
+        return bool(self.equity.min() == self.equity.max())
+
+    @property
     def window(self) -> int:
         """Bars of the rolling Sharpe ratio: half a year, or a quarter of a shorter run."""
         days = max(1.0, float(self.times[-1] - self.times[0]) / DAY_NS)

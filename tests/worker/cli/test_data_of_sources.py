@@ -1,5 +1,6 @@
 """Yahoo and Stooq, against a server on loopback that answers as they do."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from schemas.settings.live import ExchangeSettings
+from services.feeds.raw_bar import RawBar
 from worker.feeds.files.files import load_bar_file
-from worker.feeds.history.public_source import FORMATS
+from worker.feeds.history.public_source import FORMATS, PublicSource
 
 JANUARY = [datetime(2024, 1, day, tzinfo=UTC) for day in range(2, 31)]
 DAYS = [day for day in JANUARY if day.weekday() < 5]
@@ -157,3 +160,36 @@ def test_other_timeframe_than_a_day_is_refused_before_anything_is_asked(shell) -
         said = shell.complaint(*YAHOO, "--timeframe", "1h", "--rest-url", url)
     assert "yahoo has no bars of '1h' here: it offers 1d" in said
     assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("stooq", "Date,Open,High,Low,Close\n2024-01-02,5,6,4,5"),
+        (
+            "yahoo",
+            LOW_HIGHS.replace('"high": [4], "low": [6]', '"high": [6], "low": [4]').replace(
+                "[1]}", "[null]}"
+            ),
+        ),
+        (
+            "yahoo",
+            LOW_HIGHS.replace('"high": [4], "low": [6]', '"high": [6], "low": [4]').replace(
+                ', "volume": [1]', ""
+            ),
+        ),
+    ],
+)
+def test_row_without_a_volume_is_kept_and_its_volume_is_unknown(source, text):
+    [(_, values)] = FORMATS[source].read("AAPL", text)
+    assert values == [5.0, 6.0, 4.0, 5.0, None]
+    with served(body=text) as (url, asked):
+        made = PublicSource(source, ExchangeSettings(rest_url=url))
+        [bar] = asyncio.run(_bars_of(made))
+    assert (bar.bar.close, bar.bar.volume, len(asked)) == (5.0, None, 1)
+
+
+async def _bars_of(source: PublicSource) -> list[RawBar]:
+    found = await source.bars("AAPL", "1d", int(DAYS[0].timestamp()) * 10**9, 10)
+    await source.close()
+    return found

@@ -8,6 +8,7 @@ from schemas.errors import DataError
 from schemas.settings import DataSettings
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
+from trading_core.resampling import resample
 from worker.feeds.doubts import Doubt, check_doubts, list_doubts
 
 N, AT = 120, 60
@@ -87,9 +88,46 @@ def test_bad_first_bar_is_told_as_what_cannot_be_told_from_a_split(factor, count
     assert "bad or before a split" in found.text
 
 
-@pytest.mark.parametrize("factor", [1.2, 1.7, 2.6])
-def test_step_by_no_ratio_of_shares_is_no_split(factor):
-    assert [found for found in doubts(stepped(factor)) if found.kind == "split"] == []
+@pytest.mark.parametrize("factor", [1.7, 2.6, 0.4])
+def test_step_by_no_plain_ratio_that_stays_is_a_step_and_no_tick(factor):
+    [found] = doubts(stepped(factor))
+    assert (found.kind, found.label) == ("step", walk().index[AT].value)
+    assert f"a step of {1 / factor:.4g} from close to open that stays" in found.text
+
+
+def test_step_at_many_times_the_volume_behind_it_is_news_and_neither_split_nor_tick():
+    def spoil(frame: pd.DataFrame) -> None:
+        stepped(0.5)(frame)
+        frame.iloc[AT, 4] *= 6
+
+    assert doubts(spoil) == []
+
+
+def test_step_that_the_market_makes_by_itself_is_no_doubt():
+    assert doubts(stepped(1.2)) == []
+
+
+@pytest.mark.parametrize(
+    ("close", "opens", "named"),
+    [(499.23, 127.58, "4:1"), (2447.0, 125.25, "20:1"), (100.0, 68.7, "3:2"), (100.0, 48.5, "2:1"),
+     (1.0, 9.7, "1:10")],
+)  # fmt: skip
+def test_split_over_a_night_in_which_the_market_moved_is_named_by_its_plain_ratio(close, opens, named):
+    [found] = doubts(stepped(opens / close))
+    assert found.kind == "split"
+    assert f"as at a split of {named}: " in found.text
+
+
+def test_step_that_comes_back_within_the_bars_behind_it_is_no_step():
+    def spoil(frame: pd.DataFrame) -> None:
+        for number in range(8):  # bar by bar, never from close to open
+            place = AT + number
+            start, end = 0.6 + 0.05 * number, 0.65 + 0.05 * number
+            base = frame["open"].iloc[AT]
+            frame.iloc[place, :4] = [base * start, base * end, base * start, base * end]
+        frame.iloc[AT + 8 :, :4] *= base / frame["open"].iloc[AT + 8]
+
+    assert [found.kind for found in doubts(spoil) if found.kind != "tick"] == []
 
 
 @pytest.mark.parametrize(
@@ -113,9 +151,22 @@ def test_doubt_is_named_with_the_next_step_or_refuses_the_bars():
     stepped(0.25)(frame)
     bars = BarSeries.from_frame({"A": frame})
     [text] = check_doubts(bars, DataSettings())
-    assert text.startswith("A at 2024-03-01T00:00:00Z: the price steps by 4 from close to open and stays")
+    assert text.startswith(
+        "A at 2024-03-01T00:00:00Z: the price steps by 4 from close to open and stays, as at a split of 4:1"
+    )
     with pytest.raises(DataError, match=r"^A at 2024.*; data\.on_doubt = 'warn' trades them$"):
         check_doubts(bars, DataSettings(on_doubt="refuse"))
+
+
+@pytest.mark.parametrize(("spoil", "kind"), [(stepped(0.25), "split"), (flattened(6), "flat")])
+def test_longer_bars_keep_the_doubts_of_the_bars_they_are_made_of(spoil, kind):
+    frame = walk()
+    spoil(frame)
+    bars = BarSeries.from_frame({"A": frame})
+    [found] = list_doubts(resample(bars, "1w", lambda note: None), DataSettings())
+    assert (found.kind, found.label) == (kind, frame.index[AT].value)
+    later = resample(bars, "1w", lambda note: None).select(None, frame.index[AT + 20].value, None)
+    assert list_doubts(later, DataSettings()) == []
 
 
 def test_embedded_bars_have_no_doubt():

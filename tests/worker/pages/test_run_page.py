@@ -90,6 +90,18 @@ def test_curves_are_equity_hold_drawdown_and_rolling_sharpe_at_the_closes():
     assert np.isfinite(numbers(data["curves"]["rolling"])).any()
 
 
+def test_run_whose_equity_never_moved_has_no_axes_for_drawdown_and_sharpe():
+    cash = np.full_like(picture().equity, 100_000.0)
+    still = altered(equity=cash, curve=np.full_like(picture().curve, 100_000.0), episodes=())
+    assert "drawdown" not in section(run_html(still), "course")
+    assert "Sharpe" not in section(run_html(still), "course")
+    drawn = [
+        json.loads(dict(SCRIPTS.findall(html))["figures"])["curves"] for html in (page(), run_html(still))
+    ]
+    assert ['"drawdown_y"' in json.dumps(each) for each in drawn] == [True, False]
+    assert len(run_figures(still)) == len(run_figures(picture())) - 2
+
+
 @pytest.mark.parametrize(
     ("prices", "kind"),
     [([0.0, 1e-4, 1e6, np.nan], "f4"), ([1e-300, 2e-300], "f8"), ([1.0, 1e-40], "f8"), ([1e300, 1.0], "f8")],

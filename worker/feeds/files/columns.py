@@ -76,6 +76,7 @@ def recognise(names: tuple[str, ...], file: str) -> Layout:
     roles = own if own.keys() >= {"time", *FIELDS} else _further_roles(names, own)
     if "time" not in roles:
         raise DataError(_missing(["time"], names, file))
+    roles |= {} if roles.keys() >= {*PRICES} else _adjusted_prices(names)
     absent = [field for field in PRICES if field not in roles]
     wide = _wide(names, file) if absent and not any(field in own for field in FIELDS) else {}
     if wide:
@@ -121,6 +122,9 @@ def _roles(names: tuple[str, ...], file: str) -> Fields:
     for position, name in enumerate(names):
         role = "clock" if plain[position] == "time" and "date" in plain else role_of(name)
         if role is not None and role in roles:
+            if plain[position] == plain[roles[role]] and (name == role) != (names[roles[role]] == role):
+                roles[role] = position if name == role else roles[role]  # its exact case first
+                continue
             raise DataError(
                 f"{file}: columns {names[roles[role]]!r} and {name!r} both name the {role}: keep one of them"
             )
@@ -141,6 +145,13 @@ def _further_roles(names: tuple[str, ...], own: Fields) -> Fields:
     if "clock" in roles and bare_name(names[roles["time"]]) not in DATES:
         del roles["clock"]
     return roles
+
+
+def _adjusted_prices(names: tuple[str, ...]) -> Fields:
+    """The four prices that a file has adjusted alone, as "Adj. Open"; else none."""
+    words = [bare_name(name).partition("_") for name in names]
+    found = {last: place for place, (first, _, last) in enumerate(words) if first in ("adj", "adjusted")}
+    return {field: found[field] for field in FIELDS if field in found} if found.keys() >= {*PRICES} else {}
 
 
 def _wide(names: tuple[str, ...], file: str) -> dict[str, Fields]:

@@ -99,8 +99,9 @@ def further_place(role: str, names: tuple[str, ...], taken: set[int]) -> int | N
     joined = [name.replace("_", "") for name in bare]  # "adjClose" is "Adj Close"
     for alias in FURTHER[role]:
         word = alias.replace("_", "")
-        if word in joined and (place := joined.index(word)) not in taken:
-            return place
+        places = [place for place, name in enumerate(joined) if name == word and place not in taken]
+        if places:  # "t" before "T"
+            return min(places, key=lambda place: names[place] != alias)
     of_unit = [name.startswith(("vol_", "volume_")) for name in bare]  # "Volume BTC"
     units = (place for place, is_volume in enumerate(of_unit) if role == "volume" and is_volume)
     return next((place for place in units if place not in taken), None)

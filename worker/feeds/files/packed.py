@@ -98,17 +98,16 @@ def check_kind(path: Path, data: bytes) -> None:
 def decode(data: bytes) -> tuple[bytes, str | None]:
     """Text as UTF-8, and what a reader should know of how it was written.
 
-    UTF-16 has its mark, or zeros between its letters; a header that is no UTF-8 is taken for the encoding in
+    UTF-16 has its mark, or zeros between its letters; a head that is no UTF-8 is taken for the encoding in
     which most names are known, of several Windows-1252, as spreadsheets write it.
     """
     if data[:2] in _MARKS or data[1:4:2] == b"\0\0":
         return data.decode("utf-16", "replace").encode(), None
-    first, *more = data[:PIECE].split(b"\n", ABOVE)[:ABOVE]
+    head = b"\n".join(data[:PIECE].split(b"\n", ABOVE)[:ABOVE])
     try:
-        first.decode()
+        head.decode()
     except UnicodeDecodeError as error:
-        if min(first) >= ord("\t") and error.start < len(first) - 3:  # later it may be cut within a letter
-            head = b"\n".join([first, *more])
+        if min(head) >= ord("\t") and error.start < len(head) - 3:  # later it may be cut within a letter
             found = max(_ENCODINGS, key=lambda encoding: _count_names(head.decode(encoding, "ignore")))
             return data.decode(found, "replace").encode(), f"the text is no UTF-8 and read as {found}"
     return data, None

@@ -59,7 +59,8 @@ def _read_yahoo(symbol: str, text: str) -> Rows:
     times = [datetime.fromtimestamp(second, zone) for second in result.get("timestamp", [])]
     days = [int(time.replace(hour=0, minute=0, second=0, tzinfo=UTC).timestamp()) for time in times]
     columns = [
-        [None if value is None else float(value) for value in quotes.get(name, [])] for name in Bar._fields
+        [None if value is None else float(value) for value in quotes.get(name) or [None] * len(days)]
+        for name in Bar._fields
     ]
     return [(day, list(values)) for day, *values in zip(days, *columns, strict=True)]
 
@@ -79,8 +80,12 @@ def _read_stooq(symbol: str, text: str) -> Rows:
     found = []
     for row in csv.DictReader(text.splitlines()):
         day = datetime.fromisoformat(row["Date"]).replace(tzinfo=UTC)
-        found.append((int(day.timestamp()), [float(row.get(name.title()) or 0.0) for name in Bar._fields]))
+        found.append((int(day.timestamp()), [_number(row.get(name.title())) for name in Bar._fields]))
     return found
+
+
+def _number(cell: str | None) -> float | None:
+    return float(cell) if cell else None
 
 
 FORMATS = {
@@ -135,7 +140,9 @@ class PublicSource:
             raise
         except Exception as error:  # noqa: BLE001 - of the network, or of an answer of another shape
             raise_feed_error(error, doing)
-        found = [RawBar(symbol, second * NS, Bar(*values)) for second, values in rows if None not in values]
+        found = [
+            RawBar(symbol, second * NS, Bar(*values)) for second, values in rows if None not in values[:-1]
+        ]
         return [bar for bar in found if bar.label >= since_ns]
 
     async def close(self) -> None:

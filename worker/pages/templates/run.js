@@ -167,8 +167,8 @@
       }
       const column = (name) => rows.map((row) => of(name, row));
       const fit = (name, values, log = false) => {
-        const [low, high] = edges(values);
-        fitted(made.get_model_by_name(name), low, high, log);
+        const [low, high] = edges(values), range = made.get_model_by_name(name);
+        if (range) fitted(range, low, high, log);
       };
       const seen = ["equity", ...Object.keys(beside).filter((name) => beside[name].visible)];
       fit("equity_y", seen.flatMap(column), log());

@@ -595,3 +595,34 @@ def test_column_names_of_ours_come_before_those_of_other_programs(tmp_path):
     rows = [f"2024-01-0{day}T00:00:00Z,1,2,10,12,9,11,5,{day}" for day in (1, 2)]
     found, _ = load(tmp_path, "\n".join([header, *rows]))
     assert (found.close[0, 0], sorted(found.extra)) == (11.0, ["first", "hour", "last"])
+
+
+def test_close_time_whose_name_differs_by_case_from_the_open_time_is_no_label(tmp_path):
+    frame = made(HOURLY)
+    rows = [
+        {"T": int(time.timestamp() * 1_000) + 3_599_999, "c": str(row.close), "h": str(row.high),
+         "l": str(row.low), "o": str(row.open), "t": int(time.timestamp() * 1_000), "v": str(row.volume)}
+        for time, row in frame.iterrows()
+    ]  # fmt: skip
+    bars, _ = load(tmp_path, json.dumps(rows), "X.json")
+    assert bars.sha256 == expected(frame).sha256
+    shouted = [{"Close" if name == "c" else name: value for name, value in row.items()} for row in rows]
+    both = [{**row, "close": row["Close"], "Close": "1.0"} for row in shouted]
+    bars, _ = load(tmp_path, json.dumps(both), "X.json")
+    assert bars.sha256 == expected(frame).sha256
+
+
+@pytest.mark.parametrize("title", ["sep=;", "Kurse des Jahres"])
+def test_encoding_is_told_by_the_whole_head_of_a_file_with_a_line_above_it(tmp_path, title):
+    frame = made(DAILY)
+    text = lines(frame, "Datum;Eröffnung;Hoch;Tief;Schluss;Stücke", "%d.%m.%Y", separator=";")
+    bars, notes = load(tmp_path, f"{title}\n{text}".encode("cp1252"))
+    assert bars.sha256 == expected(frame).sha256
+    assert any("Windows-1252" in note for note in notes)
+
+
+@pytest.mark.parametrize("before", ["Adj. ", "Adj ", "Adjusted "])
+def test_prices_that_are_adjusted_alone_are_those_of_the_file_and_of_no_symbol(tmp_path, before):
+    header = ",".join(["Date", *(f"{before}{name}" for name in ("Open", "High", "Low", "Close", "Volume"))])
+    bars, _ = load(tmp_path, lines(made(DAILY), header, "%Y-%m-%d"))
+    assert (bars.symbols, bars.sha256) == (("X",), expected(made(DAILY)).sha256)
