@@ -98,7 +98,7 @@ def test_step_by_no_plain_ratio_that_stays_is_a_step_and_no_tick(factor):
 def test_step_at_many_times_the_volume_behind_it_is_news_and_neither_split_nor_tick():
     def spoil(frame: pd.DataFrame) -> None:
         stepped(0.5)(frame)
-        frame.iloc[AT, 4] *= 6
+        frame.loc[frame.index[AT], "volume"] *= 6
 
     assert doubts(spoil) == []
 
