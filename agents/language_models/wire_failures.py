@@ -42,10 +42,11 @@ class UnusableReply(ValueError):
 
 @dataclass
 class Attempt:
-    """A question on its way: what came in last, and how many requests a refused parameter cost."""
+    """A question on its way: what came in last, what refused parameters cost, whether its form is left out."""
 
     received: bytearray = field(default_factory=bytearray)
     refused: int = 0
+    formless: bool = False
     temperature_sent: bool | None = None
 
 
@@ -142,7 +143,7 @@ def refused_parameters(body: Any) -> set[str]:
     error = _innermost(body)
     apart = (error.get("param") or error.get("loc")) if isinstance(error, dict) else None
     subjects = [str(apart)] if apart else _subjects(read_complaint(body)[1])
-    named = {word for subject in subjects for word in WORD.findall(subject)}
+    named = {word.lower() for subject in subjects for word in WORD.findall(subject)}
     found = {part for part, names in NAMED_BY.items() if names & named}
     return found - {"form"} if "effort" in found else found
 

@@ -15,7 +15,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 from pydantic import Field
@@ -174,6 +174,7 @@ class WireModel(ABC):
         self._temperature = temperature
         self._learned = {} if learned is None else learned
         self._shortest: dict[int, int] = {}  # bytes of the shortest question that filled so many tokens
+        self._form_in_doubt = True  # until a question is answered, or refused without it, too
         self._client: Any = None
 
     @abstractmethod
@@ -271,14 +272,22 @@ class WireModel(ABC):
         try:
             async with asyncio.timeout(deadline_ms / 1_000):
                 while True:
-                    taken = self._taken
+                    known = self._taken
+                    taken = replace(known, form=known.form and not attempt.formless)
                     attempt.temperature_sent = None if self._temperature is None else taken.temperature
                     try:
-                        return await self._receive(client, request, taken, attempt, deadline_ms / 1_000)
+                        message = await self._receive(client, request, taken, attempt, deadline_ms / 1_000)
                     except sdk.APIStatusError as error:
-                        if not self._learn(error, taken):
+                        if not (
+                            self._learn(error, known) or self._doubt_form(error, known, request, attempt)
+                        ):
                             raise
                         attempt.refused += 1
+                    else:
+                        if attempt.formless:
+                            self._learned[self._base_url, self._model] = replace(self._taken, form=False)
+                        self._form_in_doubt &= bool(request.tools)
+                        return message
         except (TimeoutError, sdk.APITimeoutError) as error:
             reason = f"no whole reply within {deadline_ms:.0f} ms"
             return self._failed.describe("timeout", reason, attempt, retryable=True, **note_unsent(error))
@@ -331,6 +340,18 @@ class WireModel(ABC):
                 return False
             self._learned[self._base_url, self._model] = known
         return True
+
+    def _doubt_form(self, error: Any, known: TakenParameters, request: Request, attempt: Attempt) -> bool:
+        """Whether what was refused for no parameter that is named may be the form, and is tried without.
+
+        A form can be refused in any words. Only a server that never answered is doubted, and once.
+        """
+        is_sent = self._format is not None and known.form and not request.tools
+        if error.status_code not in TEACHING or not is_sent or refused_parameters(error.body):
+            return False
+        may_be, attempt.formless = self._form_in_doubt and not attempt.formless, True
+        self._form_in_doubt = may_be
+        return may_be
 
     def _incomplete(self, message: Message, request: Request, attempt: Attempt) -> ModelError | None:
         """What keeps a message from being the answer of the model that was asked."""
