@@ -9,7 +9,7 @@ from typing import Any
 from agents.language_models.key_mask import KeyMask
 from schemas.errors import ModelError
 from services.model_calls.quoting import visible
-from services.model_calls.record import RAW_CHARACTERS
+from services.model_calls.record import RAW_CHARACTERS, Usage
 from services.model_calls.reply_text import quote_beginning
 from services.model_calls.retry_after import Pause, pause_of
 
@@ -42,9 +42,10 @@ class UnusableReply(ValueError):
 
 @dataclass
 class Attempt:
-    """A question on its way: what came in last, what refused parameters cost, whether its form is left out."""
+    """A question on its way: what came in last and was counted, what refused parameters cost, its form."""
 
     received: bytearray = field(default_factory=bytearray)
+    usage: Usage | None = None
     refused: int = 0
     formless: bool = False
     temperature_sent: bool | None = None
@@ -61,6 +62,8 @@ class FailedCalls:
         self, kind: str, reason: str, attempt: Attempt, *, retryable: bool = False, **context: Any
     ) -> ModelError:
         """The failure of a kind, with what was received."""
+        if attempt.usage is not None:
+            context["usage"] = attempt.usage
         raw = self.mask(bytes(attempt.received).decode("utf-8", "backslashreplace"))
         if attempt.refused:
             context["requests"] = context.get("requests", 1) + attempt.refused
