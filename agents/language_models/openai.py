@@ -19,18 +19,25 @@ COMPLETE, USES_TOOLS = "stop", "tool_calls"
 KIND_OF_STOP = {"length": "cut", "content_filter": "refusal"}
 
 
+def text_of(content: Any) -> str:
+    """The text of a content, which may come in parts; those of thoughts are passed over."""
+    if not isinstance(content, list):
+        return content or ""
+    return "".join(part["text"] for part in content if part["type"] == "text")
+
+
 def read_completion(document: Any) -> Message:
     """The text of the one reply and how it ended; a refusal has a field of its own."""
     demand_kind(document["object"], "chat.completion")
     (choice,) = document["choices"]
-    stop, said = choice["finish_reason"], choice["message"]
-    demand_kind(said["role"], "assistant")
+    stop, said = choice["finish_reason"], choice.get("message") or {"role": "assistant"}
+    demand_kind(said.get("role") or "assistant", "assistant")
     calls = [call["function"] for call in said.get("tool_calls") or ()]
     complete = stop == COMPLETE or (stop == USES_TOOLS and bool(calls))
     fault = None if complete else KIND_OF_STOP.get(stop, "malformed")
     return Message(
         model=document["model"],
-        text=said.get("content") or "",
+        text=text_of(said.get("content")),
         stop="refusal" if said.get("refusal") else str(stop),
         fault="refusal" if said.get("refusal") else fault,
         uses=tuple(ToolUse(name=call["name"], arguments=call["arguments"]) for call in calls),
@@ -71,7 +78,7 @@ class ChunkFold:
                 raise ValueError("a chunk of a reply that was not asked for")
             delta = choice["delta"]
             for name in ("content", "refusal"):
-                self._said[name] += delta.get(name) or ""
+                self._said[name] += text_of(delta.get(name))
             for call in delta.get("tool_calls") or ():  # the name comes first, the arguments bit by bit
                 use = self._uses.setdefault(call["index"], {"name": "", "arguments": ""})
                 for name in use:

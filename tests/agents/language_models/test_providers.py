@@ -22,7 +22,7 @@ from services.model_calls.budget import estimate
 from services.model_calls.language_model import ModelReply
 from services.model_calls.record import Caller, Question, RecordedCall
 from services.policy_checks.consolidation import FORM
-from tests.agents.language_models.wire_formats import FORMATS, WireFormat, saying
+from tests.agents.language_models.wire_formats import FORMATS, WireFormat, completion, saying
 from tests.agents.language_models.wire_server import (
     READ,
     Handler,
@@ -184,6 +184,33 @@ def test_providers_reply_of_a_server_that_counts_nothing_is_charged_by_an_estima
     assert ended.call.outcome == "reply"
     assert ended.document["estimated_calls"] == guessed
     assert (ended.usd == pytest.approx(ended.guess_usd)) is bool(guessed)
+
+
+PARTS = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+    {"type": "text", "text": AGREES[:5]},
+    {"type": "text", "text": AGREES[5:]},
+]
+
+
+def choosing(stop: str, **said: Any) -> Handler:
+    """A completion whose one choice has such a message."""
+    return answer(completion(choices=[{"index": 0, "finish_reason": stop, **said}]))
+
+
+def test_providers_content_in_parts_is_the_text_without_its_thoughts(called):
+    ended = called("openai", choosing("stop", message={"role": "assistant", "content": PARTS}))
+    assert ended.reply is not None
+    assert ended.reply.text == AGREES
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{}, {"message": None}, {"message": {}}, {"message": {"role": "assistant", "content": None}}],
+)
+def test_providers_reply_that_its_bound_ended_before_any_content_is_cut(said, called):
+    ended = called("openai", choosing("length", **said))
+    assert (ended.call.outcome, ended.usd) == ("cut", pytest.approx(TOLD_USD))
 
 
 @EVERY
