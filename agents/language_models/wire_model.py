@@ -22,6 +22,7 @@ from pydantic import Field
 
 from agents.language_models.key_mask import KeyMask
 from agents.language_models.wire_failures import (
+    AnsweredError,
     Attempt,
     FailedCalls,
     UnusableReply,
@@ -301,7 +302,7 @@ class WireModel(ABC):
         except (sdk.APIConnectionError, HTTPError) as error:
             reason = f"no connection: {type(error.__cause__ or error).__name__}"
             return self._failed.describe("network", reason, attempt, retryable=True, **note_unsent(error))
-        except sdk.APIError as error:
+        except (sdk.APIError, AnsweredError) as error:
             return self._failed.describe_error(error, attempt, with_tools=bool(request.tools))
         except UNREADABLE as error:
             told = str(error) if isinstance(error, UnusableReply) else type(error).__name__
@@ -326,6 +327,8 @@ class WireModel(ABC):
         else:
             document = await self._read_events(raw.parse(), self._stall_ms / 1_000)
         attempt.usage, thoughts = self._believed(document, len((request.system + request.prompt).encode()))
+        if isinstance(document, dict) and document.get("error"):
+            raise AnsweredError(document)
         message = cast("Message", self.read(document))
         return message.model_copy(update={"usage": attempt.usage, "thoughts": thoughts})
 

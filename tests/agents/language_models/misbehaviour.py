@@ -125,7 +125,6 @@ MALFORMED: dict[str, Handler] = {
     "stop_reason_unknown": answer(message(stop_reason="bored")),
     "stop_reason_is_a_list": answer(message(stop_reason=["end_turn"])),
     "no_model": answer(without("model")),
-    "an_error_called_success": answer({"type": "error", "error": {"type": "api_error", "message": "x"}}),
     "huge": answer(message("x" * 2_000_000)),
     "endless": endless,
 }
@@ -136,6 +135,7 @@ WHOLE: dict[str, Case] = {
     "cut_at_max_tokens": Case(answer(message('{"verdict": "pa', stop_reason="max_tokens")), "cut"),
     "cut_at_the_window": Case(answer(message("a", stop_reason="model_context_window_exceeded")), "cut"),
     "wrong_model": Case(answer(message(model="gpt-wrong")), "wrong_model"),
+    "an_error_called_success": Case(error(200, "api_error"), "server"),
     "status_400": Case(error(400, "invalid_request_error"), "rejected"),
     "status_401": Case(error(401, "authentication_error"), "rejected"),
     "status_403": Case(error(403, "permission_error"), "rejected"),

@@ -214,6 +214,42 @@ def test_providers_reply_that_its_bound_ended_before_any_content_is_cut(said, ca
 
 
 @EVERY
+@pytest.mark.parametrize(
+    ("error", "outcome", "status"),
+    [
+        ({"code": 402, "message": "Insufficient credits"}, "rejected", 402),
+        ({"type": "insufficient_quota", "message": "x"}, "rejected", 402),
+        ({"type": "billing_error", "message": "x"}, "rejected", 402),
+        ({"type": "authentication_error", "message": "x"}, "rejected", 401),
+        ({"code": "429", "message": "x"}, "throttled", 429),
+        ({"code": 502, "message": "x"}, "server", 502),
+        ({"type": "overloaded_error", "message": "x"}, "overloaded", None),
+        ("a word", "rejected", None),
+    ],
+)
+def test_providers_error_in_an_answer_called_success_is_that_failure(
+    provider, error, outcome, status, called
+):
+    ended = called(provider, answer({"error": error}))
+    assert (ended.call.outcome, ended.call.status, ended.usd) == (outcome, status, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        ("exceeded_current_quota_error", "rejected"),
+        ("billing_not_active", "rejected"),
+        ("rate_limit_exceeded", "throttled"),
+        ("RESOURCE_EXHAUSTED", "throttled"),
+    ],
+)
+def test_providers_throttling_that_says_the_account_is_spent_is_not_asked_again(code, outcome, called):
+    error = {"error": {"message": "x", "type": code, "code": 429, "status": "RESOURCE_EXHAUSTED"}}
+    ended = called("openai", answer(error, 429))
+    assert (ended.call.outcome, len(ended.server.requests)) == (outcome, 1 if outcome == "rejected" else 2)
+
+
+@EVERY
 def test_providers_gateway_that_answers_in_another_name_is_accepted_where_it_is_named(provider, called):
     handler = saying(FORMATS[provider], AGREES, model="gateway/some-model")
     assert called(provider, handler, accept=("gateway/some-model",)).call.outcome == "reply"
