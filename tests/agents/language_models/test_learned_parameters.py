@@ -172,11 +172,16 @@ def test_form_of_a_model_that_answered_with_it_is_not_doubted_at_a_later_refusal
             model = wire.model(
                 "claude-test", api_key="k", guard=TickGuard(), base_url=server.url, reply_format=FORM
             )
-            ask_again = {"system": "s", "prompt": "p", "max_tokens": ANSWER, "deadline_ms": 4_000}
-            await model.complete(**ask_again)
+            question: dict[str, Any] = {
+                "system": "s",
+                "prompt": "p",
+                "max_tokens": ANSWER,
+                "deadline_ms": 4_000,
+            }
+            await model.complete(**question)
             with pytest.raises(ModelError, match="prompt is too long"):
-                await model.complete(**ask_again)
-            await model.complete(**ask_again)
+                await model.complete(**question)
+            await model.complete(**question)
             await model.close()
         return [wire.form_of(body) for _, body in server.requests]
 
