@@ -100,7 +100,7 @@ class FailedCalls:
         status = getattr(error, "status_code", SUCCESS)
         name, words = read_complaint(error.body)
         if status == SUCCESS:
-            told = _told_status(error.body)
+            told = _status_of(error.body)
             kind = _kind_of(told, error.body) if told else KIND_OF_EVENT.get(name or words, "rejected")
             reason = f"error event {self.mask(name or words)[:80]!r}"
             if name and words:
@@ -139,7 +139,7 @@ def _kind_of(status: int, body: Any) -> str:
     return KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
 
 
-def _told_status(body: Any) -> int | None:
+def _status_of(body: Any) -> int | None:
     """The status that an error would have had as an answer of its own, by its code or its type."""
     names = _names(body)
     if NO_CREDIT & names:

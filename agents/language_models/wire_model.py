@@ -326,13 +326,15 @@ class WireModel(ABC):
             document = json.loads(attempt.received.decode())
         else:
             document = await self._read_events(raw.parse(), self._stall_ms / 1_000)
-        attempt.usage, thoughts = self._believed(document, len((request.system + request.prompt).encode()))
+        attempt.usage, thoughts = self._believe_count(
+            document, len((request.system + request.prompt).encode())
+        )
         if isinstance(document, dict) and document.get("error"):
             raise AnsweredError(document)
         message = cast("Message", self.read(document))
         return message.model_copy(update={"usage": attempt.usage, "thoughts": thoughts})
 
-    def _believed(self, document: Any, size: int) -> tuple[Usage | None, int | None]:
+    def _believe_count(self, document: Any, size: int) -> tuple[Usage | None, int | None]:
         """The tokens that a reply to so many bytes tells, and its thoughts; None of what cannot be."""
         try:
             usage, thoughts = self.count(document)
