@@ -19,6 +19,7 @@ from agents.language_models.wire_model import (
 )
 from schemas.canonical import canonical_json
 from schemas.tool import ToolUse
+from services.model_calls.record import Usage
 
 COMPLETE = ("end_turn", "stop_sequence")
 USES_TOOLS = "tool_use"
@@ -35,25 +36,29 @@ def read_message(document: Any) -> Message:
     stop, content = document["stop_reason"], document["content"]
     uses = [block for block in content if block["type"] == USES_TOOLS]
     complete = stop in COMPLETE or (stop == USES_TOOLS and bool(uses))
-    usage = document["usage"]
-    hour = (usage.get("cache_creation") or {}).get("ephemeral_1h_input_tokens") or 0
     return Message(
         model=document["model"],
         text="".join(block["text"] for block in content if block["type"] == "text"),
         stop=str(stop),
         fault=None if complete else KIND_OF_STOP.get(stop, "malformed"),
-        usage=read_usage(
-            input_tokens=usage["input_tokens"],
-            output_tokens=usage["output_tokens"],
-            cache_write_tokens=max(0, (usage.get("cache_creation_input_tokens") or 0) - hour),
-            cache_read_tokens=usage.get("cache_read_input_tokens") or 0,
-            cache_hour_tokens=hour,
-        ),
         uses=tuple(
             ToolUse(name=block["name"], arguments=canonical_json(block["input"] or {})) for block in uses
         ),
-        thoughts=(usage.get("output_tokens_details") or {}).get("thinking_tokens"),
     )
+
+
+def count_message(document: Any) -> tuple[Usage, int | None]:
+    """The tokens of a message, and those of its thoughts."""
+    usage = document["usage"]
+    hour = (usage.get("cache_creation") or {}).get("ephemeral_1h_input_tokens") or 0
+    counted = read_usage(
+        input_tokens=usage["input_tokens"],
+        output_tokens=usage["output_tokens"],
+        cache_write_tokens=max(0, (usage.get("cache_creation_input_tokens") or 0) - hour),
+        cache_read_tokens=usage.get("cache_read_input_tokens") or 0,
+        cache_hour_tokens=hour,
+    )
+    return counted, (usage.get("output_tokens_details") or {}).get("thinking_tokens")
 
 
 class EventFold:
@@ -81,8 +86,9 @@ class EventFold:
                     self._inputs[index] = self._inputs.get(index, "") + delta["partial_json"]
             case "message_delta":
                 self._message["stop_reason"] = event["delta"]["stop_reason"]
-                counted = {name: count for name, count in event["usage"].items() if count is not None}
-                self._message["usage"] |= counted
+                told = event.get("usage") or {}
+                counted = {name: count for name, count in told.items() if count is not None}
+                self._message["usage"] = (self._message.get("usage") or {}) | counted
             case "message_stop":
                 self._stopped = True
 
@@ -105,7 +111,7 @@ class AnthropicModel(WireModel):
     package = "anthropic"
     bounds = ("max_tokens",)
     fold = EventFold
-    read = staticmethod(read_message)
+    read, count = staticmethod(read_message), staticmethod(count_message)
     clock: ClassVar[Any] = staticmethod(time.monotonic)
     _sent_s: float | None = None
 

@@ -13,40 +13,52 @@ from agents.language_models.wire_model import (
 )
 from schemas.settings.providers import BOUNDS
 from schemas.tool import ToolUse
+from services.model_calls.record import Usage
 
 COMPLETE, USES_TOOLS = "stop", "tool_calls"
 KIND_OF_STOP = {"length": "cut", "content_filter": "refusal"}
 
 
+def text_of(content: Any) -> str:
+    """The text of a content, which may come in parts; those of thoughts are passed over."""
+    if not isinstance(content, list):
+        return content or ""
+    return "".join(part["text"] for part in content if part["type"] == "text")
+
+
 def read_completion(document: Any) -> Message:
-    """The text of the one reply and how it ended; a refusal has a field of its own.
+    """The text of the one reply and how it ended; a refusal has a field of its own."""
+    demand_kind(document["object"], "chat.completion")
+    (choice,) = document["choices"]
+    stop, said = choice["finish_reason"], choice.get("message") or {"role": "assistant"}
+    demand_kind(said.get("role") or "assistant", "assistant")
+    calls = [call["function"] for call in said.get("tool_calls") or ()]
+    complete = stop == COMPLETE or (stop == USES_TOOLS and bool(calls))
+    fault = None if complete else KIND_OF_STOP.get(stop, "malformed")
+    return Message(
+        model=document["model"],
+        text=text_of(said.get("content")),
+        stop="refusal" if said.get("refusal") else str(stop),
+        fault="refusal" if said.get("refusal") else fault,
+        uses=tuple(ToolUse(name=call["name"], arguments=call["arguments"]) for call in calls),
+    )
+
+
+def count_completion(document: Any) -> tuple[Usage, int | None]:
+    """The tokens of a completion, and those of its thoughts.
 
     Tokens from the cache are among those of the prompt. Some servers count thoughts among the tokens of the
     completion, some in the total alone.
     """
-    demand_kind(document["object"], "chat.completion")
-    (choice,) = document["choices"]
-    stop, said = choice["finish_reason"], choice["message"]
-    demand_kind(said["role"], "assistant")
-    calls = [call["function"] for call in said.get("tool_calls") or ()]
-    complete = stop == COMPLETE or (stop == USES_TOOLS and bool(calls))
-    fault = None if complete else KIND_OF_STOP.get(stop, "malformed")
     usage = document["usage"]
     read, written = usage["prompt_tokens"], usage["completion_tokens"]
     uncounted = max(0, (usage.get("total_tokens") or 0) - read - written)
     cached = min(read, (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
     told = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
-    return Message(
-        model=document["model"],
-        text=said.get("content") or "",
-        stop="refusal" if said.get("refusal") else str(stop),
-        fault="refusal" if said.get("refusal") else fault,
-        usage=read_usage(
-            input_tokens=read - cached, output_tokens=written + uncounted, cache_read_tokens=cached
-        ),
-        uses=tuple(ToolUse(name=call["name"], arguments=call["arguments"]) for call in calls),
-        thoughts=uncounted or (None if told is None else min(told, written)),
+    counted = read_usage(
+        input_tokens=read - cached, output_tokens=written + uncounted, cache_read_tokens=cached
     )
+    return counted, uncounted or (None if told is None else min(told, written))
 
 
 class ChunkFold:
@@ -66,7 +78,7 @@ class ChunkFold:
                 raise ValueError("a chunk of a reply that was not asked for")
             delta = choice["delta"]
             for name in ("content", "refusal"):
-                self._said[name] += delta.get(name) or ""
+                self._said[name] += text_of(delta.get(name))
             for call in delta.get("tool_calls") or ():  # the name comes first, the arguments bit by bit
                 use = self._uses.setdefault(call["index"], {"name": "", "arguments": ""})
                 for name in use:
@@ -87,7 +99,7 @@ class OpenAIModel(WireModel):
     package = "openai"
     bounds = BOUNDS
     fold = ChunkFold
-    read = staticmethod(read_completion)
+    read, count = staticmethod(read_completion), staticmethod(count_completion)
 
     def _connect(self, sdk: Any, **options: Any) -> Any:
         return sdk.AsyncOpenAI(**options)

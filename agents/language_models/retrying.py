@@ -75,7 +75,9 @@ class RetryingModel:
                         **tool_arguments(tools),
                     )  # fmt: skip
                 requests = sent + reply.requests
-                return replace(reply, requests=requests, lost=lost, latency_ms=self._since(start))
+                return replace(
+                    reply, requests=requests, lost=lost + reply.lost, latency_ms=self._since(start)
+                )
             except ModelError as error:
                 failure = error
             tried = failure.context.get("requests", 1)  # one that found no connection sent nothing

@@ -9,7 +9,7 @@ from typing import Any
 from agents.language_models.key_mask import KeyMask
 from schemas.errors import ModelError
 from services.model_calls.quoting import visible
-from services.model_calls.record import RAW_CHARACTERS
+from services.model_calls.record import RAW_CHARACTERS, Usage
 from services.model_calls.reply_text import quote_beginning
 from services.model_calls.retry_after import Pause, pause_of
 
@@ -31,9 +31,21 @@ NAMED_BY = {
 WORD, QUOTED = re.compile(r"[\w-]+"), re.compile(r"""(?<!\w)([`'"])([\w.\[\]]+)\1""")
 UNTAKEN = "not support "  # before what a server does not
 BESIDE = 3  # words at the start of a complaint, and behind that, among which its subject stands
-NO_CREDIT = "insufficient_quota"  # of a 429 that no pause will mend
+# What an API calls a spent account, which no pause will mend, in its `type` or `code`.
+NO_CREDIT = frozenset(
+    {"insufficient_quota", "exceeded_current_quota_error", "billing_not_active", "billing_error"}
+)
+STATUS_OF_EVENT = {"authentication_error": 401, "permission_error": 403, "not_found_error": 404}
 NO_TOOLS = "; a server whose models call no tools needs planner.native_tools = false"
 SUCCESS = 200
+
+
+class AnsweredError(Exception):
+    """An error where a reply belongs, in an answer that is called a success; `body` is the whole answer."""
+
+    def __init__(self, body: Any) -> None:
+        super().__init__()
+        self.body = body
 
 
 class UnusableReply(ValueError):
@@ -42,10 +54,12 @@ class UnusableReply(ValueError):
 
 @dataclass
 class Attempt:
-    """A question on its way: what came in last, and how many requests a refused parameter cost."""
+    """A question on its way: what came in last and was counted, what refused parameters cost, its form."""
 
     received: bytearray = field(default_factory=bytearray)
+    usage: Usage | None = None
     refused: int = 0
+    formless: bool = False
     temperature_sent: bool | None = None
 
 
@@ -60,6 +74,8 @@ class FailedCalls:
         self, kind: str, reason: str, attempt: Attempt, *, retryable: bool = False, **context: Any
     ) -> ModelError:
         """The failure of a kind, with what was received."""
+        if attempt.usage is not None:
+            context["usage"] = attempt.usage
         raw = self.mask(bytes(attempt.received).decode("utf-8", "backslashreplace"))
         if attempt.refused:
             context["requests"] = context.get("requests", 1) + attempt.refused
@@ -84,13 +100,14 @@ class FailedCalls:
         status = getattr(error, "status_code", SUCCESS)
         name, words = read_complaint(error.body)
         if status == SUCCESS:
-            kind = KIND_OF_EVENT.get(name or words, "rejected")
+            told = _status_of(error.body)
+            kind = _kind_of(told, error.body) if told else KIND_OF_EVENT.get(name or words, "rejected")
             reason = f"error event {self.mask(name or words)[:80]!r}"
-            return self.describe(kind, reason, attempt, retryable=kind != "rejected")
-        kind = KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
-        error_object = _innermost(error.body)
-        if status == 429 and isinstance(error_object, dict) and NO_CREDIT in error_object.values():
-            kind = "rejected"
+            if name and words:
+                reason += f" {quote_beginning(self.mask(words))}"
+            with_status = {"status": told} if told else {}
+            return self.describe(kind, reason, attempt, retryable=kind != "rejected", **with_status)
+        kind = _kind_of(status, error.body)
         quoted = quote_beginning(self.mask(words)) if words else ""
         reason = " ".join(part for part in (f"HTTP {status}", visible(self.mask(name))[:80], quoted) if part)
         if 300 <= status < 400:
@@ -113,6 +130,28 @@ def read_complaint(body: Any) -> tuple[str, str]:
     name = error.get("type") or error.get("code")
     words = error.get("message") or error.get("msg")
     return str(name or ""), words if isinstance(words, str) else ""
+
+
+def _kind_of(status: int, body: Any) -> str:
+    """The kind of failure that a status is; a spent account is turned away for good."""
+    if status == 429 and NO_CREDIT & _names(body):
+        return "rejected"
+    return KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
+
+
+def _status_of(body: Any) -> int | None:
+    """The status that an error would have had as an answer of its own, by its code or its type."""
+    names = _names(body)
+    if NO_CREDIT & names:
+        return 402
+    codes = [STATUS_OF_EVENT.get(name) or (int(name) if name.isdecimal() else 0) for name in sorted(names)]
+    return next((code for code in codes if 400 <= code < 600), None)
+
+
+def _names(body: Any) -> set[str]:
+    """What an error is called in the fields that an API has for that."""
+    error = _innermost(body)
+    return {str(error.get(key)) for key in ("type", "code")} if isinstance(error, dict) else set()
 
 
 def _innermost(body: Any) -> Any:
@@ -142,7 +181,7 @@ def refused_parameters(body: Any) -> set[str]:
     error = _innermost(body)
     apart = (error.get("param") or error.get("loc")) if isinstance(error, dict) else None
     subjects = [str(apart)] if apart else _subjects(read_complaint(body)[1])
-    named = {word for subject in subjects for word in WORD.findall(subject)}
+    named = {word.lower() for subject in subjects for word in WORD.findall(subject)}
     found = {part for part, names in NAMED_BY.items() if names & named}
     return found - {"form"} if "effort" in found else found
 

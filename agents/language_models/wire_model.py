@@ -15,13 +15,14 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 from pydantic import Field
 
 from agents.language_models.key_mask import KeyMask
 from agents.language_models.wire_failures import (
+    AnsweredError,
     Attempt,
     FailedCalls,
     UnusableReply,
@@ -45,7 +46,9 @@ BYTES_OF_TOKEN = 4  # of an answer, at least, where its server does not count th
 MOST_BYTES_OF_TOKEN = 6  # of a question: no tokenizer takes more of JSON and English at once
 # Tokens in which contexts are set; a server that counted fewer did not count what it read.
 CONTEXT_STEP, LONGER = 256, 1.05  # and times the bytes of a text that fits
+MOST_BYTES_COUNTED = 20  # of a question for each token that a server which counts at all has read
 NS_PER_MS = 1_000_000
+UNCOUNTED = Usage(input_tokens=0, output_tokens=0)
 
 
 @dataclass(frozen=True)
@@ -69,13 +72,15 @@ class Message(Contract, strict=True):
     text: str
     stop: str
     fault: str | None
-    usage: Usage
+    usage: Usage | None = None
     uses: tuple[ToolUse, ...] = ()
     thoughts: int | None = Field(default=None, ge=0)
 
     @property
     def answer_tokens(self) -> int:
         """Tokens of the answer; from below where thoughts are not counted apart."""
+        if self.usage is None:
+            return len(strip_thoughts(self.text).encode()) // BYTES_OF_TOKEN
         written = self.usage.output_tokens
         if self.thoughts:  # zero is also what a server says that does not count them
             return written - self.thoughts
@@ -124,7 +129,9 @@ class WireModel(ABC):
     bounds: ClassVar[tuple[str, ...]]
     """What its servers call the bound of a reply."""
     read: ClassVar[Any]
-    """The reply in a document; raises one of `UNREADABLE` where it is none."""
+    """The reply in a document, its tokens aside; raises one of `UNREADABLE` where it is none."""
+    count: ClassVar[Any]
+    """The tokens that a document tells, and those of thoughts among them; raises as `read` does."""
     fold: ClassVar[type[Any]]
     """Puts the document of a streamed reply together, event by event."""
 
@@ -174,6 +181,7 @@ class WireModel(ABC):
         self._temperature = temperature
         self._learned = {} if learned is None else learned
         self._shortest: dict[int, int] = {}  # bytes of the shortest question that filled so many tokens
+        self._form_in_doubt = True  # until a question is answered, or refused without it, too
         self._client: Any = None
 
     @abstractmethod
@@ -215,8 +223,9 @@ class WireModel(ABC):
             text=message.text,
             model=message.model,
             latency_ms=(time.perf_counter_ns() - start) / NS_PER_MS,
-            **message.usage.model_dump(),
+            **(message.usage or UNCOUNTED).model_dump(),
             requests=1 + attempt.refused,
+            lost=int(message.usage is None),
             uses=message.uses,
             temperature_sent=attempt.temperature_sent,
             mask=self._mask.of_reply(asked),
@@ -271,21 +280,29 @@ class WireModel(ABC):
         try:
             async with asyncio.timeout(deadline_ms / 1_000):
                 while True:
-                    taken = self._taken
+                    known = self._taken
+                    taken = replace(known, form=known.form and not attempt.formless)
                     attempt.temperature_sent = None if self._temperature is None else taken.temperature
                     try:
-                        return await self._receive(client, request, taken, attempt, deadline_ms / 1_000)
+                        message = await self._receive(client, request, taken, attempt, deadline_ms / 1_000)
                     except sdk.APIStatusError as error:
-                        if not self._learn(error, taken):
+                        if not (
+                            self._learn(error, known) or self._doubt_form(error, known, request, attempt)
+                        ):
                             raise
                         attempt.refused += 1
+                    else:
+                        if attempt.formless:
+                            self._learned[self._base_url, self._model] = replace(self._taken, form=False)
+                        self._form_in_doubt &= bool(request.tools)
+                        return message
         except (TimeoutError, sdk.APITimeoutError) as error:
             reason = f"no whole reply within {deadline_ms:.0f} ms"
             return self._failed.describe("timeout", reason, attempt, retryable=True, **note_unsent(error))
         except (sdk.APIConnectionError, HTTPError) as error:
             reason = f"no connection: {type(error.__cause__ or error).__name__}"
             return self._failed.describe("network", reason, attempt, retryable=True, **note_unsent(error))
-        except sdk.APIError as error:
+        except (sdk.APIError, AnsweredError) as error:
             return self._failed.describe_error(error, attempt, with_tools=bool(request.tools))
         except UNREADABLE as error:
             told = str(error) if isinstance(error, UnusableReply) else type(error).__name__
@@ -297,6 +314,7 @@ class WireModel(ABC):
         from agents.language_models.http_client import RECEIVED
 
         attempt.received.clear()
+        attempt.usage = None
         RECEIVED.set(attempt.received)
         headers = {"accept-encoding": "identity"}  # a compressed reply has no bound
         raw = await self._send(client, request, taken, timeout=timeout_s, extra_headers=headers)
@@ -305,8 +323,25 @@ class WireModel(ABC):
             await raw.http_response.aread()
             raise UnusableReply(f"its type is {quote_beginning(declared)}")
         if self._stall_ms is None:
-            return cast("Message", self.read(json.loads(attempt.received.decode())))
-        return cast("Message", self.read(await self._read_events(raw.parse(), self._stall_ms / 1_000)))
+            document = json.loads(attempt.received.decode())
+        else:
+            document = await self._read_events(raw.parse(), self._stall_ms / 1_000)
+        attempt.usage, thoughts = self._believe_count(
+            document, len((request.system + request.prompt).encode())
+        )
+        if isinstance(document, dict) and document.get("error"):
+            raise AnsweredError(document)
+        message = cast("Message", self.read(document))
+        return message.model_copy(update={"usage": attempt.usage, "thoughts": thoughts})
+
+    def _believe_count(self, document: Any, size: int) -> tuple[Usage | None, int | None]:
+        """The tokens that a reply to so many bytes tells, and its thoughts; None of what cannot be."""
+        try:
+            usage, thoughts = self.count(document)
+        except UNREADABLE:
+            return None, None
+        is_counted = usage.total - usage.output_tokens >= max(1, size // MOST_BYTES_COUNTED)
+        return (usage, thoughts) if is_counted and (thoughts or 0) >= 0 else (None, None)
 
     async def _read_events(self, parsed: Any, stall_s: float) -> Any:
         """The document of a streamed message; a silence longer than `stall_s` is a timeout."""
@@ -332,17 +367,30 @@ class WireModel(ABC):
             self._learned[self._base_url, self._model] = known
         return True
 
+    def _doubt_form(self, error: Any, known: TakenParameters, request: Request, attempt: Attempt) -> bool:
+        """Whether what was refused for no parameter that is named may be the form, and is tried without.
+
+        A form can be refused in any words. Only a server that never answered is doubted, and once.
+        """
+        is_sent = self._format is not None and known.form and not request.tools
+        if error.status_code not in TEACHING or not is_sent or refused_parameters(error.body):
+            return False
+        may_be, attempt.formless = self._form_in_doubt and not attempt.formless, True
+        self._form_in_doubt = may_be
+        return may_be
+
     def _incomplete(self, message: Message, request: Request, attempt: Attempt) -> ModelError | None:
         """What keeps a message from being the answer of the model that was asked."""
         kind, reason, usage = "cut", "", message.usage
-        read, size = usage.total - usage.output_tokens, len((request.system + request.prompt).encode())
+        size = len((request.system + request.prompt).encode())
+        read = None if usage is None else usage.total - usage.output_tokens
         if not any(answers_for(message.model, name) for name in (self._model, *self._accept)):
             other = quote_beginning(self._mask(message.model), 80)
             kind = "wrong_model"
             reason = f"model {other} answered; llm.accept_models names others whose answer counts"
         elif message.uses and not request.tools:
             kind, reason = "malformed", "it calls a tool where none was given"
-        elif self._row.cuts and self._is_cut(read, size):
+        elif self._row.cuts and read is not None and self._is_cut(read, size):
             told = f"it read {read} tokens of {size} bytes"
             reason = f"the server cut the question: raise its context ({told})"
         elif message.fault is not None:
@@ -353,8 +401,8 @@ class WireModel(ABC):
         elif not message.uses and not message.text.strip():
             kind, reason = "malformed", "it has no text"
         if kind == "malformed":
-            return self._failed.describe_malformed(reason, attempt, usage=usage)
-        return self._failed.describe(kind, reason, attempt, usage=usage) if reason else None
+            return self._failed.describe_malformed(reason, attempt)
+        return self._failed.describe(kind, reason, attempt) if reason else None
 
     def _is_cut(self, read: int, size: int) -> bool:
         """Whether a question of so many bytes was cut, of which so many tokens were read.

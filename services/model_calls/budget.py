@@ -112,7 +112,7 @@ def measure_use(call: RecordedCall, question: Question, price: ModelPrice) -> tu
 
     A call that never left (the ledger, the clock or a refused connection ended it: no request was sent), or
     that the provider turned away with a status, has no tokens to pay. Requests that were lost before the last
-    one are charged as it is.
+    one are charged as it is, and so is a reply without a count.
     """
     told = call.usage or Usage(input_tokens=0, output_tokens=0)
     last = call.usage is None and bool(call.requests) and call.outcome in UNTOLD

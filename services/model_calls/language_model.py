@@ -14,7 +14,8 @@ GIVEN_UP = "given up before it answered"
 class ModelReply:
     """Raw text of a model with what it cost; validation is the caller's.
 
-    `requests` were sent for it, of which `lost` failed in a way that may be billed although none was counted.
+    `requests` were sent for it, of which `lost` may be billed although nothing was counted: they failed, or
+    the reply tells no count that can be.
     Of the tokens written to a cache `cache_hour_tokens` are kept for an hour, `cache_write_tokens` for less.
     `uses` are the calls that it asks for, of the tools that came with the question. `temperature_sent` tells
     whether the server was sent the one asked for; None: none was. `mask` takes the key out of what is stored

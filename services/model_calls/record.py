@@ -22,7 +22,7 @@ REPLY = "reply"
 # The budget of the reflection was spent before the model was asked.
 LATE = "budget_spent"
 # The request may have been worked on although no count came back.
-UNTOLD = frozenset({"timeout", "network", "malformed"})
+UNTOLD = frozenset({"timeout", "network", "malformed", "cut", "refusal", "wrong_model"})
 RAW_CHARACTERS = 20_000
 MOST_TOKENS = 100_000_000  # of one call; a count beyond is none
 
@@ -161,7 +161,7 @@ class RecordedCall(Contract):
     retryable: bool = False
     requests: int = Field(default=1, ge=0, description="sent over the wire")
     usage: Usage | None = None
-    lost: int = Field(default=0, ge=0, description="requests before the last that may be billed, uncounted")
+    lost: int = Field(default=0, ge=0, description="requests that may be billed, uncounted, beside a failure")
     status: int | None = Field(default=None, description="of HTTP, of a failure that has one")
     temperature: float | None = None
     temperature_sent: bool | None = Field(

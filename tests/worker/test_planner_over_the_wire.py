@@ -15,6 +15,7 @@ from services.journal.writer import JournalWriter
 from services.ports import EvidenceQuestion
 from tests.agents.language_models.test_native_tools import CALLING, CALLS, SAID
 from tests.agents.language_models.wire_formats import FORMATS, saying
+from tests.agents.language_models.wire_server import READ
 from tests.agents.planning.planned import TOLD
 from tests.worker.wire import wire
 from trading_core.clock import SimulatedClock
@@ -79,7 +80,7 @@ def test_plan_is_asked_for_recorded_and_played_without_a_key(provider, native, t
         (entry["method"], entry["params"]) for entry in NAMED
     ]
     assert (plan.confidence, plan.reasoning, plan.failure) == (0.8, "Episodes, then the gate.", None)
-    assert usd == pytest.approx((11 * 1.0 + 7 * 5.0) / 1e6)
+    assert usd == pytest.approx((READ * 1.0 + 7 * 5.0) / 1e6)
     assert planned(settings(provider, "replay", path, native_tools=native)) == (plan, usd)
     with pytest.raises(CassetteMiss):
         planned(settings(provider, "replay", path, native_tools=not native))

@@ -7,6 +7,7 @@ import pytest
 from schemas.settings import LlmSettings, ReflectionSettings, Settings
 from schemas.settings.llm import EventLimits, ModelPrice, RunLimits
 from tests.agents.language_models.misbehaviour import WHOLE
+from tests.agents.language_models.wire_server import READ
 from tests.worker.shared_runs import Run, fewer_bars, run_on
 from tests.worker.wire import GOOD, KEY_VARIABLE, NOBODY, URL_VARIABLE, wire
 
@@ -56,7 +57,7 @@ def test_run_over_the_wire_is_consolidated_paid_for_and_trades_as_the_rules(by_r
     assert model["outcomes"] == {"reply": model["calls"]}
     results = [row["result"] for row in run.of("policy_reflection")]
     assert sum(result["meta"]["tier"] == "consolidated" for result in results) == model["calls"]
-    assert performance["model_cost"] == pytest.approx(model["calls"] * (11 * 0.10 + 7 * 0.50) / 1e6)
+    assert performance["model_cost"] == pytest.approx(model["calls"] * (READ * 0.10 + 7 * 0.50) / 1e6)
     gone = (performance["total_return"] - performance["net_return"]) * 100_000.0
     assert gone == pytest.approx(performance["model_cost"], rel=1e-3)
     assert trades(run) == trades(by_rules)

@@ -147,10 +147,12 @@ def thoughts(document: Document) -> Rows:
 
 
 def refused_rows(document: Document) -> Rows:
-    """Models without a known price, calls that a limit did not admit, by their purse, and failed texts."""
+    """Models without a known price, guesses, calls that a limit did not admit, by purse, and failed texts."""
     refused, texts = document["model"]["refused"], document["deliberation"]
     if names := document["model"]["unpriced"]:
         yield "no price known", f"{visible(', '.join(names))}: as llm.unknown_price has it; set llm.prices"
+    if guessed := document["model"]["estimated_calls"]:
+        yield "no tokens told", f"{count_noun(guessed, 'call')}: charged by an estimate from above"
     if total := sum(refused.values()):
         yield "refused by a limit", f"{count_noun(total, 'call')}: {counts(refused)}"
     if failed := texts["statuses"]["failed"]:

@@ -5,6 +5,7 @@ import json
 from typing import Any, NamedTuple
 
 from tests.agents.language_models.wire_server import (
+    READ,
     Handler,
     answer,
     drip,
@@ -66,9 +67,20 @@ def without(*names: str) -> dict[str, Any]:
     return {key: value for key, value in message().items() if key not in names}
 
 
-USAGE = {"input_tokens": 11, "output_tokens": 7}
+USAGE = {"input_tokens": READ, "output_tokens": 7}
 TOOL = {"type": "tool_use", "id": "toolu_1", "name": "buy", "input": {"everything": True}}
 JSON_HEAD = {"content-type": "application/json"}
+
+UNCOUNTED: dict[str, dict[str, Any]] = {
+    "no_usage": without("usage"),
+    "usage_null": message(usage=None),
+    "usage_negative": message(usage=USAGE | {"output_tokens": -7}),
+    "usage_of_text": message(usage=USAGE | {"output_tokens": "7"}),
+    "usage_of_halves": message(usage=USAGE | {"output_tokens": 7.5}),
+    "usage_absurd": message(usage=USAGE | {"output_tokens": 10**18}),
+    "usage_nan": message(usage=USAGE | {"input_tokens": float("nan")}),
+    "usage_zero": message(usage={"input_tokens": 0, "output_tokens": 0}),
+}
 
 MALFORMED: dict[str, Handler] = {
     "empty_body": answer(b""),
@@ -92,7 +104,6 @@ MALFORMED: dict[str, Handler] = {
     "byte_order_mark": answer(b"\xef\xbb\xbf" + json.dumps(message()).encode()),
     "lone_surrogate": answer(json.dumps(message()).replace("hello", "\\ud800").encode()),
     "nested_too_deeply": answer(b"[" * 100_000),
-    "nan": answer(json.dumps(message(usage={"input_tokens": float("nan"), "output_tokens": 7})).encode()),
     "gzip_that_is_none": answer(b"not gzip", headers={"content-encoding": "gzip"}),
     "another_type": answer(message(type="completion")),
     "another_role": answer(message(role="user")),
@@ -113,14 +124,7 @@ MALFORMED: dict[str, Handler] = {
     "stop_reason_null": answer(message(stop_reason=None)),
     "stop_reason_unknown": answer(message(stop_reason="bored")),
     "stop_reason_is_a_list": answer(message(stop_reason=["end_turn"])),
-    "no_usage": answer(without("usage")),
-    "usage_null": answer(message(usage=None)),
-    "usage_negative": answer(message(usage=USAGE | {"output_tokens": -7})),
-    "usage_of_text": answer(message(usage=USAGE | {"output_tokens": "7"})),
-    "usage_of_halves": answer(message(usage=USAGE | {"output_tokens": 7.5})),
-    "usage_absurd": answer(message(usage=USAGE | {"output_tokens": 10**18})),
     "no_model": answer(without("model")),
-    "an_error_called_success": answer({"type": "error", "error": {"type": "api_error", "message": "x"}}),
     "huge": answer(message("x" * 2_000_000)),
     "endless": endless,
 }
@@ -131,6 +135,7 @@ WHOLE: dict[str, Case] = {
     "cut_at_max_tokens": Case(answer(message('{"verdict": "pa', stop_reason="max_tokens")), "cut"),
     "cut_at_the_window": Case(answer(message("a", stop_reason="model_context_window_exceeded")), "cut"),
     "wrong_model": Case(answer(message(model="gpt-wrong")), "wrong_model"),
+    "an_error_called_success": Case(error(200, "api_error"), "server"),
     "status_400": Case(error(400, "invalid_request_error"), "rejected"),
     "status_401": Case(error(401, "authentication_error"), "rejected"),
     "status_403": Case(error(403, "permission_error"), "rejected"),

@@ -10,8 +10,8 @@ from agents.language_models.anthropic import AnthropicModel
 from agents.language_models.http_client import LONGEST_REPLY
 from schemas.errors import ModelError
 from services.model_calls.language_model import ModelReply
-from tests.agents.language_models.misbehaviour import MALFORMED, STREAMED, WHOLE, Case
-from tests.agents.language_models.wire_server import answer, events, frame, message, serve, stream
+from tests.agents.language_models.misbehaviour import MALFORMED, STREAMED, UNCOUNTED, WHOLE, Case
+from tests.agents.language_models.wire_server import READ, answer, events, frame, message, serve, stream
 from tests.each_case import check_each
 from trading_core.tick_guard import TickGuard
 
@@ -68,6 +68,18 @@ def test_anthropic_whole_reply_gone_wrong_error_is_typed_and_in_time(name):
     assert "secret prompt" not in told
 
 
+@pytest.mark.parametrize("name", UNCOUNTED)
+def test_anthropic_reply_without_a_count_that_can_be_is_used_and_its_tokens_are_untold(name):
+    reply, _ = asyncio.run(attempt(answer(UNCOUNTED[name]), LONG_MS))
+    assert (reply.text, reply.input_tokens, reply.output_tokens, reply.lost) == ("hello", 0, 0, 1)
+
+
+@pytest.mark.parametrize("changes", [{"role": "user"}, {"content": None}, {"type": "completion"}])
+def test_anthropic_count_of_a_reply_that_is_none_is_kept(changes):
+    error, _ = asyncio.run(attempt(answer(message(**changes)), LONG_MS))
+    assert (error.context["kind"], error.context["usage"].total) == ("malformed", READ + 7)
+
+
 @check_each("name", STREAMED)
 def test_anthropic_streamed_reply_gone_wrong_error_is_typed_and_in_time(name):
     error = failure_in_time(STREAMED[name], stall_ms=LONG_MS)
@@ -92,7 +104,7 @@ def test_anthropic_streamed_reply_is_the_same_as_the_whole_one():
     streamed, _ = asyncio.run(attempt(stream(events("hello there")), LONG_MS, stall_ms=LONG_MS))
     for reply in (whole, streamed):
         assert (reply.text, reply.model) == ("hello there", "claude-test")
-        assert (reply.input_tokens, reply.output_tokens) == (11, 7)
+        assert (reply.input_tokens, reply.output_tokens) == (READ, 7)
 
 
 def test_anthropic_stream_cut_into_single_bytes_is_read_all_the_same():
@@ -122,7 +134,7 @@ def test_anthropic_cached_tokens_are_counted_apart():
 def test_anthropic_refusal_keeps_what_was_said_and_counted():
     error, _ = asyncio.run(attempt(answer(message("I will not", stop_reason="refusal")), LONG_MS))
     assert "I will not" in error.context["raw"]
-    assert error.context["usage"].total == 18
+    assert error.context["usage"].total == READ + 7
 
 
 def test_anthropic_key_echoed_by_a_gateway_is_masked_in_what_is_shown_and_stored():

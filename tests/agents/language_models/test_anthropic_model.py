@@ -9,7 +9,7 @@ import pytest
 from agents.language_models.anthropic import AnthropicModel
 from schemas.errors import InvariantViolation, ModelError
 from services.model_calls.language_model import LanguageModel, ModelReply
-from tests.agents.language_models.wire_server import answer, drip, hang, message, reset, serve
+from tests.agents.language_models.wire_server import READ, answer, drip, hang, message, reset, serve
 from trading_core.tick_guard import TickGuard
 
 KEY = "test-key-that-must-not-leak"
@@ -43,7 +43,7 @@ def test_anthropic_good_reply_is_text_with_its_usage():
     reply, server = complete(answer(message('{"verdict": "pass"}')))
     assert isinstance(reply, ModelReply)
     assert (reply.text, reply.model) == ('{"verdict": "pass"}', "claude-test")
-    assert (reply.input_tokens, reply.output_tokens) == (11, 7)
+    assert (reply.input_tokens, reply.output_tokens) == (READ, 7)
     assert reply.latency_ms > 0
     headers, body = server.requests[0]
     assert KEY in str(headers)

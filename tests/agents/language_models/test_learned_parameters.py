@@ -144,6 +144,51 @@ def test_form_that_a_server_refuses_is_left_out_for_the_run_and_no_setting_is_ne
 
 
 @EVERY
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The compiled grammar is too large",
+        "Schema is too complex for compilation.",
+        "Schemas contains too many parameters with union types",
+        "response_schema.properties[because].items: missing field.",
+        "Unknown name \"const\" at 'generation_config.response_schema.items': Cannot find field.",
+    ],
+)
+def test_form_that_is_refused_in_any_words_is_left_out_for_the_run(provider, said):
+    wire = FORMATS[provider]
+    name = {"openai": "response_format", "anthropic": "format"}[provider]
+    ends, bodies = ask(refusing(wire, {name: (None, said)}), wire.model, 2, reply_format=FORM)
+    assert [end.requests for end in ends] == [2, 1]
+    assert [wire.form_of(body) for body in bodies] == [FORM.schema, None, None]
+
+
+@EVERY
+def test_form_of_a_model_that_answered_with_it_is_not_doubted_at_a_later_refusal(provider):
+    wire = FORMATS[provider]
+
+    async def scenario() -> list[Any]:
+        refusal = answer(wire.error("invalid_request_error", "prompt is too long"), 400)
+        async with serve(in_turn(answer(wire.body()), refusal, answer(wire.body()))) as server:
+            model = wire.model(
+                "claude-test", api_key="k", guard=TickGuard(), base_url=server.url, reply_format=FORM
+            )
+            question: dict[str, Any] = {
+                "system": "s",
+                "prompt": "p",
+                "max_tokens": ANSWER,
+                "deadline_ms": 4_000,
+            }
+            await model.complete(**question)
+            with pytest.raises(ModelError, match="prompt is too long"):
+                await model.complete(**question)
+            await model.complete(**question)
+            await model.close()
+        return [wire.form_of(body) for _, body in server.requests]
+
+    assert asyncio.run(scenario()) == [FORM.schema] * 3
+
+
+@EVERY
 def test_two_questions_at_once_that_are_refused_for_different_parameters_both_teach(provider):
     wire, both, open_to_all = FORMATS[provider], list[Any](), asyncio.Event()
     form = {"openai": "response_format", "anthropic": "format"}[provider]
@@ -252,12 +297,12 @@ def test_question_that_no_bound_would_save_fails_alone_and_teaches_nothing(provi
 
 
 @EVERY
-def test_refusal_that_no_parameter_explains_is_told_once_and_teaches_nothing(provider):
+def test_refusal_that_no_parameter_explains_is_tried_once_without_the_form_and_teaches_nothing(provider):
     told = "Your credit balance is too low to access the API."
     handler = answer(FORMATS[provider].error("invalid_request_error", told), 400)
     ends, bodies = ask(handler, FORMATS[provider].model, 2, reply_format=FORM)
-    assert len(bodies) == 2
-    assert bodies[0] == bodies[1]
+    forms = [FORMATS[provider].form_of(body) for body in bodies]
+    assert forms == [FORM.schema, None, FORM.schema, None], "the second model learned nothing of the first"
     for end in ends:
         assert told in str(end)
         assert "native_tools" not in str(end), "a hint names only what the complaint is about"

@@ -25,7 +25,7 @@ from services.model_calls.budget import estimate
 from services.model_calls.record import Caller, Question, question_key
 from services.ports import EvidenceQuestion
 from tests.agents.language_models.wire_formats import FORMATS, completion, saying
-from tests.agents.language_models.wire_server import answer, message, serve, stream
+from tests.agents.language_models.wire_server import READ, answer, message, serve, stream
 from tests.agents.planning.planned import TOLD
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
@@ -59,7 +59,7 @@ def gpt_calling(calls=CALLS, text: str | None = SAID, stop="tool_calls"):
 
 
 def claude_streaming():
-    start = message(content=[], stop_reason=None, usage={"input_tokens": 11, "output_tokens": 1})
+    start = message(content=[], stop_reason=None, usage={"input_tokens": READ, "output_tokens": 1})
     sent: list[Any] = [
         {"type": "message_start", "message": start},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
@@ -91,7 +91,7 @@ def gpt_streaming():
         deltas.append({"tool_calls": [{"index": index, "function": {"arguments": text[7:]}}]})
     base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "claude-test"}
     chunks = [base | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
-    usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+    usage = {"prompt_tokens": READ, "completion_tokens": 7, "total_tokens": READ + 7}
     end = [
         base | {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
         base | {"choices": [], "usage": usage},
@@ -133,7 +133,7 @@ def test_tools_are_sent_and_the_calls_of_the_reply_read(provider):
     reply, body = asyncio.run(complete(provider, CALLING[provider]()))
     assert read(reply) == CALLS
     assert reply.text == SAID
-    assert (reply.input_tokens, reply.output_tokens) == (11, 7)
+    assert (reply.input_tokens, reply.output_tokens) == (READ, 7)
     assert len(body["tools"]) == len(SENT)
     assert FORMATS[provider].form_of(body) is None, "a reply with calls has no form"
 
@@ -263,7 +263,7 @@ def test_plan_by_native_tools_is_recorded_charged_and_played_back(provider, tmp_
         (name.removeprefix("thinktwice__"), given) for name, given in CALLS
     ]
     assert (plan.confidence, plan.reasoning, plan.failure) == (0.8, "Episodes, then the gate.", None)
-    assert account.ledger.run.usd == pytest.approx((11 * 1.0 + 7 * 5.0) / 1e6)
+    assert account.ledger.run.usd == pytest.approx((READ * 1.0 + 7 * 5.0) / 1e6)
     assert account.unusable == 0
     (call,) = read_cassette(path).calls()
     assert [use.name for use in call.uses] == [name for name, _ in CALLS]

@@ -22,8 +22,9 @@ from services.model_calls.budget import estimate
 from services.model_calls.language_model import ModelReply
 from services.model_calls.record import Caller, Question, RecordedCall
 from services.policy_checks.consolidation import FORM
-from tests.agents.language_models.wire_formats import FORMATS, WireFormat, saying
+from tests.agents.language_models.wire_formats import FORMATS, WireFormat, completion, saying
 from tests.agents.language_models.wire_server import (
+    READ,
     Handler,
     WireServer,
     answer,
@@ -40,7 +41,7 @@ from worker.models import wire_model
 KEY = "test-key-that-must-not-leak"
 AGREES = json.dumps({"verdict": "pass", "comment": "Fine.", "findings": [], "deferred_needs": []})
 PRICE = ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0)
-TOLD_USD = (11 * 1.0 + 7 * 5.0) / 1e6
+TOLD_USD = (READ * 1.0 + 7 * 5.0) / 1e6
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
 LATER = {"retry-after": "Wed, 21 Oct 2099 07:28:00 GMT"}
 TWO_TRIES = 2
@@ -141,7 +142,7 @@ CASES: dict[str, tuple[Callable[[WireFormat], Handler], str, int, str, bool]] = 
     "another_model": (replying(model="claude-test-pro"), "wrong_model", 1, TOLD, False),
     "refusal": (replying("I will not", stop="refusal"), "refusal", 1, TOLD, False),
     "cut": (replying(AGREES[:20], stop="max_tokens"), "cut", 1, TOLD, False),
-    "status_400": (failing(400, "invalid_request_error"), "rejected", 1, NOTHING, False),
+    "status_400": (failing(400, "invalid_request_error"), "rejected", 2, NOTHING, False),
     "status_401": (failing(401, "authentication_error"), "rejected", 1, NOTHING, False),
     "status_403": (failing(403, "permission_error"), "rejected", 1, NOTHING, False),
     "status_404": (failing(404, "not_found_error"), "rejected", 1, NOTHING, False),
@@ -156,7 +157,7 @@ CASES: dict[str, tuple[Callable[[WireFormat], Handler], str, int, str, bool]] = 
     "ten_megabytes": (replying("x" * 10_000_000), "malformed", 1, GUESSED, False),
     "ten_megabytes_of_error": (lambda wire: answer(b"x" * 10_000_000, 500), "server", 2, NOTHING, False),
     "gzip_bomb": (compressed, "malformed", 1, GUESSED, False),
-    "missing_usage": (without_usage, "malformed", 1, GUESSED, False),
+    "missing_usage": (without_usage, "reply", 1, GUESSED, False),
     "both_requests_cut": (lambda wire: reset, "network", 2, TWICE, False),
     "first_request_cut": (lambda wire: in_turn(reset, saying(wire, AGREES)), "reply", 2, "both", False),
 }
@@ -174,6 +175,78 @@ def test_providers_outcome_retries_charge_and_cassette(provider, name, called):
     assert ended.usd == pytest.approx(told + guessed * ended.guess_usd)
     assert (ended.reply is not None) == (outcome == "reply")
     assert ended.document["unusable"] == 0
+
+
+@pytest.mark.parametrize(("counted", "guessed"), [(0, 1), (1, 0), (11, 0)])
+def test_providers_reply_of_a_server_that_counts_nothing_is_charged_by_an_estimate(counted, guessed, called):
+    usage = {"prompt_tokens": counted, "completion_tokens": 0, "total_tokens": counted}
+    ended = called("openai", saying(FORMATS["openai"], AGREES, usage=usage))
+    assert ended.call.outcome == "reply"
+    assert ended.document["estimated_calls"] == guessed
+    assert (ended.usd == pytest.approx(ended.guess_usd)) is bool(guessed)
+
+
+PARTS = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+    {"type": "text", "text": AGREES[:5]},
+    {"type": "text", "text": AGREES[5:]},
+]
+
+
+def choosing(stop: str, **said: Any) -> Handler:
+    """A completion whose one choice has such a message."""
+    return answer(completion(choices=[{"index": 0, "finish_reason": stop, **said}]))
+
+
+def test_providers_content_in_parts_is_the_text_without_its_thoughts(called):
+    ended = called("openai", choosing("stop", message={"role": "assistant", "content": PARTS}))
+    assert ended.reply is not None
+    assert ended.reply.text == AGREES
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{}, {"message": None}, {"message": {}}, {"message": {"role": "assistant", "content": None}}],
+)
+def test_providers_reply_that_its_bound_ended_before_any_content_is_cut(said, called):
+    ended = called("openai", choosing("length", **said))
+    assert (ended.call.outcome, ended.usd) == ("cut", pytest.approx(TOLD_USD))
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("error", "outcome", "status"),
+    [
+        ({"code": 402, "message": "Insufficient credits"}, "rejected", 402),
+        ({"type": "insufficient_quota", "message": "x"}, "rejected", 402),
+        ({"type": "billing_error", "message": "x"}, "rejected", 402),
+        ({"type": "authentication_error", "message": "x"}, "rejected", 401),
+        ({"code": "429", "message": "x"}, "throttled", 429),
+        ({"code": 502, "message": "x"}, "server", 502),
+        ({"type": "overloaded_error", "message": "x"}, "overloaded", None),
+        ("a word", "rejected", None),
+    ],
+)
+def test_providers_error_in_an_answer_called_success_is_that_failure(
+    provider, error, outcome, status, called
+):
+    ended = called(provider, answer({"error": error}))
+    assert (ended.call.outcome, ended.call.status, ended.usd) == (outcome, status, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        ("exceeded_current_quota_error", "rejected"),
+        ("billing_not_active", "rejected"),
+        ("rate_limit_exceeded", "throttled"),
+        ("RESOURCE_EXHAUSTED", "throttled"),
+    ],
+)
+def test_providers_throttling_that_says_the_account_is_spent_is_not_asked_again(code, outcome, called):
+    error = {"error": {"message": "x", "type": code, "code": 429, "status": "RESOURCE_EXHAUSTED"}}
+    ended = called("openai", answer(error, 429))
+    assert (ended.call.outcome, len(ended.server.requests)) == (outcome, 1 if outcome == "rejected" else 2)
 
 
 @EVERY

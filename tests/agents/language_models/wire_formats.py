@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from agents.language_models.anthropic import AnthropicModel
 from agents.language_models.openai import OpenAIModel
 from agents.language_models.wire_model import WireModel
-from tests.agents.language_models.wire_server import Handler, answer, events, message, stream
+from tests.agents.language_models.wire_server import READ, Handler, answer, events, message, stream
 
 Body = dict[str, Any]
 STOPS = {"end_turn": "stop", "max_tokens": "length", "refusal": "content_filter"}
@@ -37,7 +37,7 @@ def completion(
         "choices": [
             {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": STOPS[stop]}
         ],
-        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+        "usage": {"prompt_tokens": READ, "completion_tokens": 7, "total_tokens": READ + 7},
     } | changes
 
 
@@ -46,7 +46,7 @@ def chunks(text: str = "hello", *, stop: str = "end_turn", model: str = "claude-
     base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
     deltas: list[Body] = [{"role": "assistant", "content": ""}, *({"content": part} for part in text)]
     said = [base | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
-    usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+    usage = {"prompt_tokens": READ, "completion_tokens": 7, "total_tokens": READ + 7}
     return [
         *said,
         base | {"choices": [{"index": 0, "delta": {}, "finish_reason": STOPS[stop]}]},

@@ -9,6 +9,8 @@ from typing import Any
 
 Handler = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
+READ = 5_000  # tokens that a server counts of a question; none in tests is longer than 100,000 bytes
+
 
 def message(text: str = "hello", **changes: Any) -> dict[str, Any]:
     return {
@@ -19,7 +21,7 @@ def message(text: str = "hello", **changes: Any) -> dict[str, Any]:
         "content": [{"type": "text", "text": text}],
         "stop_reason": "end_turn",
         "stop_sequence": None,
-        "usage": {"input_tokens": 11, "output_tokens": 7},
+        "usage": {"input_tokens": READ, "output_tokens": 7},
     } | changes
 
 
@@ -39,7 +41,7 @@ def answer(body: bytes | dict[str, Any], status: int = 200, headers: dict[str, s
 def events(text: str = "hello", pieces: int = 3, **changes: Any) -> list[dict[str, Any]]:
     """The events of one streamed message; `changes` are those of `message`."""
     whole = message(text, **changes)
-    start = whole | {"content": [], "stop_reason": None, "usage": {"input_tokens": 11, "output_tokens": 1}}
+    start = whole | {"content": [], "stop_reason": None, "usage": {"input_tokens": READ, "output_tokens": 1}}
     size = max(1, -(-len(text) // pieces))
     deltas = [
         {

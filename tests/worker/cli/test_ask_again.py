@@ -15,7 +15,7 @@ from typer.testing import Result
 import prompts
 from services.journal.chain import GENESIS_HASH, JournalRow, relink
 from tests.agents.language_models.misbehaviour import WHOLE
-from tests.agents.language_models.wire_server import Handler, answer, in_turn, message
+from tests.agents.language_models.wire_server import READ, Handler, answer, in_turn, message
 from tests.agents.strategies.questions import HOLD, Question, propose, reason
 from tests.services.policy_checks.injections import answer as stated
 from tests.services.store.stores import seal_again
@@ -172,8 +172,8 @@ def test_ask_again_of_a_model_that_always_agrees_does_not_spread_and_asks_what_t
     assert arm["asked"] == arm["answered"] == 2 * len(keys) > 6
     assert (arm["usual_share"], arm["as_recorded"], arm["stable"]) == (1.0, 1.0, len(keys))
     assert arm["means"] == {"counts_for_nothing": 0.0, "late": 0.0}
-    assert arm["tokens"] == 18 * arm["asked"]
-    assert arm["usd"] == pytest.approx(arm["asked"] * (11 * 1.0 + 7 * 5.0) / 1e6)
+    assert arm["tokens"] == (READ + 7) * arm["asked"]
+    assert arm["usd"] == pytest.approx(arm["asked"] * (READ * 1.0 + 7 * 5.0) / 1e6)
     first = document["answers"][0]
     assert first["decisions"] == [[first["recorded"]] * 2]
     (kept,) = (desk.folder / "cassettes").iterdir()
