@@ -600,9 +600,9 @@ def test_column_names_of_ours_come_before_those_of_other_programs(tmp_path):
 def test_close_time_whose_name_differs_by_case_from_the_open_time_is_no_label(tmp_path):
     frame = made(HOURLY)
     rows = [
-        {"T": int(time.timestamp() * 1_000) + 3_599_999, "c": str(row.close), "h": str(row.high),
-         "l": str(row.low), "o": str(row.open), "t": int(time.timestamp() * 1_000), "v": str(row.volume)}
-        for time, row in frame.iterrows()
+        {"T": time + 3_599_999, "c": str(row.close), "h": str(row.high),
+         "l": str(row.low), "o": str(row.open), "t": time, "v": str(row.volume)}
+        for time, row in zip((frame.index.astype("int64") // 10**6).tolist(), frame.itertuples(), strict=True)
     ]  # fmt: skip
     bars, _ = load(tmp_path, json.dumps(rows), "X.json")
     assert bars.sha256 == expected(frame).sha256
