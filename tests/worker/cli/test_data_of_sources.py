@@ -193,3 +193,11 @@ async def _bars_of(source: PublicSource) -> list[RawBar]:
     found = await source.bars("AAPL", "1d", int(DAYS[0].timestamp()) * 10**9, 10)
     await source.close()
     return found
+
+
+def test_unknown_volume_of_a_fetched_row_is_an_empty_cell(shell):
+    rows = "".join(f"\n{day:%Y-%m-%d},5,6,4,5" for day in DAYS)
+    with served(body=f"Date,Open,High,Low,Close{rows}") as (url, _):
+        done = shell.run(*(word.replace("yahoo", "stooq") for word in YAHOO), "--rest-url", url)
+    assert done.exit_code == 0, done.output
+    assert Path("bars.csv").read_text().splitlines()[1].endswith(",AAPL,5.0,6.0,4.0,5.0,")

@@ -98,7 +98,11 @@ def test_step_by_no_plain_ratio_that_stays_is_a_step_and_no_tick(factor):
 def test_step_at_many_times_the_volume_behind_it_is_news_and_neither_split_nor_tick():
     def spoil(frame: pd.DataFrame) -> None:
         stepped(0.5)(frame)
+<<<<<<< HEAD
         frame.loc[frame.index[AT], "volume"] *= 6
+=======
+        frame.iloc[AT : AT + 1, 4:] *= 6
+>>>>>>> 9fae7c987be1619770b6f20138db05b8eab4d283
 
     assert doubts(spoil) == []
 
@@ -124,7 +128,7 @@ def test_step_that_comes_back_within_the_bars_behind_it_is_no_step():
             place = AT + number
             start, end = 0.6 + 0.05 * number, 0.65 + 0.05 * number
             base = frame["open"].iloc[AT]
-            frame.iloc[place, :4] = [base * start, base * end, base * start, base * end]
+            frame.iloc[place : place + 1, :4] = [base * start, base * end, base * start, base * end]
         frame.iloc[AT + 8 :, :4] *= base / frame["open"].iloc[AT + 8]
 
     assert [found.kind for found in doubts(spoil) if found.kind != "tick"] == []

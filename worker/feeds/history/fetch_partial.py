@@ -192,10 +192,8 @@ def _write_csv(
     def lines() -> Iterator[str]:
         yield ",".join(COLUMNS) + "\n"
         for label, symbol in rows:
-            yield (
-                ",".join([show_label(label), spreadsheet_text(symbol), *map(repr, bars[symbol][label])])
-                + "\n"
-            )
+            values = ("" if value is None else repr(value) for value in bars[symbol][label])
+            yield ",".join([show_label(label), spreadsheet_text(symbol), *values]) + "\n"
 
     with path.open("wb") as raw:
         if packed:
