@@ -98,11 +98,7 @@ def test_step_by_no_plain_ratio_that_stays_is_a_step_and_no_tick(factor):
 def test_step_at_many_times_the_volume_behind_it_is_news_and_neither_split_nor_tick():
     def spoil(frame: pd.DataFrame) -> None:
         stepped(0.5)(frame)
-<<<<<<< HEAD
         frame.loc[frame.index[AT], "volume"] *= 6
-=======
-        frame.iloc[AT : AT + 1, 4:] *= 6
->>>>>>> 9fae7c987be1619770b6f20138db05b8eab4d283
 
     assert doubts(spoil) == []
 

@@ -603,11 +603,7 @@ def test_close_time_whose_name_differs_by_case_from_the_open_time_is_no_label(tm
     rows = [
         {"T": time + 3_599_999, "c": str(row.close), "h": str(row.high),
          "l": str(row.low), "o": str(row.open), "t": time, "v": str(row.volume)}
-<<<<<<< HEAD
         for time, row in zip(times, frame.itertuples(), strict=True)
-=======
-        for time, row in zip((frame.index.astype("int64") // 10**6).tolist(), frame.itertuples(), strict=True)
->>>>>>> 9fae7c987be1619770b6f20138db05b8eab4d283
     ]  # fmt: skip
     bars, _ = load(tmp_path, json.dumps(rows), "X.json")
     assert bars.sha256 == expected(frame).sha256
