@@ -152,7 +152,7 @@ def test_own_plan_at_more_risk_than_the_cap_trades_at_the_cap():
             "deterministic",
             {"setup": "close > high + 1"},
             "unreachable",
-            "plans of the strategist: see docs/reference/findings.md (once: setup: 'close > high + 1'",
+            "plans of the strategist: loosen the rule of rules.* that is never true",
         ),
     ],
 )

@@ -226,7 +226,7 @@ def test_row_that_repeats_the_one_before_in_every_cell_is_left_out_and_remembere
         (GOOD.replace(HEADER, "time,A_open,A_high,A_low,A_vol,count"), "symbol 'A' has no close column"),
         (GOOD + "2012-01-06T00:00:00Z,1,2\n", "Row #5"),
         (GOOD + "2012-01-06T00:00:00Z,1,2,3,4,5,6\n", "Row #5"),
-        (GOOD.encode() + b"\xff\xff,1,2,3,4,5\n", "invalid UTF8"),
+        (GOOD.encode() + b"\xff\xff,1,2,3,4,5\n", "line 5: time '\u00ff\u00ff' is unreadable"),
         (b"\x1f\x8b" + b"0" * 30, "not a complete gzip file"),
         (b"PAR1 and nothing more", "not a readable Parquet file"),
         (bar_csv(days(3)), "--timeframe 1d"),

@@ -141,7 +141,7 @@ def test_start_whose_first_question_is_turned_away_stops_with_exit_2_and_no_key(
     assert done.exit_code == 2, done.output
     assert f"HTTP {status} some_error 'you sent ***'" in done.stderr
     assert key not in done.output
-    assert len(server.requests) == 1
+    assert len(server.requests) == (2 if status == 400 else 1)  # a 400 may mean the closed form
     assert key.encode() not in (desk.folder / "thinktwice.db").read_bytes()
 
 

@@ -17,7 +17,9 @@ class Runs:
 
     async def all(self):
         return [
-            SimpleNamespace(run_id=name, damage=None, data={} if start is None else {"start": start})
+            SimpleNamespace(
+                run_id=name, mode="backtest", damage=None, data={} if start is None else {"start": start}
+            )
             for name, start in STARTS.items()
         ]
 

@@ -193,7 +193,7 @@ def watched(
     probe: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch, patience_s: float
 ) -> list[str]:
     """What is told of a store, twice."""
-    monkeypatch.setattr(store_outage, "LOOK_S", 0.0)
+    monkeypatch.setattr(store_outage, "POLL_S", 0.0)
     monkeypatch.setattr(store_outage, "PATIENCE_S", patience_s)
 
     async def play() -> list[str]:
