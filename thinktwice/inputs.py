@@ -33,7 +33,7 @@ Error = TypeVar("Error", bound=ThinktwiceError)
 Rules = DirectionRules | Mapping[str, str]
 # A value that follows an option has a digit or a capital in it; other words are the sentence.
 OPTION = re.compile(
-    r"--([a-z]+(?:-[a-z]+)*)(?: (?:'([^']*%[^']*)'|(?=[\w/]*[A-Z0-9])([\w/:.+-]*\w)|([.,])(?= |$)))?"
+    r"--([a-z]+(?:-[a-z]+)*)(?: (?:'([^']*[%=][^']*)'|(?=[\w/]*[A-Z0-9])([\w/:.+-]*\w)|([.,])(?= |$)))?"
 )
 JOURNAL = re.compile(r"`thinktwice journal (?:in_memory|RUN) --kind (\w+)`")
 # The arguments that stand for a setting, each by the name that a caller writes.
@@ -59,6 +59,7 @@ ARGUMENTS = {
     "data": "bars",
     "date-format": "runtime__date_format",
     "decimal": "runtime__decimal",
+    "columns": "runtime__columns",
 }
 # What the trades of a bracket without an edge look like; resolved trades take over as they come in.
 
@@ -204,9 +205,10 @@ def bars_of(given: "pd.DataFrame | str | Path | None", told: Settings) -> "BarSe
             name = data.symbols[0] if len(data.symbols) == 1 else UNNAMED
             chosen = Selection(
                 data.symbols, data.timeframe, runtime.tz, data.label, runtime.start, runtime.end, data.zone,
-                data.resample, data.adjusted, runtime.date_format, runtime.decimal, notes.append,
+                data.resample, data.adjusted, runtime.date_format, runtime.decimal, runtime.columns,
+                notes.append,
             )  # fmt: skip
-            bars = bars_of_tables([(BarTable.of_frame(given), name)], chosen)
+            bars = bars_of_tables([(BarTable.of_frame(given, columns=runtime.columns), name)], chosen)
     except (DataError, ConfigError) as error:
         raise in_arguments(error, getattr(given, "columns", ())) from error
     try:

@@ -137,6 +137,12 @@ class RuntimeSettings(Contract):
     decimal: Literal[".", ","] | None = Field(
         default=None, description="what marks decimals in the file; unset: what most of its prices say"
     )
+    columns: str | None = Field(
+        default=None,
+        min_length=1,
+        description="columns of the file by what they are, as `time=Fecha,open=Apertura`, or by their number "
+        "from 1: time, clock, symbol, open, high, low, close, volume, adjusted; unset: as their names say",
+    )
     start: str | None = Field(default=None, description="first bar label kept, UTC")
     end: str | None = Field(default=None, description="last bar label kept, UTC; a date is its whole day")
     out: str | None = Field(default=None, description="folder for summary, trades, equity and reports")

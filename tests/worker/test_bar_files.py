@@ -220,7 +220,8 @@ def test_row_that_repeats_the_one_before_in_every_cell_is_left_out_and_remembere
         ("\n\n", "line 1 is blank"),
         (HEADER + "\n", "has a header and no rows"),
         (GOOD.replace("close", "clse"), "no close column among 'time', 'open', 'high', 'low', 'clse'"),
-        (GOOD.replace("close", "clse"), "Did you mean 'clse'?"),
+        (GOOD.replace("close", "clse"), "guessed by the order of the numbers, so look it over before you add "
+                                        "it: --columns 'close=clse'"),
         (GOOD.replace("time", "when"), "no time column"),
         (GOOD.replace("volume", "c"), "columns 'close' and 'c' both name the close"),
         (GOOD.replace(HEADER, "time,A_open,A_high,A_low,A_vol,count"), "symbol 'A' has no close column"),

@@ -9,6 +9,7 @@ from schemas.errors import ConfigError, FeedError
 from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, print_document, say
 from worker.cli.options import JsonOption, argument, option
+from worker.cli.run_options import ColumnsOption
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.progress import progress_bar
 from worker.settings import load_settings
@@ -80,6 +81,7 @@ def check(
         str | None, option(metavar="FORM", help="How times are written, such as %d.%m.%Y.")
     ] = None,
     decimal: Annotated[str | None, option(metavar=".|,", help="What marks decimals.")] = None,
+    columns: ColumnsOption = None,
     label: Annotated[
         str, typer.Option(metavar="open|close", help="Whether times name opens or closes.")
     ] = "open",
@@ -91,13 +93,18 @@ def check(
     from worker.feeds.files.files import load_bar_file
     from worker.feeds.history.check import describe_bars
 
-    flags = {"runtime.date_format": ("--date-format", date_format), "runtime.decimal": ("--decimal", decimal)}
+    flags = {
+        "runtime.date_format": ("--date-format", date_format),
+        "runtime.decimal": ("--decimal", decimal),
+        "runtime.columns": ("--columns", columns),
+    }
     runtime = load_settings(flags=flags).settings.runtime
     bars = load_bar_file(
         file,
         tz=tz,
         date_format=runtime.date_format,
         decimal=runtime.decimal,
+        columns=runtime.columns,
         label=cast(Literal["open", "close"], label),
         most=runtime.max_bytes,
     )

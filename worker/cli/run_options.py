@@ -23,6 +23,9 @@ FullOption = Annotated[bool, typer.Option("--full", help="Print every counter of
 LogFormatOption = Annotated[
     str | None, option("--log-format", help="Logs on stderr: console or json. [console]")
 ]
+ColumnsOption = Annotated[
+    str | None, option(metavar="ROLE=NAME,...", help="Columns of the file, such as time=Fecha,open=Apertura.")
+]
 
 # What `takes` adds to a command, by its name in it.
 OPTIONS: dict[str, Any] = {
@@ -47,6 +50,7 @@ OPTIONS: dict[str, Any] = {
         str | None, option(metavar="FORM", help="How times of the file are written, such as %d.%m.%Y.")
     ],
     "decimal": Annotated[str | None, option(metavar=".|,", help="What marks decimals in the file.")],
+    "columns": ColumnsOption,
     "label": Annotated[str | None, option(help="What a label means: open or close of its bar. [open]")],
     "strategist": Annotated[str | None, option(help="Who proposes: rules or model. [rules]")],
     "reflection": Annotated[str | None, option(help="off, deterministic or full. [deterministic]")],
@@ -60,7 +64,7 @@ OPTIONS: dict[str, Any] = {
     "seed": Annotated[int | None, option(help="Seed of every draw. [0]")],
     "db": DbOption,
 }
-FILE = ("tz", "date_format", "decimal")
+FILE = ("tz", "date_format", "decimal", "columns")
 RUN = (
     "symbols",
     "timeframe",
@@ -92,6 +96,7 @@ SET_BY = {
     "tz": ("runtime.tz", "--tz"),
     "date_format": ("runtime.date_format", "--date-format"),
     "decimal": ("runtime.decimal", "--decimal"),
+    "columns": ("runtime.columns", "--columns"),
     "start": ("runtime.start", "--from"),
     "end": ("runtime.end", "--to"),
     "db": ("runtime.db", "--db"),

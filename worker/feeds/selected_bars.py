@@ -51,6 +51,7 @@ def load_bars(settings: Settings, tell: Callable[[str], None] = lambda note: Non
         adjusted=data.adjusted,
         date_format=runtime.date_format,
         decimal=runtime.decimal,
+        columns=runtime.columns,
         tell=tell,
     )
 

@@ -46,6 +46,7 @@ OPERATION: dict[str, Entry] = {
     "data.on_doubt": Entry("refuse", doubtful),
     "runtime.date_format": Entry("%d.%m.%Y", bars, CHOSEN),
     "runtime.decimal": Entry(",", bars, CHOSEN),
+    "runtime.columns": Entry("close=open", bars, CHOSEN),
     "runtime.tz": Entry("America/New_York", bars, CHOSEN),
     "runtime.max_bytes": Entry(1_000, bars, CHOSEN),
     "runtime.start": Entry("2024-01-10", bars, CHOSEN),

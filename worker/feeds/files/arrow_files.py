@@ -18,8 +18,10 @@ from worker.feeds.files.bar_table import (
     is_number,
     parses,
     plain_column,
+    sample_rows,
 )
-from worker.feeds.files.shapes import level_names
+from worker.feeds.files.guesses import rename
+from worker.feeds.files.shapes import SAMPLE, Rows, level_names
 
 _CELL_BYTES = 8  # of a number or a time, and of where a text begins, however well they are packed
 _BATCH = 256  # rows of texts that are counted at a time
@@ -36,8 +38,13 @@ def read_parquet(path: Path, file: BinaryIO, source: Source) -> BarTable:
         parquet = pa_parquet.ParquetFile(file, pre_buffer=False)
         schema = parquet.schema_arrow
         check_width(path, len(schema))
-        names = level_names(schema.names)
-        places = source.places(names, path.name, lambda place: is_number(schema.field(place).type))
+        names = rename(level_names(schema.names), source.columns, path.name)
+        places = source.places(
+            names,
+            path.name,
+            lambda place: is_number(schema.field(place).type),
+            lambda: _first_rows(path, parquet, source.most),
+        )
         chosen = [schema.field(place) for place in places]
         table = _read_chosen(path, file, parquet, chosen, source.most)
         table.validate(full=True)
@@ -53,6 +60,11 @@ def read_parquet(path: Path, file: BinaryIO, source: Source) -> BarTable:
     if table.num_rows == 0:
         raise DataError(f"{path.name} has columns and no rows: it needs {source.needs}")
     return BarTable(path, names, columns, "row", 1, (), left)
+
+
+def _first_rows(path: Path, parquet: Any, most: int) -> Rows:
+    check_size(path, parquet.metadata.row_group(0).total_byte_size, most)
+    return sample_rows(next(parquet.iter_batches(SAMPLE, use_threads=False)).columns)
 
 
 def _read_chosen(path: Path, file: BinaryIO, parquet: Any, chosen: Sequence[Any], most: int) -> Any:
@@ -142,7 +154,8 @@ def table_of(
         DataError: no rows, or no columns that make bars.
     """
     found = [is_number(each.type) or (pa.types.is_string(each.type) and parses(each)) for each in columns]
-    places = source.places(names, path.name, found.__getitem__)
+    names = rename(names, source.columns, path.name)
+    places = source.places(names, path.name, found.__getitem__, lambda: sample_rows(columns))
     if not columns or len(columns[0]) == 0:
         raise DataError(f"{path.name} has columns and no rows: it needs {source.needs}")
     left = tuple(name for place, name in enumerate(names) if name and place not in places)

@@ -3,8 +3,8 @@
 Values are read, not judged: text stays text until a column is asked for as numbers or names.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from schemas.errors import DataError
 from services.model_calls.quoting import from_spreadsheet_text
 from worker.feeds.files.columns import bar_columns, further_columns
+from worker.feeds.files.guesses import given_columns, guess_columns, rename
 from worker.feeds.files.names import TIME_NAMES
-from worker.feeds.files.shapes import join_levels
+from worker.feeds.files.shapes import SAMPLE, Rows, join_levels
 
 EMPTY_WORDS = ["", "nan", "na", "n/a", "null", "none"]
 MOST_COLUMNS = 20_000  # five for each symbol of a wide file
@@ -40,20 +41,34 @@ class Source:
         most: bytes that it may hold, unpacked.
         pick: which of its columns are read.
         packed: whether they were unpacked already.
+        columns: their names by role, as the operator gives them.
     """
 
     needs: str
     most: int
     pick: Pick
     packed: bool = False
+    columns: Mapping[str, str] = field(default_factory=dict)
 
-    def places(self, names: tuple[str, ...], file: str, is_numeric: Callable[[int], bool]) -> list[int]:
+    def places(
+        self, names: tuple[str, ...], file: str, is_numeric: Callable[[int], bool], sample: Callable[[], Rows]
+    ) -> list[int]:
         """Positions of the columns to read: those needed, and further ones that hold numbers.
 
         Raises:
-            DataError: as `recognise`.
+            DataError: as `recognise`, with a guess by some rows of the `sample`.
         """
-        further = further_columns(names, file) if self.pick is bar_columns else set()
+        if self.pick is not bar_columns:
+            return list(self.pick(names, file))
+        try:
+            further = further_columns(names, file)
+        except DataError as error:
+            if not (guess := guess_columns(names, sample())):
+                raise
+            problem = str(error).partition(";")[0]
+            raise DataError(
+                f"{problem}; guessed by the order of the numbers, so look it over before you add it: {guess}"
+            ) from error
         return [place for place in self.pick(names, file) if place not in further or is_numeric(place)]
 
 
@@ -88,7 +103,9 @@ class BarTable:
         return f"{self.path.name} {self.row_word} {row + self.first_row}"
 
     @classmethod
-    def of_frame(cls, frame: object, word: str = "bars", needs: str = "at least two bars") -> "BarTable":
+    def of_frame(
+        cls, frame: object, word: str = "bars", needs: str = "at least two bars", columns: str | None = None
+    ) -> "BarTable":
         """A DataFrame as a table: its index is a column of times, and a second level of it one of names.
 
         An index that only numbers the rows is left out, and so is one whose times a column has. Columns of
@@ -99,9 +116,10 @@ class BarTable:
             frame: whatever was handed over.
             word: what its rows are, in a refusal.
             needs: what a refusal of one without rows asks for.
+            columns: which is what, where their names do not say it.
 
         Raises:
-            DataError: it is no DataFrame, has no rows, or columns that Arrow cannot hold.
+            DataError: it is no DataFrame, has no rows, or columns that Arrow cannot hold or are no bars.
         """
         import pandas as pd
 
@@ -118,8 +136,13 @@ class BarTable:
             raise DataError(f"DataFrame: its columns are no table of {word}: {first_line(error)}") from error
         if table.num_rows == 0:
             raise DataError(f"DataFrame has no rows: it needs {needs}")
-        columns = tuple(plain_column(column) for column in table.columns)
-        return cls(Path("DataFrame"), tuple(map(str, table.column_names)), columns, "row", 0)
+        cells = tuple(plain_column(column) for column in table.columns)
+        names = tuple(map(str, table.column_names))
+        if word == "bars":
+            source = Source(needs, 0, bar_columns, columns=given_columns(columns))
+            names = rename(names, source.columns, "DataFrame")
+            source.places(names, "DataFrame", bool, lambda: sample_rows(cells))
+        return cls(Path("DataFrame"), names, cells, "row", 0)
 
     def numbers(self, column: int) -> npt.NDArray[np.float64]:
         """A column as float64; an empty cell is NaN.
@@ -198,6 +221,12 @@ def plain_column(column: Any) -> Any:
     if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         return pc.cast(column, pa.timestamp(column.type.unit, "UTC"))
     return column
+
+
+def sample_rows(columns: Sequence[Any]) -> Rows:
+    """Some rows of Arrow columns as text."""
+    cells = [column.slice(0, SAMPLE).to_pylist() for column in columns]
+    return [["" if cell is None else str(cell) for cell in row] for row in zip(*cells, strict=True)]
 
 
 def is_number(kind: Any) -> bool:

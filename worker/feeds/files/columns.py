@@ -194,6 +194,11 @@ def _missing(absent: list[str], names: tuple[str, ...], file: str) -> str:
     guess = nearest(absent[0], [name for name in names if name.strip().lower() not in ROLE_OF])
     accepted = " or ".join(NAMES[absent[0]])
     cure = f"name it {accepted}" if len(absent) == 1 else "name them so, if it is a table of bars"
+    if names == tuple(str(number) for number in range(1, len(names) + 1)):
+        return (
+            f"{file} names no columns, and no known order of open, high, low and close is possible in its "
+            "rows; write a first line such as time,open,high,low,close,volume"
+        )
     if len(names) < FEWEST:
         cure = "a bar has a time and four prices: make bars of ticks first, in pandas by resample(...).ohlc()"
     return f"{file}: no {', '.join(absent)} column among {found}; {cure}.{guess}"

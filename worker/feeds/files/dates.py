@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.errors import DataError
-from worker.feeds.files.bar_table import BarTable
+from worker.feeds.files.bar_table import BarTable, is_number, parses
 from worker.feeds.files.columns import Layout
 from worker.feeds.files.names import OF_UTC, bare_name
 from worker.feeds.files.times import is_readable, zone_named
 
 _COMPACT = r"^(19|20)\d{6}([T ]?\d{4}(\d{2})?)?$"
+_SHEET_EPOCH, _SHEET_END = 25_569, 73_051  # 1970-01-01 and 2100-01-01; fewer can be days since 1970
 _OPTION = "--date-format '{}'"
 Times = tuple[Any, ZoneInfo | None]
 
@@ -42,6 +43,9 @@ def read_times(
     column = table.columns[layout.time]
     if layout.clock is not None:
         column = _join_clock(column, table.columns[layout.clock])
+    if (serials := _days_of_sheet(column)) is not None:
+        tell("numbers as times are read as days of a spreadsheet, counted from 1899-12-30")
+        column = serials
     if pa.types.is_floating(column.type) and _is_whole(column):
         column = pc.cast(column, pa.int64(), safe=False)
     if pa.types.is_integer(column.type) and _are_all(pc.cast(column, pa.string()), _COMPACT):
@@ -71,11 +75,25 @@ def _join_clock(dates: Any, clocks: Any) -> Any:
     return pc.binary_join_element_wise(dates, clocks, " ")
 
 
+def _days_of_sheet(column: Any) -> Any | None:
+    """Days since 1899-12-30 as times, to the second; None where not all of a column lie from 1970 to 2099."""
+    if pa.types.is_string(column.type) and parses(column):
+        column = pc.cast(column, pa.float64())
+    if not is_number(column.type) or column.null_count:
+        return None
+    days = pc.cast(column, pa.float64(), safe=False).to_numpy()
+    if not ((days >= _SHEET_EPOCH) & (days < _SHEET_END)).all():
+        return None
+    seconds = np.round((days - _SHEET_EPOCH) * 86_400).astype("datetime64[s]")
+    return pa.chunked_array([pa.array(seconds.astype("datetime64[ns]"))])
+
+
 def _without_zone(texts: Any, zone: ZoneInfo | None) -> Times:
     """Times without the name of a zone that stands behind all of them, and that zone."""
     first = next((text for text in texts.slice(0, 1).to_pylist() if text), "")
     name = first.rpartition(" ")[2]
-    if "/" not in name or not name[0].isalpha() or not pc.all(pc.ends_with(texts, f" {name}")).as_py():
+    is_zone = "/" in name or name in ("UTC", "GMT")
+    if not is_zone or not name[0].isalpha() or not pc.all(pc.ends_with(texts, f" {name}")).as_py():
         return texts, zone
     return pc.utf8_slice_codeunits(texts, 0, -len(name) - 1), zone_named(name)
 
@@ -100,9 +118,13 @@ def _guess(texts: Any, table: BarTable, tell: Callable[[str], None]) -> Any:
         default=None,
     )
     row = 0 if best is None else int(np.flatnonzero(_parse(texts, best).isna())[0])
+    cure = f", or give the form of the times, such as {_OPTION.format('%m/%d/%Y %I:%M %p')}"
+    words = "".join(sign if sign.isalpha() else " " for sign in texts[row].as_py()).split()
+    if best is None and any(len(word) > len("AM") for word in words):
+        cure = "; names of months and days are read in English alone"
     raise DataError(
         f"{table.place(row)}: time {texts[row].as_py()!r} is unreadable: write ISO 8601 like "
-        f"2012-01-31T16:00:00Z, or give the form of the times, such as {_OPTION.format('%m/%d/%Y %I:%M %p')}"
+        f"2012-01-31T16:00:00Z{cure}"
     )
 
 

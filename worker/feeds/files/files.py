@@ -46,6 +46,7 @@ def load_bar_file(
     adjusted: bool = False,
     date_format: str | None = None,
     decimal: Decimal | None = None,
+    columns: str | None = None,
     tell: Callable[[str], None] = lambda note: None,
 ) -> BarSeries:
     """The bars of a CSV, Parquet, Feather or JSON file, or of a folder of CSV and Parquet files.
@@ -69,6 +70,7 @@ def load_bar_file(
         adjusted: multiply the four prices by adjusted close / close.
         date_format: how times are written, as `strptime` has it; None: as they look.
         decimal: what marks decimals; None: what most of the prices say.
+        columns: which column is what, as `time=Fecha,open=Apertura`; None: as their names say.
         tell: takes what a trader should know of how the file was read, and of the longer bars.
 
     Raises:
@@ -76,9 +78,9 @@ def load_bar_file(
     """
     wanted = tuple(symbols or ())
     selection = Selection(
-        wanted, timeframe, tz, label, start, end, zone, longer, adjusted, date_format, decimal, tell
+        wanted, timeframe, tz, label, start, end, zone, longer, adjusted, date_format, decimal, columns, tell
     )
-    return bars_of_tables(_tables(Path(path), wanted, most), selection)
+    return bars_of_tables(_tables(Path(path), wanted, most, columns), selection)
 
 
 def bars_of_tables(tables: Iterable[tuple[BarTable, str]], selection: Selection) -> BarSeries:
@@ -120,9 +122,11 @@ def _unknown_volumes(series: BarSeries) -> Iterator[str]:
         yield f"no volume at {share} of {names[s]}: rules that read it are not true there"
 
 
-def _tables(path: Path, wanted: tuple[str, ...], most: int) -> Iterator[tuple[BarTable, str]]:
+def _tables(
+    path: Path, wanted: tuple[str, ...], most: int, columns: str | None
+) -> Iterator[tuple[BarTable, str]]:
     if not path.is_dir():
-        table = read_table(path, most=most, pick=bar_columns)
+        table = read_table(path, most=most, pick=bar_columns, columns=columns)
         yield table, wanted[0] if len(wanted) == 1 else symbol_of_name(path)
         return
     suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES
@@ -134,7 +138,7 @@ def _tables(path: Path, wanted: tuple[str, ...], most: int) -> Iterator[tuple[Ba
     left = most
     for file in files:
         try:
-            table = read_table(file, most=left, pick=bar_columns)
+            table = read_table(file, most=left, pick=bar_columns, columns=columns)
         except DataError as error:
             if "most" not in error.context:
                 raise

@@ -4,7 +4,7 @@ Pure: a document in, names and columns out. Objects around the rows, such as `ba
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,13 @@ MOST_LEVELS = 6  # of objects around the rows
 _SYMBOL = "symbol"
 
 
-def json_columns(path: Path, data: bytes) -> tuple[TableShape, list[list[Any]]]:
+def json_columns(path: Path, data: bytes, columns: Mapping[str, str]) -> tuple[TableShape, list[list[Any]]]:
     """The names and columns of the bars in a JSON document; with a column `symbol` where it names symbols.
 
+    Where no rows of bars are known by name, or `columns` names theirs, it is the longest list of rows.
+
     Raises:
-        DataError: no JSON, or no rows of bars in it.
+        DataError: no JSON, or no rows in it.
     """
     try:
         document = _document(data)
@@ -30,26 +32,64 @@ def json_columns(path: Path, data: bytes) -> tuple[TableShape, list[list[Any]]]:
         raise DataError(f"{path.name} nests deeper than any table: write rows of bars") from error
     except ValueError as error:
         raise DataError(f"{path.name} is no JSON document: {error}") from error
-    groups = list(_groups(document, None, 0))
-    if not groups:
-        raise DataError(
-            f"{path.name} holds no rows of bars: read it by pandas and write it with to_csv, one row a "
-            "bar and the columns time, open, high, low, close, volume"
-        )
-    names: list[str] = []
+    groups = [] if columns else list(_groups(document, None, 0))
     note = None
+    if not groups:
+        where, rows = max(_lists(document, ""), key=lambda found: len(found[1]), default=("", []))
+        if not rows:
+            raise DataError(
+                f"{path.name} holds no rows of bars: read it by pandas and write it with to_csv, one row a "
+                "bar and the columns time, open, high, low, close, volume"
+            )
+        groups, note = [(None, rows)], f"rows are those at {where or 'the top'!r}"
+    names: list[str] = []
     for _, rows in groups:
         if isinstance(rows[0], list):
             shown = [["" if cell is None else str(cell) for cell in row] for row in rows[:SAMPLE]]
-            header = unnamed_header(shown, path.name)
+            header = unnamed_header(shown)
+            numbers = tuple(str(place + 1) for place in range(len(rows[0])))
+            header = TableShape(numbers, 0, note) if columns else header
             note = header.note
             rows[:] = [dict(zip(header.names, row, strict=True)) for row in rows]
         names += [name for name in rows[0] if name not in names]
-    columns = [[row.get(name) for _, rows in groups for row in rows] for name in names]
+    cells = [[_plain(row.get(name)) for _, rows in groups for row in rows] for name in names]
     if any(symbol for symbol, _ in groups) and not any(role_of(name) == _SYMBOL for name in names):
         names.append(_SYMBOL)
-        columns.append([symbol or path.stem for symbol, rows in groups for _ in rows])
-    return TableShape(tuple(names), 0, note), columns
+        cells.append([symbol or path.stem for symbol, rows in groups for _ in rows])
+    return TableShape(tuple(names), 0, note), cells
+
+
+def _plain(cell: Any) -> Any:
+    return int(cell) if isinstance(cell, bool) else cell
+
+
+def _lists(found: Any, where: str) -> Iterator[tuple[str, list[Any]]]:
+    """Lists of rows anywhere in a document, with the names that lead there."""
+    if isinstance(found, list) and found:
+        kinds = {type(row) for row in found}
+        if kinds == {dict}:
+            yield where, [_flat(row) for row in found]
+        elif kinds == {list} and len({len(row) for row in found}) == 1 and len(found[0]) > len(PRICES):
+            yield where, [list(row) for row in found]
+        else:
+            for place, item in enumerate(found):
+                yield from _lists(item, f"{where}.{place}".lstrip("."))
+    elif isinstance(found, dict):
+        columns = {key: value for key, value in found.items() if _are_plain(value) and value}
+        if len(columns) > len(PRICES) and len({*map(len, columns.values())}) == 1:
+            yield where, [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        for key, value in found.items():
+            yield from _lists(value, f"{where}.{key}".lstrip("."))
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with the cells of objects in it; where one of them alone has the prices, by their own names."""
+    inner = {key: value for key, value in row.items() if isinstance(value, dict)}
+    bars = [value for value in inner.values() if _is_bar(value)]
+    plain = {key: value for key, value in row.items() if not isinstance(value, dict | list)}
+    if len(bars) == 1:
+        return plain | bars[0]
+    return plain | {f"{key}.{name}": cell for key, value in inner.items() for name, cell in value.items()}
 
 
 def _document(data: bytes) -> Any:
@@ -108,6 +148,8 @@ def _are_rows(found: Any) -> bool:
     if not isinstance(found, list) or not found:
         return False
     if all(isinstance(row, dict) for row in found):
+        if not _is_bar(found[0]) and _is_bar(_flat(found[0])):
+            found[:] = [_flat(row) for row in found]
         return _is_bar(found[0])
     lists = all(isinstance(row, list) for row in found)
     return lists and len({len(row) for row in found}) == 1 and len(found[0]) > len(PRICES)
@@ -126,7 +168,7 @@ def _of_columns(found: dict[str, Any]) -> list[dict[str, Any]] | None:
             named = {key: value for key, value in found.items() if isinstance(value, list)}
             cells = zip(*lists, strict=True) if len(set(map(len, named.values()))) == 1 else ()
             return [dict(zip(named, row, strict=True)) for row in cells] or None
-        if kinds == {dict}:
+        if kinds == {dict} and all(any(map(str.isdigit, time)) for time in found[prices[0]]):
             times = found[prices[0]]
             by_time = {key: value for key, value in found.items() if isinstance(value, dict)}
             return [{"time": time} | {key: each.get(time) for key, each in by_time.items()} for time in times]

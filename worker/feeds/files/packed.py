@@ -52,7 +52,7 @@ def unpack_zip(path: Path, data: bytes, most: int) -> bytes:
             found = [
                 item for item in archive.infolist() if not item.is_dir() and "__MACOSX" not in item.filename
             ]
-            if any(item.filename == "[Content_Types].xml" for item in found):
+            if {item.filename for item in found} & {"[Content_Types].xml", "mimetype", "Index/Document.iwa"}:
                 raise DataError(f"{path.name} is a workbook: save its sheet as CSV and give that file")
             with archive.open(found[0]) if found else io.BytesIO() as file:
                 check_kind(path, file.read(_HEAD))

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 
-from schemas.errors import DataError
 from worker.feeds.files.columns import FEWEST, PRICES
 from worker.feeds.files.names import FINISHED, bare_name, role_of
 
@@ -38,38 +37,51 @@ class TableShape:
     note: str | None = None
 
 
-def header_of(rows: Rows, file: str) -> TableShape:
-    """The header of a table by its first rows, of which the first is not empty.
-
-    Raises:
-        DataError: it has none, and its columns are those of no known program.
-    """
+def header_of(rows: Rows) -> TableShape:
+    """The header of a table by its first rows, of which the first is not empty."""
     above = next((number for number, row in enumerate(rows) if len(row) >= FEWEST and any(row)), 0)
     rows, told = rows[above:], "lines above the header are passed over" if above else None
     if (names := _level_header(rows)) is not None:
         return TableShape(names, above + (3 if _names_index(rows) else 2), told)
     if len(rows[0]) < FEWEST or not _is_data(rows[0]):
         return TableShape(tuple(name.strip() for name in rows[0]), above + 1, told)
-    unnamed = unnamed_header(rows, file)
+    unnamed = unnamed_header(rows)
     return TableShape(unnamed.names, above, unnamed.note)
 
 
-def unnamed_header(rows: Rows, file: str) -> TableShape:
+def unnamed_header(rows: Rows) -> TableShape:
     """Names of the columns of rows without a header, empty for those that are not read.
 
-    Raises:
-        DataError: no known order of prices is possible.
+    Their numbers where no known order of prices is possible.
     """
     width, rows = len(rows[0]), [row for row in rows[:SAMPLE] if len(row) == len(rows[0])]
-    is_epoch = _number(rows[0][0]) >= FIRST_EPOCH  # a time by itself: no clock stands beside it
+    words = next((place for place, cell in enumerate(rows[0]) if any(map(str.isdigit, cell))), 0)
+    found = _price_names([row[words:] for row in rows])
+    if not found:
+        return TableShape(tuple(str(place + 1) for place in range(width)), 0)
+    names = (
+        *["symbol"][:words],
+        *[""] * (words - 1),
+        *found,
+    )  # words of all rows
+    read_as = ", ".join(name for name in names if name)
+    return TableShape(names, 0, f"the file names no columns: they are read as {read_as}")
+
+
+def _price_names(rows: Rows) -> tuple[str, ...]:
+    """Names of columns of which the first is a date or a time, by the first known order that is possible."""
+    width = len(rows[0])
+    is_epoch = read_number(rows[0][0]) >= FIRST_EPOCH  # a time by itself: no clock stands beside it
     for first in (1,) if is_epoch else (1, 2):
         for order in _ORDERS:
-            cells = [dict(zip(order, map(_number, row[first : first + 4]), strict=False)) for row in rows]
+            cells = [dict(zip(order, map(read_number, row[first : first + 4]), strict=False)) for row in rows]
+            if first > 1 and not all(":" in row[1][:3] or row[1].strip().isdigit() for row in rows):
+                continue
             if not all(len(bar) == len(order) and _is_possible(bar) for bar in cells):
                 continue
             names = [("date", "time")[place] if first > 1 else "time" for place in range(first)] + list(order)
             within = all(
-                bar["low"] <= _number(row[first + 4]) <= bar["high"]
+                bar["low"] <= read_number(row[first + 4]) <= bar["high"]
                 for row, bar in zip(rows, cells, strict=True)
                 if len(row) > first + 4
             )
@@ -78,12 +90,8 @@ def unnamed_header(rows: Rows, file: str) -> TableShape:
             names = (names + [""] * width)[:width]
             if not names[-1] and [row[-1] for row in rows] == ["0", "1", *["1"] * (len(rows) - 2)]:
                 names[-1] = FINISHED[0]  # newest first, and that one is not over
-            read_as = ", ".join(name for name in names if name)
-            return TableShape(tuple(names), 0, f"the file names no columns: they are read as {read_as}")
-    raise DataError(
-        f"{file} names no columns, and no known order of open, high, low and close is possible in its rows: "
-        "write a first line such as time,open,high,low,close,volume"
-    )
+            return tuple(names)
+    return ()
 
 
 def level_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -131,18 +139,23 @@ def _names_index(rows: Rows) -> bool:
 
 
 def _is_data(row: Sequence[str]) -> bool:
-    """Whether all but the first two cells are numbers, as no row of names has them."""
-    numbers = [not isnan(_number(cell)) for cell in row]
-    return sum(numbers) >= len(PRICES) and all(numbers[2:])
+    """Whether half of the cells and four at least are numbers, as no row of names has them."""
+    numbers = sum(not isnan(read_number(cell)) for cell in row)
+    return numbers >= len(PRICES) and 2 * numbers >= len(row)
 
 
 def _is_possible(bar: dict[str, float]) -> bool:
     return 0 < bar["low"] <= min(bar["open"], bar["close"]) <= max(bar["open"], bar["close"]) <= bar["high"]
 
 
-def _number(cell: str) -> float:
-    """A cell as a number, NaN where it is none; a comma may mark its decimals."""
+def read_number(cell: str) -> float:
+    """A cell as a number, NaN where it is none; its last mark is that of decimals, if it stands once."""
+    text = "".join(cell.strip(" \u00a0$€£¥'").split())
+    point, comma = sorted(",.", key=text.rfind, reverse=True)
+    whole, *groups = text.replace(comma, "").split(point)
+    if len(groups) > 1 and any(len(group) != 3 for group in groups):
+        return nan
     try:
-        return float(cell.strip().replace(",", "."))
+        return float(("." if len(groups) == 1 else "").join([whole, *groups]))
     except ValueError:
         return nan

@@ -37,6 +37,7 @@ class Selection:
     adjusted: bool = False
     date_format: str | None = None
     decimal: Decimal | None = None
+    columns: str | None = None
     tell: Callable[[str], None] = lambda note: None
 
 

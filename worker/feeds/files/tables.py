@@ -30,6 +30,7 @@ from worker.feeds.files.bar_table import (
     first_line,
 )
 from worker.feeds.files.columns import FEWEST, PRICES, bar_columns
+from worker.feeds.files.guesses import given_columns, rename
 from worker.feeds.files.json_rows import json_columns
 from worker.feeds.files.packed import ABOVE, PIECE, check_kind, decode, unpack_gzip, unpack_zip
 from worker.feeds.files.shapes import SAMPLE, TableShape, header_of
@@ -46,7 +47,11 @@ def symbol_of_name(path: Path) -> str:
 
 
 def read_table(
-    path: Path, needs: str = "at least two bars", most: int = MAX_BYTES, pick: Pick = all_columns
+    path: Path,
+    needs: str = "at least two bars",
+    most: int = MAX_BYTES,
+    pick: Pick = all_columns,
+    columns: str | None = None,
 ) -> BarTable:
     """The raw columns of a CSV, Parquet, Feather or JSON file, told apart by suffix, else by content.
 
@@ -55,13 +60,14 @@ def read_table(
         needs: what a refusal of an empty file asks for.
         most: bytes that it may hold, unpacked; counted before anything is parsed.
         pick: which of its columns are read.
+        columns: what each is, as `load_bar_file` takes it; None: as their names say.
 
     Raises:
         DataError: the file is missing, unreadable, empty, too large, of no such format, or no regular file.
     """
     try:
         with open_given(path, most) as file:
-            return _read(path, file, Source(needs, most, pick))
+            return _read(path, file, Source(needs, most, pick, columns=given_columns(columns)))
     except DataError:
         raise
     except FileNotFoundError as error:
@@ -104,7 +110,7 @@ def _read(path: Path, file: BinaryIO, source: Source) -> BarTable:
 
 
 def _read_json(path: Path, data: bytes, source: Source) -> BarTable:
-    header, columns = json_columns(path, data)
+    header, columns = json_columns(path, data, source.columns)
     try:
         arrays = [pa.chunked_array([pa.array(column)]) for column in columns]
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
@@ -113,8 +119,14 @@ def _read_json(path: Path, data: bytes, source: Source) -> BarTable:
 
 
 def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -> BarTable:
-    header, separator = _header(path, data, source.pick)
-    names, notes = header.names, notes if header.note is None else (*notes, header.note)
+    data = _with_tabs(data) if source.pick is bar_columns else data
+    header, separator = _header(path, data, source)
+    rows = _cells(data, separator, header.rows, SAMPLE)
+    names = _fit(header.names, rows[0]) if rows and source.pick is bar_columns else header.names
+    names, notes = (
+        rename(names, source.columns, path.name),
+        notes if header.note is None else (*notes, header.note),
+    )
     lines = data.rstrip(b"\r\n")
     above, _, last = lines.rpartition(b"\n")
     if source.pick is bar_columns and len(names) >= FEWEST and separator.encode() not in last:
@@ -123,9 +135,10 @@ def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -
     if lines.count(b"\n") + lines.count(b"\r") < header.rows + 1:
         raise DataError(f"{path.name} has a header and no rows: it needs {source.needs}")
     positions = [str(i) for i in range(len(names))]
-    first = _cells(lines, separator, header.rows, 1)
-    cells = dict(enumerate(first[0] if first else ()))
-    places = source.places(names, path.name, lambda place: _may_be_number(cells.get(place, "-")))
+    cells = dict(enumerate(rows[0] if rows else ()))
+    places = source.places(
+        names, path.name, lambda place: _may_be_number(cells.get(place, "-")), lambda: rows
+    )
     chosen = [positions[place] for place in places]
     try:
         table = pa_csv.read_csv(
@@ -154,13 +167,44 @@ def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -
     return BarTable(path, found, tuple(table.columns), "line", header.rows + 1, notes, left, tuple(omitted))
 
 
-def _header(path: Path, data: bytes, pick: Pick) -> tuple[TableShape, str]:
+def _with_tabs(data: bytes) -> bytes:
+    """The lines with a tab for each run of blanks, where nothing else can separate their cells."""
+    head = data[:_LONGEST_HEADER].splitlines()[:ABOVE]
+    if max(map(_count_separators, head), default=0) >= len(PRICES) or all(
+        len(line.split()) < FEWEST for line in head
+    ):
+        return data
+    return b"\n".join(b"\t".join(line.split()) for line in data.splitlines())
+
+
+def _fit(names: tuple[str, ...], row: list[str]) -> tuple[str, ...]:
+    """The names of a header for rows that have a comma at their end, a clock, or an index without a name."""
+    further, clocked = len(row) - len(names), len(row) > 1 and ":" in row[1] and ":" not in row[0]
+    if further == -1 and not names[-1]:
+        return names[:-1]
+    if further == 1 and not row[-1].strip():
+        return (*names, "")
+    if further == 1 and clocked:
+        return ("date", "time", *names[1:])
+    return {1: ("", *names), 2: ("date", "time", *names) if clocked else names}.get(further, names)
+
+
+def _header(path: Path, data: bytes, source: Source) -> tuple[TableShape, str]:
     """The header of a CSV file and what separates its cells; that of bars may have several lines."""
-    lines = data[:_LONGEST_HEADER].splitlines()[:ABOVE]
+    lines, is_bars = data[:_LONGEST_HEADER].splitlines()[:ABOVE], source.pick is bar_columns
     wide = next((line for line in lines if _count_separators(line) >= len(PRICES)), b"")
-    names, separator = csv_header(path, wide if wide and pick is bar_columns else data)
-    rows = _cells(data, separator, 0, SAMPLE) if pick is bar_columns else []
-    found = header_of(rows, path.name) if rows else TableShape(names, 1)
+    names, separator = csv_header(path, wide if wide and is_bars else data)
+    rows = _cells(data, separator, 0, SAMPLE) if is_bars else []
+    given = set(source.columns.values())
+    if (
+        given
+        and (above := next((k for k, row in enumerate(rows) if given <= {*map(str.strip, row)}), None))
+        is not None
+    ):
+        return TableShape(tuple(map(str.strip, rows[above])), above + 1), separator
+    found = header_of(rows) if rows else TableShape(names, 1)
+    if given and found.rows == 0:
+        return TableShape(tuple(str(place + 1) for place in range(len(names))), 0), separator
     return (TableShape(names, 1) if (found.rows, found.note) == (1, None) else found), separator
 
 

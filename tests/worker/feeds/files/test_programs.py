@@ -15,7 +15,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import thinktwice as tt
 from schemas.errors import DataError
+from thinktwice.inputs import bars_of
 from trading_core.bars import BarSeries
 from worker.feeds.files.files import load_bar_file
 
@@ -121,6 +123,18 @@ COINBASE = [[row[0] // 1000, row[3], row[2], row[1], *row[4:]] for row in rows_o
 UNFINISHED = [[1704070800000 + 3_600_000 * BARS, 11_900, 11_901, 11_899, 11_900, 3, 9, 9, 0]]
 OKX = UNFINISHED + [[*row, 9, 9, 1] for row in rows_of(HOURS)[::-1]]
 HTX = [dict(zip(("id", *ORDER), [row[0] // 1_000, *row[1:]], strict=True)) for row in rows_of(HOURS)[::-1]]
+DAYS_OF_SHEET = DAYS_TEXT
+for number, day in enumerate(DAILY, 45_292):
+    DAYS_OF_SHEET = DAYS_OF_SHEET.replace(f"{day:%Y-%m-%d}", str(number))
+OANDA = [
+    {
+        "complete": number < BARS,
+        "volume": 1_250,
+        "time": row["t"],
+        "mid": {name: row[name] for name in "ohlc"},
+    }
+    for number, row in enumerate([*JSON_ROWS, JSON_ROWS[-1] | {"t": "2024-01-02T16:00:00Z"}])
+]
 COINAPI = "time_period_start;time_period_end;price_open;price_high;price_low;price_close;volume_traded"
 # name: bytes or text, the bars, what is told, and what the operator says of the file
 READ: dict[str, tuple[str | bytes, pd.DataFrame, list[str], dict[str, Any]]] = {
@@ -315,6 +329,26 @@ READ: dict[str, tuple[str | bytes, pd.DataFrame, list[str], dict[str, Any]]] = {
             "indicators": {"quote": [{name: HOURS[name].tolist() for name in ORDER}]}}]}}),
         HOURS, [], {},
     ),
+    "blanks.txt": (lines(DAYS, "Date  Open High Low Close Volume", "%Y-%m-%d", separator="  "), DAYS, [], {}),
+    "blanks_and_clock.txt": (
+        lines(HOURS, "time open high low close volume", "%Y-%m-%d %H:%M", separator=" "), HOURS, [], UTC,
+    ),
+    "comma_behind_rows.csv": (
+        lines(DAYS, "Date,Open,High,Low,Close,Volume", "%Y-%m-%d", more=","), DAYS, [DAY_NOTE], {},
+    ),
+    "index_without_a_name.csv": (
+        "Date,Open,High,Low,Close,Volume\n"
+        + "".join(f"{row},{line}\n" for row, line in enumerate(DAYS_TEXT.splitlines()[1:], 1)), DAYS, [], {},
+    ),
+    "zone_in_words.csv": (
+        lines(HOURS, "ts,open,high,low,close,volume", "%Y-%m-%d %H:%M:%S UTC"), HOURS, [], {},
+    ),
+    "offset_and_zone.csv": (
+        lines(HOURS, "ts,open,high,low,close,volume", "%Y-%m-%d %H:%M:%S +0000 UTC"), HOURS, [], {},
+    ),
+    "serials.csv": (DAYS_OF_SHEET, DAYS, ["read as days of a spreadsheet", DAY_NOTE], {}),
+    "symbol_first.csv": (lines(DAYS, None, "X,D,%Y-%m-%d"), DAYS, ["read as symbol, time, open"], {}),
+    "oanda.json": (json.dumps({"instrument": "X", "candles": OANDA}), HOURS, ["is marked complete = 0"], {}),
 }  # fmt: skip
 
 
@@ -560,7 +594,7 @@ def test_date_format_that_times_do_not_have_names_the_row(tmp_path):
 @pytest.mark.parametrize(
     ("data", "name", "refusal"),
     [
-        ("AAPL,D,20240102,10,12,9,11,5\n" * 2, "x.csv", "write a first line such as time,open"),
+        ("AAPL,D,20240102,10,9,12,11,5\n" * 2, "x.csv", "write a first line such as time,open"),
         ("2024-01-02,9,8,12,11,5\n" * 2, "x.csv", "no known order of open, high, low and close is possible"),
         ("1641024000,1234,47,49,46,48\n" * 2, "x.csv", "no known order of open, high, low and close"),
         ("EUR/USD,20240102 09:30:00.123,1.1,1.2\n" * 2, "x.csv", "make bars of ticks first, in pandas by"),
@@ -627,3 +661,130 @@ def test_prices_that_are_adjusted_alone_are_those_of_the_file_and_of_no_symbol(t
     header = ",".join(["Date", *(f"{before}{name}" for name in ("Open", "High", "Low", "Close", "Volume"))])
     bars, _ = load(tmp_path, lines(made(DAILY), header, "%Y-%m-%d"))
     assert (bars.symbols, bars.sha256) == (("X",), expected(made(DAILY)).sha256)
+
+
+def rows_with(frame: pd.DataFrame, columns: list[str], *more: Any) -> list[list[Any]]:
+    labels = pd.DatetimeIndex(frame.index).as_unit("s").asi8.tolist()
+    return [[label, *row, *more] for label, row in zip(labels, frame[columns].values.tolist(), strict=True)]
+
+
+def bid_ask(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Bars with two prices for each, as brokers have them; times of the row in two zones."""
+    return [
+        {"at": f"{time:%Y-%m-%dT%H:%M:%SZ}", "local": f"{time:%d.%m.%Y %H:%M}", "traded": bar.volume}
+        | {f"{name}Price": {"bid": bar[name], "ask": bar[name] + 0.5, "last": None} for name in ORDER[:4]}
+        for time, bar in frame.iterrows()
+    ]
+
+
+WALK = made(HOURLY)
+WALK["open"] = WALK["close"].shift(fill_value=11_900.0) + 0.01
+WALK["high"] = WALK[["open", "close"]].max(axis=1) + 1.25
+WALK["low"] = WALK[["open", "close"]].min(axis=1) - 1.25
+WALK = WALK.round(2)
+CLOSE_FIRST = ["close", "open", "high", "low", "volume"]
+UNKNOWN = [f"p{k}" for k in range(1, 6)]
+# name: bytes or text, the option that the refusal gives
+GUESSED: dict[str, tuple[str | bytes, str]] = {
+    "korean.csv": (
+        lines(WALK, "일자,종가,시가,고가,저가,거래량", "%Y-%m-%dT%H:%M:%SZ", CLOSE_FIRST),
+        "time=일자,open=시가,high=고가,low=저가,close=종가,volume=거래량",
+    ),
+    "newest_first.csv": (
+        lines(WALK[::-1], "일자,종가,시가,고가,저가,거래량", "%Y-%m-%dT%H:%M:%SZ", CLOSE_FIRST),
+        "time=일자,open=시가,high=고가,low=저가,close=종가,volume=거래량",
+    ),
+    "dutch.csv": (
+        lines(WALK, "Datum;Openen;Hoogste;Laagste;Slot;Aantal", "%Y-%m-%dT%H:%M:%SZ", separator=";",
+              show=lambda value: f"{value:.2f}".replace(".", ",")),
+        "time=Datum,open=Openen,high=Hoogste,low=Laagste,close=Slot,volume=Aantal",
+    ),
+    "two_claim_one_role.csv": (
+        lines(WALK, "close,time,open,high,low,c,volume", "7,%Y-%m-%dT%H:%M:%SZ"), "close=c",
+    ),
+    "symbol_with_digits.csv": (
+        lines(WALK, None, "600519.SH,%Y-%m-%dT%H:%M:%SZ"),
+        "time=2,symbol=1,open=3,high=4,low=5,close=6,volume=7",
+    ),
+    "quote_in_a_name.csv": (
+        lines(WALK, "time,l'ouvert,high,low,close,volume", "%Y-%m-%dT%H:%M:%SZ"), "open=2",
+    ),
+    "gate.json": (
+        json.dumps([[row[0], 8e7, *row[1:], "true"]
+                    for row in rows_with(WALK, ["close", "high", "low", "open", "volume"])]),
+        "time=1,open=6,high=4,low=5,close=3,volume=7",
+    ),
+    "time_at_the_end.json": (
+        json.dumps([[*row[1:], row[0] + 7 * k % 50, "HOUR_1", row[0]]
+                    for k, row in enumerate(rows_with(WALK, ["low", "high", "open", "close", "volume"]))]),
+        "time=8,open=3,high=2,low=1,close=4,volume=5",
+    ),
+    "bid_and_ask.json": (
+        json.dumps({"prices": bid_ask(WALK), "type": "X"}),
+        "time=at,open=openPrice.bid,high=highPrice.bid,low=lowPrice.bid,close=closePrice.bid,volume=traded",
+    ),
+    "columns.json": (
+        json.dumps({"o": {"moment": [row[0] for row in rows_with(WALK, [])]}
+                    | {name: WALK[column].tolist() for name, column in zip(UNKNOWN, ORDER, strict=True)}}),
+        "time=moment,open=p1,high=p2,low=p3,close=p4,volume=p5",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GUESSED)
+def test_columns_without_a_known_name_are_refused_with_a_guess_that_reads_the_file(tmp_path, name):
+    data, option = GUESSED[name]
+    with pytest.raises(DataError, match=r"guessed by the order of the numbers, so look it over") as said:
+        load(tmp_path, data, name)
+    assert str(said.value).endswith(f": --columns '{option}'")
+    found, _ = load(tmp_path, data, name, columns=option)
+    assert found.sha256 == expected(WALK, found.symbols[0]).sha256
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather", "frame"])
+def test_columns_of_a_table_in_memory_are_guessed_and_named_likewise(tmp_path, kind):
+    frame = WALK.set_axis(UNKNOWN, axis=1).tz_localize("UTC").reset_index(names="moment")
+    option = "time=moment,open=p1,high=p2,low=p3,close=p4,volume=p5"
+    if kind == "frame":
+        with pytest.raises(DataError, match=f'runtime__columns="{option}"$'):
+            bars_of(frame, tt.settings())
+        found = bars_of(frame, tt.settings(runtime__columns=option))
+    else:
+        getattr(frame, f"to_{kind}")(tmp_path / "x.data")
+        with pytest.raises(DataError, match=f"--columns '{option}'$"):
+            load_bar_file(tmp_path / "x.data")
+        found = load_bar_file(tmp_path / "x.data", columns=option)
+    assert found.sha256 == expected(WALK, found.symbols[0]).sha256
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("opn=Open", "--columns 'opn=Open' is not ROLE=NAME with a role of time, clock, symbol, open"),
+        ("open=Opn", "has no column 'Opn', which --columns names as the open: it has 'Date', 'Open', 'High', "
+                     "'Low', 'Close', 'Volume'.* Did you mean 'Open'"),
+        ("open=9", "has no column '9', which --columns names as the open"),
+    ],
+)  # fmt: skip
+def test_option_that_names_no_role_or_no_column_is_refused(tmp_path, columns, said):
+    with pytest.raises(DataError, match=said):
+        load(tmp_path, DAYS_TEXT, columns=columns)
+
+
+def test_option_names_a_clock_and_columns_whose_names_say_something_else(tmp_path):
+    text = lines(HOURS, "Day,At,High,Open,Low,Close,Volume,Lot", "%Y-%m-%d,%H:%M", more=",3")
+    option = "time=Day,clock=At,open=High,high=Open,volume=Lot"
+    found, notes = load(tmp_path, text, columns=option, tz="UTC")
+    assert found.sha256 == expected(HOURS.assign(volume=3.0)).sha256
+    assert "of further columns: rules read x.other_volume" in notes
+
+
+@pytest.mark.parametrize("text", ["2 janv. 2024", "2 février 2024"])
+def test_month_in_another_language_is_refused_without_a_form_that_cannot_help(tmp_path, text):
+    with pytest.raises(DataError, match="names of months and days are read in English alone$"):
+        load(tmp_path, f"Date;Open;High;Low;Close\n{text};10;12;9;11\n3 mars 2024;10;12;9;11\n")
+
+
+def test_sheet_of_another_office_is_refused_as_the_workbook_it_is(tmp_path):
+    with pytest.raises(DataError, match="x.ods is a workbook: save its sheet as CSV"):
+        load(tmp_path, zipped({"mimetype": "application/x", "content.xml": "<x/>"}), "x.ods")
