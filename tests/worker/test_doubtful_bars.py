@@ -120,3 +120,30 @@ def test_notes_of_a_file_are_said_where_the_run_is_made_and_not_by_verify_and_pa
     for words in (["verify", "latest"], ["page", "latest", "--html", "run.html"], ["report", "latest"]):
         assert "no volume" not in say(app, words).stderr, words
     assert "no volume of BARS" in Path("run.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["backtest", "--reflection", "off"],
+        ["backtest", "--dry-run", "model.toml"],
+        ["ablate", "--seeds", "1"],
+        ["paper", "--reflection", "off"],
+    ],
+    ids=["backtest", "dry-run", "ablate", "paper"],
+)
+def test_document_of_every_command_that_reads_bars_names_those_in_doubt(frame, words):
+    frame.to_csv("bars.csv")
+    Path("model.toml").write_text('[llm]\nmodel = "ollama/x"\n[reflection]\nmode = "full"\n')
+    done = CliRunner().invoke(app, [*words, "--data", "bars.csv", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["data"]["doubts"]
+    checked = json.loads(CliRunner().invoke(app, ["data", "check", "bars.csv", "--json"]).stdout)
+    # A feed hands each bar out once: what stood twice in its file is said on stderr at the start of paper.
+    wanted = [
+        doubt
+        for doubt in checked["symbols"]["BARS"]["doubts"]
+        if words[0] != "paper" or doubt["kind"] != KINDS[0]
+    ]
+    assert found == wanted
+    assert [doubt["kind"] for doubt in wanted] == KINDS[words[0] == "paper" :]

@@ -20,9 +20,11 @@ from trading_core.bars import BarSeries, IntArray
 from trading_core.spacing import DAY_NS, show_label
 
 RATIOS = (1.5, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 25, 30, 40, 50, 100)  # plain ones, by which a step is named
+_ROUNDED = 0.005  # of a ratio: prices are written in cents
 _NEAR = 0.08  # of a plain ratio, in logarithms: a split is paid over a night, in which the market moves too
 _STEP, _UNUSUAL = 1.25, 8  # the least step of level, and times the usual move from close to close
-_RUSH = 4  # times the volume of the bars behind it: so much is traded on news, and not for a split
+_RUSH = 4  # times the volume of the bars behind it: so much is traded on news
+_NIGHTS, _MOST_NIGHTS = 60, 0.95  # a split lies nearer to its plain ratio than most nights before it moved
 _STAYS = 3  # bars that show a level
 _WITHIN = 1.3
 _FEW = 10  # bars behind which a step that goes back is no split
@@ -105,6 +107,11 @@ def list_doubts(bars: BarSeries, settings: DataSettings, *, sifted: bool = False
     return sorted(found, key=lambda doubt: (doubt.symbol, doubt.label, doubt.kind))
 
 
+def doubt_documents(bars: BarSeries, settings: DataSettings, *, sifted: bool = False) -> list[dict[str, Any]]:
+    """The doubts of a series as plain data, see `list_doubts`."""
+    return [doubt.document() for doubt in list_doubts(bars, settings, sifted=sifted)]
+
+
 def far_times(times: IntArray) -> IntArray:
     """Those of ascending times that are few at an end, a year from the others and farther than they reach."""
     if times.size < _FEW:
@@ -166,20 +173,24 @@ def _jumps(bars: BarSeries, s: int, rows: Any) -> Iterator[tuple[Doubt | None, r
         ratio = float(np.exp(steps[k]))
         if first < _STAYS:
             yield Doubt("start", symbol, times[0], first, ratio), range(first, first + _STAYS)
-        elif bars.volume[rows[first], s] > _RUSH * np.median(
-            bars.volume[rows[first + 1 : first + 1 + _FEW], s]
-        ):
+            continue
+        volume, nights = (
+            bars.volume[rows[first : first + 1 + _FEW], s],
+            np.abs(steps[max(0, k - _NIGHTS) : k]),
+        )
+        is_exact = _plain_ratio(ratio, max(_ROUNDED, float(np.quantile(nights, _MOST_NIGHTS)))) is not None
+        if volume[0] > _RUSH * np.median(volume[1:]) and not is_exact:
             yield None, range(first, first + _STAYS)
         else:
-            kind: Literal["split", "step"] = "split" if _plain_ratio(ratio) else "step"
+            kind: Literal["split", "step"] = "split" if is_exact or _plain_ratio(ratio) else "step"
             yield Doubt(kind, symbol, times[first], 1, ratio), range(first, first + _STAYS)
 
 
-def _plain_ratio(ratio: float) -> str | None:
-    """The plain ratio of shares nearest to a step of the price, such as 3:2; None where none is near."""
+def _plain_ratio(ratio: float, most: float = _NEAR) -> str | None:
+    """The plain ratio of shares nearest to a step of the price, such as 3:2; None where none is so near."""
     size = abs(np.log(ratio))
     plain = Fraction(min(RATIOS, key=lambda each: abs(size - np.log(each))))
-    if abs(size - np.log(float(plain))) > _NEAR:
+    if abs(size - np.log(float(plain))) > most:
         return None
     shares = (plain.numerator, plain.denominator)
     return ":".join(map(str, shares if ratio > 1 else shares[::-1]))

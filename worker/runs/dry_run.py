@@ -20,6 +20,7 @@ from services.model_calls.budget import BYTES_PER_TOKEN, LIMITS
 from services.model_calls.language_model import ModelReply
 from services.model_calls.record import Usage
 from trading_core.bars import BarSeries
+from worker.feeds.doubts import doubt_documents
 from worker.models import one_model
 from worker.runs.backtest import Progress, run_backtest
 from worker.session import Session
@@ -87,6 +88,7 @@ async def count_questions(
             name: most for name, most in bounds.items() if most is not None and getattr(used, name) > most
         },
         "bars": done.session.bars_validated,
+        "data": {"doubts": doubt_documents(bars, settings.data)},
     }
 
 

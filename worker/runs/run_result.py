@@ -48,7 +48,7 @@ from trading_core.trade_figures import (
     turnover,
     win_rate,
 )
-from worker.feeds.doubts import list_doubts
+from worker.feeds.doubts import doubt_documents
 from worker.runs.contamination import contamination, headline
 from worker.runs.course import Course, stale_positions
 from worker.runs.signals import SignalAccount
@@ -273,7 +273,7 @@ class RunResult:
             "sha256": self.session.bars.sha256,
             "left_out": count_left_out(self.session),
             "notes": list(bars.notes),
-            "doubts": [doubt.document() for doubt in list_doubts(bars, data, sifted=sifted)],
+            "doubts": doubt_documents(bars, data, sifted=sifted),
         }
 
     @property

@@ -95,12 +95,28 @@ def test_step_by_no_plain_ratio_that_stays_is_a_step_and_no_tick(factor):
     assert f"a step of {1 / factor:.4g} from close to open that stays" in found.text
 
 
-def test_step_at_many_times_the_volume_behind_it_is_news_and_neither_split_nor_tick():
+@pytest.mark.parametrize(
+    ("factor", "kinds"),
+    [(0.55, []), (0.527, []), (0.7, []), (0.25, ["split"]), (0.05, ["split"]), (2 / 3, ["split"])],
+)
+def test_step_at_many_times_the_volume_behind_it_is_news_unless_it_is_a_plain_ratio(factor, kinds):
     def spoil(frame: pd.DataFrame) -> None:
-        stepped(0.5)(frame)
+        stepped(factor)(frame)
         frame.loc[frame.index[AT], "volume"] *= 6
 
-    assert doubts(spoil) == []
+    assert [doubt.kind for doubt in doubts(spoil)] == kinds
+
+
+@pytest.mark.parametrize(("ratio", "night"), [(4.0, 0.01), (20.0, -0.01), (1.5, 0.01), (0.1, -0.01)])
+def test_split_at_many_times_the_volume_is_told_where_its_night_moved_as_others_do(ratio, night):
+    def spoil(frame: pd.DataFrame) -> None:
+        for place in range(1, len(frame)):  # nights of up to one and a half percent
+            frame.iloc[place:, :4] *= 1.0 + 0.015 * (-1) ** place * (place % 5) / 4
+        stepped((1.0 + night) / ratio)(frame)
+        frame.loc[frame.index[AT], "volume"] *= 6
+
+    [found] = doubts(spoil)
+    assert (found.kind, found.label) == ("split", walk().index[AT].value)
 
 
 def test_step_that_the_market_makes_by_itself_is_no_doubt():

@@ -103,11 +103,11 @@ def guess_columns(names: Sequence[str], rows: Rows) -> str:
     said = {role: place for role, place in found.items() if known[place] != role or known.count(role) > 1}
     if ":" in texts[time][0]:
         said.pop("clock", None)
-    line = ",".join(f"{role}={_written(names, said[role])}" for role in ROLES if role in said)
+    line = ",".join(f"{role}={_spell(names, said[role])}" for role in ROLES if role in said)
     return f"--columns '{line}'"
 
 
-def _written(names: Sequence[str], place: int) -> str:
+def _spell(names: Sequence[str], place: int) -> str:
     """A column by its name, or by its number where a shell or a terminal could take the name amiss."""
     name = names[place]
     plain = name.isprintable() and name.strip() and not set(name) & set("'=%\\") and names.count(name) == 1

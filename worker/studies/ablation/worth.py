@@ -19,6 +19,7 @@ from services.statistics.calendar_units import BlockUnit, unit_of_timeframe
 from services.statistics.paired import ALPHA, PairedResult, compare_pairs
 from services.statistics.track import Bounds, Track
 from trading_core.bars import BarSeries
+from worker.feeds.doubts import doubt_documents
 from worker.feeds.selected_bars import describe
 from worker.runs.store_run import Progress, new_run
 from worker.studies.ablation.arms import MEANING, NO_MODEL, Arm, ArmResult
@@ -269,4 +270,4 @@ async def measured_worth(
     ablation = await runner.run(seeds)
     ledger = await shadow_ledger(ablation, store, bars, settings)
     worth = worth_document(ablation, ledger, bars.timeframe, settings.seed, settings.gate)
-    return {"data": describe(bars, settings)} | worth
+    return {"data": describe(bars, settings) | {"doubts": doubt_documents(bars, settings.data)}} | worth
