@@ -79,8 +79,9 @@ class DataSettings(Contract):
     )
     plausibility: Literal["live", "always", "off"] = Field(
         default="live",
-        description="where a bar outside the band around the last good close is in doubt until the next two "
-        "bars of its symbol confirm the new level: on live feeds, `always` also on recorded bars, or nowhere",
+        description="where a bar outside the band around the last good close is in doubt, and left out, "
+        "until the next two bars of its symbol confirm the new level: on live feeds, `always` also on "
+        "recorded bars, which then lose the first two bars of a step that stays as paper does, or nowhere",
     )
     on_doubt: Literal["warn", "refuse"] = Field(
         default="warn",

@@ -104,3 +104,25 @@ def test_file_with_slips_gives_one_head_in_backtest_paper_verify_and_rebuilding(
             return (await backtest_replay(settings, bars, store, record).rebuild()).compared
 
     assert asyncio.run(again()) == backtest["journal"]["events"]
+
+
+@pytest.mark.parametrize("at", [2, 100, 249])
+def test_step_that_stays_costs_its_first_two_bars_in_paper_as_in_backtest(folder: Path, at: int) -> None:
+    bars = embedded_bars("2009-01-01", "2009-12-31").select(("IBM",))
+    lines = ["time,symbol,open,high,low,close,volume"]
+    for t, label in enumerate(bars.times.tolist()):
+        values = [
+            float(getattr(bars, name)[t, 0]) / (4.0 if t >= at and name != "volume" else 1.0)
+            for name in COLUMNS
+        ]
+        lines.append(",".join([show_label(label), "IBM", *map(repr, values)]))
+    (folder / "split.csv").write_text("\n".join(lines) + "\n")
+    words = ["always.toml", "--data", "split.csv", "--json"]
+    backtest, paper = run("backtest", *words), run("paper", *words, "--speed", "max", "--new")
+    assert backtest["journal"]["head_hash"] == paper["journal"]["head_hash"]
+    assert backtest["data"]["sha256"] == paper["data"]["sha256"]
+    for document in (backtest, paper):
+        assert document["data"]["left_out"] == {"implausible": 2}
+        assert document["data"]["bars"] == bars.shape[0] - 2
+    taken = run("backtest", "--data", "split.csv", "--json")["data"]
+    assert (taken["bars"], taken["left_out"]) == (bars.shape[0], {})
