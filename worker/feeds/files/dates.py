@@ -5,6 +5,7 @@ A reading that another one could contradict is refused with the option that deci
 
 import warnings
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -52,7 +53,8 @@ def read_times(
         column = pc.cast(column, pa.string())
     if pa.types.is_string(column.type):
         column = pc.utf8_trim_whitespace(pc.replace_substring_regex(column, r"\s+", " "))
-        column = pc.replace_substring_regex(column, r"^(\d{9,19})\.0+$", r"\1")  # a float of seconds
+        if pc.any(pc.match_substring_regex(column, "[.eE]")).as_py() and parses(column) and _is_whole(column):
+            column = pc.cast(pc.cast(pc.cast(column, pa.float64()), pa.int64()), pa.string())
         column, zone = _without_zone(column, zone)
         if form is not None:
             column = _parse_as(column, form, table)
@@ -99,33 +101,63 @@ def _without_zone(texts: Any, zone: ZoneInfo | None) -> Times:
 
 
 def _guess(texts: Any, table: BarTable, tell: Callable[[str], None]) -> Any:
-    """Times of the one form in which all of them can be read."""
+    """Times of the one form in which all of them can be read, and go one way where those of another jump."""
     first = texts[0].as_py()
-    forms = [_form_of(first, day_first=day_first) for day_first in (True, False)]
-    if "." in first.split(" ")[0]:  # 04.01.2021 is the fourth of January wherever dots are written
-        forms = forms[:1] if forms[0] and not forms[0].startswith("%Y") else forms[1:]
-    found = {form: index for form in forms if form and not (index := _parse(texts, form)).hasnans}
-    if len(found) > 1 and len({index.asi8.tobytes() for index in found.values()}) > 1:
+    forms = _forms_of(first)
+    found = {form: index for form in forms if not (index := _parse(texts, form)).hasnans}
+    found = {form: index for form, index in found.items() if _goes_one_way(index)} or found
+    if len({index.asi8.tobytes() for index in found.values()}) > 1:
         options = " or ".join(map(_OPTION.format, found))
         raise DataError(f"{table.place(0)}: time {first!r} can be read in two ways: say which with {options}")
     for form, index in found.items():
-        if "%d" in form[:2] or "%m" in form[:2]:
+        if "%d" in form[:2] or "%m" in form[:2] or "%y" in form:
             tell(f"times are read as {form}")
         return pa.chunked_array([pa.array(index)])
-    best = max(
-        (form for form in forms if form),
-        key=lambda form: int(np.sum(_parse(texts, form).notna())),
-        default=None,
-    )
+    best = max(forms, key=lambda form: int(np.sum(_parse(texts, form).notna())), default=None)
     row = 0 if best is None else int(np.flatnonzero(_parse(texts, best).isna())[0])
-    cure = f", or give the form of the times, such as {_OPTION.format('%m/%d/%Y %I:%M %p')}"
+    rest, _, word = first.rpartition(" ")
+    before = (f"{form} {word}" for form in (_forms_of(rest) if rest else ()))
+    literal = next((form for form in before if not _parse(texts.slice(0, 1), form).hasnans), None)
     words = "".join(sign if sign.isalpha() else " " for sign in texts[row].as_py()).split()
-    if best is None and any(len(word) > len("AM") for word in words):
+    cure = f", or give the form of the times, such as {_OPTION.format('%m/%d/%Y %I:%M %p')}"
+    if word.isalpha() and literal and pc.all(pc.ends_with(texts, f" {word}")).as_py():
+        cure = f", or say which zone {word!r} is by --tz, and {_OPTION.format(literal)}"
+    elif best is None and any(len(word) > len("AM") for word in words):
         cure = "; names of months and days are read in English alone"
     raise DataError(
         f"{table.place(row)}: time {texts[row].as_py()!r} is unreadable: write ISO 8601 like "
         f"2012-01-31T16:00:00Z{cure}"
     )
+
+
+def _goes_one_way(index: pd.DatetimeIndex) -> bool:
+    return index.is_monotonic_increasing or index.is_monotonic_decreasing
+
+
+def _forms_of(text: str) -> list[str]:
+    """The forms in which a time can be meant; a year of two digits stands at the end."""
+    body, half = (text[:-3], " %p") if text[-3:].upper() in (" AM", " PM") else (text, "")
+    date, blank, clock = body.partition(" ")
+    mark = next((sign for sign in date if not sign.isalnum()), " ")
+    parts = date.split(mark)
+    is_short = len(parts) == 3 and max(map(len, parts)) < len("2024") and all(parts)
+    if is_short:
+        date = mark.join([*parts[:2], f"20{parts[2]}"])
+    guesses = [_form_of(f"{date}{blank}{clock}", day_first=day_first) for day_first in (True, False)]
+    forms = [form for form in guesses if form]
+    if mark == "." and any(form.startswith("%d") for form in forms):
+        forms = [form for form in forms if form.startswith("%d")]  # so wherever dots are written
+    forms = [form.replace("%Y", "%y") if is_short else form for form in forms] or _year_first(body)
+    return [form.replace("%H", "%I") + half if half else form for form in dict.fromkeys(forms)]
+
+
+def _year_first(text: str) -> list[str]:
+    """The form of digits that begin with a year, whatever stands between them."""
+    fields, form, runs = iter("YmdHMS"), "", [(key, "".join(run)) for key, run in groupby(text, str.isdigit)]
+    for is_digit, run in runs:
+        form += f"%{next(fields, '%')}" if is_digit else run.replace("%", "%%")
+    is_dated = len(runs[0][1]) == len("2024") and "%d" in form and not runs[-1][1].startswith(" ")
+    return [form] if is_dated else []
 
 
 def _form_of(text: str, *, day_first: bool) -> str | None:

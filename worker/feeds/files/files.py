@@ -19,7 +19,7 @@ from services.model_calls.quoting import count_noun, visible
 from services.text.given_files import MAX_BYTES
 from trading_core.bars import BarSeries, infer_timeframe
 from trading_core.resampling import resample
-from trading_core.spacing import show_label
+from trading_core.spacing import DAY_NS, NS, show_label
 from worker.feeds.files.bar_table import BarTable
 from worker.feeds.files.columns import bar_columns
 from worker.feeds.files.decimals import Decimal
@@ -101,14 +101,17 @@ def bars_of_tables(tables: Iterable[tuple[BarTable, str]], selection: Selection)
         series = resample(series, selection.longer, notes.append)
     series = series.select(selection.symbols or None, start_ns, end_ns)
     repeated = tuple((part.symbol, label) for part in parts for label in part.repeated.tolist())
-    found = tuple(dict.fromkeys([*notes, *_unknown_volumes(series)]))
+    found = tuple(dict.fromkeys([*notes, *_remarks(series)]))
     for note in found:
         selection.tell(note)
     return replace(series, notes=found, repeated=repeated) if found or repeated else series
 
 
-def _unknown_volumes(series: BarSeries) -> Iterator[str]:
-    """A note on the symbols of which no volume is known, and one on each that lacks some."""
+def _remarks(series: BarSeries) -> Iterator[str]:
+    """Notes on labels that look like ends of bars, symbols without a volume and those that lack some."""
+    step = min(series.bar_ns, DAY_NS)
+    if series.label == "open" and (step - series.times % step <= NS).all():
+        yield "times lie at the end of their bars: --label close, or --columns time=NAME of their begin"
     bars = series.present.sum(axis=0)
     counts = (series.present & np.isnan(series.volume)).sum(axis=0)
     names = [visible(symbol) for symbol in series.symbols]

@@ -12,7 +12,7 @@ from worker.feeds.files.names import FURTHER
 
 PIECE, _BLOCK = 1_048_576, 65_536
 _GZIP = 31  # the window of zlib with the frame of gzip around it
-ABOVE = 8  # lines in which a header is looked for
+ABOVE = 32  # lines in which a header is looked for
 _ENCODINGS = ("Windows-1252", "Shift_JIS", "GB18030", "Windows-1251")
 _MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 _READ = (b"PAR1", b"ARROW1", b"\x1f\x8b", b"PK\x03\x04")  # how files begin that are read and are no text

@@ -211,5 +211,6 @@ def _mask(texts: Any, pattern: str) -> npt.NDArray[np.bool_]:
 
 def _unreadable(texts: Any, row: int, place: Place) -> DataError:
     return DataError(
-        f"{place(row)}: time {texts[row].as_py()!r} is unreadable: write ISO 8601 like 2012-01-31T16:00:00Z"
+        f"{place(row)}: time {texts[row].as_py()!r} is unreadable: write ISO 8601 like "
+        "2012-01-31T16:00:00Z, or remove the row"
     )

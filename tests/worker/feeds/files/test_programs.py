@@ -346,6 +346,26 @@ READ: dict[str, tuple[str | bytes, pd.DataFrame, list[str], dict[str, Any]]] = {
     "offset_and_zone.csv": (
         lines(HOURS, "ts,open,high,low,close,volume", "%Y-%m-%d %H:%M:%S +0000 UTC"), HOURS, [], {},
     ),
+    "two_digits_of_the_year.csv": (
+        lines(DAYS, "Date, Open, High, Low, Close, Volume", "%m/%d/%y"),
+        DAYS, ["times are read as %m/%d/%y"], {},
+    ),
+    "short_month.csv": (
+        lines(DAYS, "Date,Open,High,Low,Close,Volume", "%d-%b-%y"), DAYS, ["times are read as %d-%b-%y"], {},
+    ),
+    "half_days.csv": (
+        lines(HOURS, "Time,Open,High,Low,Close,Volume", "%Y-%m-%d %I:%M:%S %p"), HOURS, [], UTC,
+    ),
+    "signs_between.csv": (
+        lines(DAYS, "日付,始値,高値,安値,終値,出来高", "%Y年%m月%d日"), DAYS, [DAY_NOTE], {},
+    ),
+    "powers_of_ten.csv": (
+        "time,open,high,low,close,volume\n"
+        + "".join(f"{float(row.split(',')[0]):.9e},{row.partition(',')[2]}\n"
+                  for row in epochs(HOURS, "s").splitlines()),
+        HOURS, [], {},
+    ),
+    "long_preamble.csv": ("\n".join(["Terms of use, all of them", ""] * 8) + "\n" + DAYS_TEXT, DAYS, [], {}),
     "serials.csv": (DAYS_OF_SHEET, DAYS, ["read as days of a spreadsheet", DAY_NOTE], {}),
     "symbol_first.csv": (lines(DAYS, None, "X,D,%Y-%m-%d"), DAYS, ["read as symbol, time, open"], {}),
     "oanda.json": (json.dumps({"instrument": "X", "candles": OANDA}), HOURS, ["is marked complete = 0"], {}),
@@ -788,3 +808,27 @@ def test_month_in_another_language_is_refused_without_a_form_that_cannot_help(tm
 def test_sheet_of_another_office_is_refused_as_the_workbook_it_is(tmp_path):
     with pytest.raises(DataError, match="x.ods is a workbook: save its sheet as CSV"):
         load(tmp_path, zipped({"mimetype": "application/x", "content.xml": "<x/>"}), "x.ods")
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M:%S EST", "%d.%m.%Y %H:%M MEZ"])
+def test_word_behind_all_times_is_refused_with_the_form_that_reads_past_it(tmp_path, form):
+    text = lines(
+        made(pd.date_range("2024-01-20", periods=BARS, freq="h")), "time,open,high,low,close", form, ORDER[:4]
+    )
+    with pytest.raises(
+        DataError, match=f"say which zone '{form[-3:]}' is by --tz, and --date-format '{form}'$"
+    ):
+        load(tmp_path, text)
+    found, _ = load(tmp_path, text, tz="America/New_York", date_format=form)
+    assert found.times[0] == pd.Timestamp("2024-01-20 05:00").value
+
+
+@pytest.mark.parametrize(
+    ("offset", "is_said"), [(-1, True), (-1_000, True), (0, False), (1, False), (-60_000, False)]
+)
+def test_labels_in_the_last_second_of_their_bars_are_said_to_be_ends(tmp_path, offset, is_said):
+    frame = HOURS.set_axis(HOURS.index + pd.Timedelta(offset, "ms"))
+    _, notes = load(tmp_path, "time,open,high,low,close,volume\n" + epochs(frame, "ms"))
+    assert (
+        "times lie at the end of their bars: --label close, or --columns time=NAME of their begin" in notes
+    ) == is_said
