@@ -13,6 +13,7 @@ from trading_core.accounting import YEAR_NS, FloatArray, IntArray
 
 Trades = Sequence[Episode]
 GROUPS: Mapping[str, Callable[[Episode], str]] = {
+    "by_direction": lambda trade: str(trade.direction),
     "by_playbook": lambda trade: trade.playbook_id,
     "by_symbol": lambda trade: trade.symbol,
     "by_regime": lambda trade: trade.regime,

@@ -93,10 +93,16 @@ def test_groups_hold_every_trade_once_with_the_most_first():
         "stop",
         "time_stop",
     ]
+    sides = {group["name"]: group["trades"] for group in group_trades(TRADES, GROUPS["by_direction"])}
+    assert sides == {
+        side: count
+        for side in ("long", "short")
+        if (count := sum(str(trade.direction) == side for trade in TRADES))
+    }
 
 
 def test_figures_without_trades_are_undefined():
     alone = (win_rate, expectancy_r, profit_factor, payoff, average_hold_bars)
     assert [figure([]) for figure in alone] == [None] * len(alone)
-    assert [group_trades([], name_of) for name_of in GROUPS.values()] == [[]] * 4
+    assert [group_trades([], name_of) for name_of in GROUPS.values()] == [[]] * len(GROUPS)
     assert (profit_factor(TRADES[:1]), payoff(TRADES[:1]), profit_factor(TRADES[1:2])) == (None, None, 0.0)

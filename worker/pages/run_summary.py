@@ -82,6 +82,7 @@ CONTENTS = {
 OF_TRADES = ("excursion", "hold", "groups")
 PART = ("total_return", "sharpe", "max_drawdown", "trades", "win_rate", "expectancy_r")
 GROUPS = (
+    ("by_direction", "direction"),
     ("by_playbook", "playbook"),
     ("by_symbol", "symbol"),
     ("by_regime", "regime"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 Rows = Iterable[tuple[str, str]]
 GROUPS = {"by_playbook": "By playbook", "by_symbol": "By symbol", "by_exit": "By reason of exit"}
-MORE_GROUPS = GROUPS | {"by_regime": "By regime"}
+MORE_GROUPS = GROUPS | {"by_direction": "By direction", "by_regime": "By regime"}
 COLUMNS = ("trades", "won %", "mean R", "total R", "profit factor", "hold bars")
 MOST_CAUSES, MOST_NAMED = 8, 3
 OFF = "reflection is off: no proposal was reflected and no report was written"

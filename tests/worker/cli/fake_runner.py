@@ -271,6 +271,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "alpha_t": None,
             "turnover": 2.0,
             "break_even_cost_bps": 35.0,
+            "by_direction": [GROUP | {"name": "long"}],
             "by_playbook": [GROUP | {"name": "trend_pullback"}],
             "by_symbol": [GROUP | {"name": "AAPL"}],
             "by_regime": [GROUP | {"name": "up/low"}],

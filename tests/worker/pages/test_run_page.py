@@ -206,7 +206,7 @@ def test_trades_are_the_episodes_and_lead_to_their_exits():
 def test_groups_outcomes_holds_versions_and_gate_read_the_run():
     html, shown = page(), picture()
     performance = shown.document["performance"]
-    for key in ("by_playbook", "by_symbol", "by_regime", "by_exit"):
+    for key in ("by_direction", "by_playbook", "by_symbol", "by_regime", "by_exit"):
         assert all(row["name"] in section(html, "groups") for row in performance[key])
     assert sum(map(sum, shown.outcomes["counts"].values())) == len(shown.index.of_kind("policy_reflection"))
     assert all(version.reason in section(html, "versions") for version in shown.versions)
