@@ -178,12 +178,17 @@ def _jumps(bars: BarSeries, s: int, rows: Any) -> Iterator[tuple[Doubt | None, r
             bars.volume[rows[first : first + 1 + _FEW], s],
             np.abs(steps[max(0, k - _NIGHTS) : k]),
         )
-        is_exact = _plain_ratio(ratio, max(_ROUNDED, float(np.quantile(nights, _MOST_NIGHTS)))) is not None
-        if volume[0] > _RUSH * np.median(volume[1:]) and not is_exact:
-            yield None, range(first, first + _STAYS)
-        else:
-            kind: Literal["split", "step"] = "split" if is_exact or _plain_ratio(ratio) else "step"
-            yield Doubt(kind, symbol, times[first], 1, ratio), range(first, first + _STAYS)
+        kind = _kind_of(ratio, nights, is_rush=bool(volume[0] > _RUSH * np.median(volume[1:])))
+        doubt = None if kind is None else Doubt(kind, symbol, times[first], 1, ratio)
+        yield doubt, range(first, first + _STAYS)
+
+
+def _kind_of(ratio: float, nights: Any, *, is_rush: bool) -> Literal["split", "step"] | None:
+    """What a step that stays is, by the moves of nights before it; None for news, on which many trade."""
+    is_exact = _plain_ratio(ratio, max(_ROUNDED, float(np.quantile(nights, _MOST_NIGHTS)))) is not None
+    if is_rush and not is_exact:
+        return None
+    return "split" if is_exact or _plain_ratio(ratio) else "step"
 
 
 def _plain_ratio(ratio: float, most: float = _NEAR) -> str | None:

@@ -85,20 +85,11 @@ def guess_columns(names: Sequence[str], rows: Rows) -> str:
     if time is None or not prices:
         return ""
     found = {"time": time} | prices
-    levels = table[:, list(prices.values())]
-    volumes = [
-        place
-        for place in set(numeric) - {*prices.values()}
-        if (table[:, place] >= 0).all() and np.median(table[:, place] / levels.T.mean(axis=0)).round(1) != 1.0
-    ]
-    volumes.sort(
-        key=lambda place: ("vol" not in bare_name(names[place]), place < max(prices.values()), place)
-    )
     before = [place for place in range(min(prices.values())) if place != time and all(texts[place])]
     words = [place for place in before if not moments[place].size and all(map(_has_letter, texts[place]))]
     clocks = [place for place in before if all(":" in cell for cell in texts[place])]
     found |= {role: places[0] for role, places in (("symbol", words), ("clock", clocks)) if places}
-    found |= {"volume": volumes[0]} if volumes else {}
+    found |= _volume(table, names, numeric, [*prices.values()])
     known = [role_of(name) for name in names]
     said = {role: place for role, place in found.items() if known[place] != role or known.count(role) > 1}
     if ":" in texts[time][0]:
@@ -181,6 +172,20 @@ def _prices(
         [each for each in found if each[0] <= _NARROW * min(width for width, *_ in found)] if found else []
     )
     return min(narrow, key=lambda each: each[1:4])[-1] if narrow else {}
+
+
+def _volume(
+    table: FloatArray, names: Sequence[str], numeric: Sequence[int], prices: Sequence[int]
+) -> dict[str, int]:
+    """A column that is no price, by a name like a volume or the first behind the prices; if there is one."""
+    level = table[:, list(prices)].mean(axis=1)
+    found = [
+        ("vol" not in bare_name(names[place]), place < max(prices), place)
+        for place in numeric
+        if place not in prices and (table[:, place] >= 0).all()
+        if round(float(np.median(table[:, place] / level)), 1) != 1.0
+    ]
+    return {"volume": min(found)[-1]} if found else {}
 
 
 def _has_letter(text: str) -> bool:

@@ -123,10 +123,8 @@ def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -
     header, separator = _header(path, data, source)
     rows = _cells(data, separator, header.rows, SAMPLE)
     names = _fit(header.names, rows[0]) if rows and source.pick is bar_columns else header.names
-    names, notes = (
-        rename(names, source.columns, path.name),
-        notes if header.note is None else (*notes, header.note),
-    )
+    names = rename(names, source.columns, path.name)
+    notes = notes if header.note is None else (*notes, header.note)
     lines = data.rstrip(b"\r\n")
     above, _, last = lines.rpartition(b"\n")
     if source.pick is bar_columns and len(names) >= FEWEST and separator.encode() not in last:
@@ -134,17 +132,31 @@ def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -
     lines += b"\n"
     if lines.count(b"\n") + lines.count(b"\r") < header.rows + 1:
         raise DataError(f"{path.name} has a header and no rows: it needs {source.needs}")
-    positions = [str(i) for i in range(len(names))]
     cells = dict(enumerate(rows[0] if rows else ()))
     places = source.places(
         names, path.name, lambda place: _may_be_number(cells.get(place, "-")), lambda: rows
     )
-    chosen = [positions[place] for place in places]
+    table = _read_cells(path, lines, separator, header.rows, len(names), list(map(str, places)))
+    left = tuple(name for place, name in enumerate(names) if name and place not in places)
+    found = tuple(names[place] for place in places)
+    again = pc.equal(pc.utf8_trim(table.column(0), " \t\ufeff"), found[0])
+    is_joined = found[0] and source.pick is bar_columns and not pc.all(again).as_py()
+    if omitted := np.flatnonzero(again).tolist() if is_joined else []:
+        notes = (*notes, f"{count_noun(len(omitted), 'row')} with the header once more left out")
+        table = table.filter(pc.invert(again))
+    return BarTable(path, found, tuple(table.columns), "line", header.rows + 1, notes, left, tuple(omitted))
+
+
+def _read_cells(
+    path: Path, lines: bytes, separator: str, above: int, width: int, chosen: list[str]
+) -> pa.Table:
     try:
-        table = pa_csv.read_csv(
+        return pa_csv.read_csv(
             pa.BufferReader(lines),
             # One thread: only then does an error name its row.
-            read_options=pa_csv.ReadOptions(use_threads=False, skip_rows=header.rows, column_names=positions),
+            read_options=pa_csv.ReadOptions(
+                use_threads=False, skip_rows=above, column_names=list(map(str, range(width)))
+            ),
             parse_options=pa_csv.ParseOptions(delimiter=separator, ignore_empty_lines=False),
             convert_options=pa_csv.ConvertOptions(
                 column_types=dict.fromkeys(chosen, pa.string()), include_columns=chosen
@@ -154,17 +166,9 @@ def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -
         raise
     except pa.ArrowException as error:
         raise DataError(
-            f"{path.name} is not a CSV table of {len(names)} columns: {first_line(error)}; correct or remove "
+            f"{path.name} is not a CSV table of {width} columns: {first_line(error)}; correct or remove "
             "the row"
         ) from error
-    left = tuple(name for place, name in enumerate(names) if name and place not in places)
-    found = tuple(names[place] for place in places)
-    again = pc.equal(pc.utf8_trim(table.column(0), " \t\ufeff"), found[0])
-    is_joined = found[0] and source.pick is bar_columns and not pc.all(again).as_py()
-    if omitted := np.flatnonzero(again).tolist() if is_joined else []:
-        notes = (*notes, f"{count_noun(len(omitted), 'row')} with the header once more left out")
-        table = table.filter(pc.invert(again))
-    return BarTable(path, found, tuple(table.columns), "line", header.rows + 1, notes, left, tuple(omitted))
 
 
 def _with_tabs(data: bytes) -> bytes:
