@@ -78,6 +78,10 @@ def _csv(name: str, settings: Settings, recording: Recording) -> MarketFeed:
     runtime, data = settings.runtime, settings.data
     if runtime.data is None:
         raise ConfigError("--feed csv follows a file: name it with --data FILE")
+    if runtime.columns is not None:
+        raise ConfigError(
+            "--columns is for recorded bars: --feed csv reads a file whose header has known names"
+        )
     _refuse_range("csv", settings)
     from worker.feeds.csv.shape import settled_shape
     from worker.feeds.csv.tail import CsvTailFeed

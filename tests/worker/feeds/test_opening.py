@@ -106,6 +106,7 @@ def test_csv_that_does_not_exist_is_refused(tmp_path):
         ("", {}, "is not one of"),
         ("csv", {}, "name it with --data FILE"),
         ("csv", {"data": "a.csv", "start": "2012-01-01"}, "leave them out with --feed csv"),
+        ("csv", {"data": "a.csv", "columns": "open=2"}, "--columns is for recorded bars"),
         ("ccxt", {}, "write it like ccxt:kraken"),
         ("ccxt:kraken", {"data": "a.csv"}, "--data is not used"),
         ("ccxt:kraken", {"symbols": ("BTC/USDT",)}, "needs --symbols and --timeframe"),

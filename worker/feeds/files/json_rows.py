@@ -16,6 +16,7 @@ from worker.feeds.files.shapes import SAMPLE, TableShape, unnamed_header
 
 MOST_LEVELS = 6  # of objects around the rows
 _SYMBOL = "symbol"
+ROWS_AT = "rows at"
 
 
 def json_columns(path: Path, data: bytes, columns: Mapping[str, str]) -> tuple[TableShape, list[list[Any]]]:
@@ -35,13 +36,13 @@ def json_columns(path: Path, data: bytes, columns: Mapping[str, str]) -> tuple[T
     groups = [] if columns else list(_groups(document, None, 0))
     note = None
     if not groups:
-        where, rows = max(_lists(document, ""), key=lambda found: len(found[1]), default=("", []))
+        where, rows = max(_lists(document), key=lambda found: len(found[1]), default=("", []))
         if not rows:
             raise DataError(
                 f"{path.name} holds no rows of bars: read it by pandas and write it with to_csv, one row a "
                 "bar and the columns time, open, high, low, close, volume"
             )
-        groups, note = [(None, rows)], f"rows are those at {where or 'the top'!r}"
+        groups, note = [(None, rows)], f"{ROWS_AT} {where or 'the top'!r} are read"
     names: list[str] = []
     for _, rows in groups:
         if isinstance(rows[0], list):
@@ -63,8 +64,10 @@ def _plain(cell: Any) -> Any:
     return int(cell) if isinstance(cell, bool) else cell
 
 
-def _lists(found: Any, where: str) -> Iterator[tuple[str, list[Any]]]:
+def _lists(found: Any, where: str = "", level: int = 0) -> Iterator[tuple[str, list[Any]]]:
     """Lists of rows anywhere in a document, with the names that lead there."""
+    if level > MOST_LEVELS:
+        return
     if isinstance(found, list) and found:
         kinds = {type(row) for row in found}
         if kinds == {dict}:
@@ -73,13 +76,13 @@ def _lists(found: Any, where: str) -> Iterator[tuple[str, list[Any]]]:
             yield where, [list(row) for row in found]
         else:
             for place, item in enumerate(found):
-                yield from _lists(item, f"{where}.{place}".lstrip("."))
+                yield from _lists(item, f"{where}.{place}".lstrip("."), level + 1)
     elif isinstance(found, dict):
         columns = {key: value for key, value in found.items() if _are_plain(value) and value}
         if len(columns) > len(PRICES) and len({*map(len, columns.values())}) == 1:
             yield where, [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         for key, value in found.items():
-            yield from _lists(value, f"{where}.{key}".lstrip("."))
+            yield from _lists(value, f"{where}.{key}".lstrip("."), level + 1)
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

@@ -59,11 +59,7 @@ def unnamed_header(rows: Rows) -> TableShape:
     found = _price_names([row[words:] for row in rows])
     if not found:
         return TableShape(tuple(str(place + 1) for place in range(width)), 0)
-    names = (
-        *["symbol"][:words],
-        *[""] * (words - 1),
-        *found,
-    )  # words of all rows
+    names = (*["symbol"][:words], *[""] * (words - 1), *found)
     read_as = ", ".join(name for name in names if name)
     return TableShape(names, 0, f"the file names no columns: they are read as {read_as}")
 

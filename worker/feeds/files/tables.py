@@ -31,7 +31,7 @@ from worker.feeds.files.bar_table import (
 )
 from worker.feeds.files.columns import FEWEST, PRICES, bar_columns
 from worker.feeds.files.guesses import given_columns, rename
-from worker.feeds.files.json_rows import json_columns
+from worker.feeds.files.json_rows import ROWS_AT, json_columns
 from worker.feeds.files.packed import ABOVE, PIECE, check_kind, decode, unpack_gzip, unpack_zip
 from worker.feeds.files.shapes import SAMPLE, TableShape, header_of
 
@@ -115,7 +115,14 @@ def _read_json(path: Path, data: bytes, source: Source) -> BarTable:
         arrays = [pa.chunked_array([pa.array(column)]) for column in columns]
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise DataError(f"{path.name}: its rows are no table: {first_line(error)}") from error
-    return table_of(path, header.names, arrays, source, () if header.note is None else (header.note,))
+    note = header.note or ""
+    try:
+        return table_of(path, header.names, arrays, source, (note,) if note else ())
+    except DataError as error:
+        if not note.startswith(ROWS_AT):
+            raise
+        told = str(error).replace(f"{path.name}:", f"{path.name}, of which {note}:", 1)
+        raise DataError(told, **error.context) from error
 
 
 def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -> BarTable:

@@ -751,6 +751,17 @@ GUESSED: dict[str, tuple[str | bytes, str]] = {
 }  # fmt: skip
 
 
+def test_rows_of_a_document_without_known_names_are_said_by_the_names_that_lead_there(tmp_path):
+    data = json.dumps({"type": [1, 2], "result": {"list": bid_ask(WALK)}})
+    with pytest.raises(
+        DataError, match="^x.json, of which rows at 'result.list' are read: no time column .*--columns"
+    ):
+        load(tmp_path, data, "x.json")
+    deep = "[" * 200 + data + "]" * 200
+    with pytest.raises(DataError, match="^x.json holds no rows of bars"):
+        load(tmp_path, deep, "x.json")
+
+
 @pytest.mark.parametrize("name", GUESSED)
 def test_columns_without_a_known_name_are_refused_with_a_guess_that_reads_the_file(tmp_path, name):
     data, option = GUESSED[name]
