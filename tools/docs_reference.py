@@ -4,7 +4,9 @@
 tests call `stale_pages`, so a page cannot fall behind.
 """
 
+import re
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -34,6 +36,8 @@ from trading_core.rules.grammar import MAX_DEPTH, MAX_TEXT
 from worker.cli import app
 
 HELP_COLUMNS = "88"
+OPTION = re.compile(r"^  -\S.*\n(?: {10,}\S.*\n)*", re.M)  # with the lines that its text goes on
+SHARED_BY = 4  # commands
 
 
 def transitions() -> str:
@@ -57,15 +61,31 @@ def commands() -> list[list[str]]:
 
 
 def command_line() -> str:
-    """The help of every command, as the program prints it."""
-    parts = []
-    for words in commands():
-        done = CliRunner().invoke(
-            app, [*words, "--help"], prog_name="thinktwice", env={"COLUMNS": HELP_COLUMNS}
-        )
-        text = "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
-        parts.append(f"## {' '.join(['thinktwice', *words])}\n\n```text\n{text}\n```")
+    """The help of every command, as the program prints it; options that many share stand once, before all."""
+    helps = {" ".join(["thinktwice", *words]): _help(words) for words in commands()}
+    uses = Counter(" ".join(option.split()) for text in helps.values() for option in OPTION.findall(text))
+    shared = {option for option, count in uses.items() if count >= SHARED_BY}
+    parts = ["## Options of many commands\n\nLeft out of the texts below.\n\n"]
+    parts[0] += table(("option", "means"), [_option_row(option) for option in sorted(shared)])
+    for name, text in helps.items():
+        own = OPTION.sub(lambda option: "" if " ".join(option[0].split()) in shared else option[0], text)
+        parts.append(f"## {name}\n\n```text\n{own.strip()}\n```")
     return "\n\n".join(parts)
+
+
+def _help(words: list[str]) -> str:
+    env = {"COLUMNS": HELP_COLUMNS}
+    text = CliRunner().invoke(app, [*words, "--help"], prog_name="thinktwice", env=env).stdout
+    return "\n".join(line.rstrip() for line in text.strip().splitlines()) + "\n"
+
+
+def _option_row(option: str) -> tuple[str, str]:
+    """Names with what they take, up to the first word of the sentence; and the sentence."""
+    words = option.split()
+    taken = next(
+        place for place, word in enumerate(words) if word[0].isupper() and not word.rstrip(",").isupper()
+    )
+    return f"`{' '.join(words[:taken])}`", " ".join(words[taken:]).replace("|", "\\|")
 
 
 def features() -> str:

@@ -110,6 +110,42 @@ def document_of(
     }
 
 
+def pool_documents(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One document of the same rows with several seeds: rates over all their runs, medians of the medians."""
+    rows = [_pool_rows(same) for same in zip(*(document["rows"] for document in documents), strict=True)]
+    return documents[0] | {
+        "runs": sum(document["runs"] for document in documents),
+        "seeds": [document["seed"] for document in documents],
+        "worst": _worst(rows),
+        "broken": [_name_row(row, name) for row in rows for name in broken(row)],
+        "rows": rows,
+    }
+
+
+def _pool_rows(same: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    first = same[0]
+    medians = {name: [row["medians"][name] for row in same] for name in first["medians"]}
+    return first | {
+        "runs": sum(row["runs"] for row in same),
+        "rates": {name: _pool_rates([row["rates"][name] for row in same]) for name in first["rates"]},
+        "medians": {
+            name: median([value for value in values if value is not None] or [0.0]) if any(values) else None
+            for name, values in medians.items()
+        },
+    }
+
+
+def _pool_rates(same: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    n = sum(rate["n"] for rate in same)
+    share = sum(rate["rate"] * rate["n"] for rate in same if rate["n"]) / n if n else None
+    error = None if share is None else float(np.sqrt(share * (1.0 - share) / n))
+    pooled = same[0] | {"rate": _short(share), "se": _short(error), "n": n}
+    if "target" in pooled:
+        target = Target("", pooled["target"], at_least=pooled["at_least"])
+        pooled["holds"] = _holds(share, error, target)
+    return pooled
+
+
 def broken(row: dict[str, Any]) -> list[str]:
     """Rates of a row that miss their target."""
     return [name for name, held_figure in held_figures(row).items() if held_figure.get("holds") is False]

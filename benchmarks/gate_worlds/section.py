@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gate_worlds.engine.rows import NO_HARM, PLANTED
+from benchmarks.gate_worlds.figures import pool_documents
 from services.model_calls.quoting import count_noun
 from tools.docs_pages import ROOT, table
 
@@ -56,7 +57,9 @@ def headline(document: dict[str, Any]) -> str:
         parts.append(
             "not: " + "; ".join(f"{figure['figure']} in {figure['world']}" for figure in document["broken"])
         )
-    return f"{'; '.join(parts)} ({count_noun(document['runs'], 'run')} a world, seed {document['seed']})"
+    seeds = document.get("seeds", [document["seed"]])
+    of_seeds = f"{'seed' if len(seeds) == 1 else 'seeds'} {' and '.join(map(str, seeds))}"
+    return f"{'; '.join(parts)} ({count_noun(document['runs'], 'run')} a world, {of_seeds})"
 
 
 def columns(found: list[dict[str, Any]]) -> list[str]:
@@ -119,19 +122,13 @@ def sessions_section(documents: Sequence[dict[str, Any]]) -> str:
 
 
 def section(documents: Sequence[dict[str, Any]]) -> str:
-    """The tables, seed beside seed."""
-    first = documents[0]
-    parts = [f"{INTRODUCTION} {first['runs']} runs a world and seed."]
-    parts += [f"**{headline(document)}**" for document in documents]
-    for group in dict.fromkeys(row["group"] for row in first["rows"]):
-        found = [[row for row in document["rows"] if row["group"] == group] for document in documents]
-        lines = [
-            (*cells_of(row, outcome)[:1], str(document["seed"]), *cells_of(row, outcome)[1:])
-            for same in zip(*found, strict=True)
-            for document, outcome, row in zip(documents, found, same, strict=True)
-        ]
+    """The tables, the runs of all seeds pooled."""
+    document = pool_documents(documents)
+    parts = [INTRODUCTION, f"**{headline(document)}**"]
+    for group in dict.fromkeys(row["group"] for row in document["rows"]):
+        found = [row for row in document["rows"] if row["group"] == group]
         parts.append(f"### {group.capitalize()}\n\n{MEANING[group]}\n\n")
-        parts[-1] += table(("world", "seed", *columns(found[0])), lines)
+        parts[-1] += table(("world", *columns(found)), [tuple(cells_of(row, found)) for row in found])
     return "\n\n".join(parts)
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks.gate_worlds import __main__ as program
 from benchmarks.gate_worlds import section
+from benchmarks.gate_worlds.figures import pool_documents
 from benchmarks.gate_worlds.table import QUICK, rows
 
 SMALL = [row for row in rows() if row.quick]
@@ -36,11 +37,18 @@ def test_same_seed_gives_the_same_document_from_kept_parts_and_another_seed_othe
     assert (other["seed"], other["gate"]) == (2, first["gate"])
 
 
-def test_section_of_the_page_has_every_group_and_both_seeds(root):
+def test_section_of_the_page_has_every_group_and_pools_both_seeds(root):
     documents = [program.measure(SMALL, 1, seed) for seed in (1, 2)]
     text = section.section(documents)
     assert all(f"### {group.capitalize()}" in text for group in QUICK)
-    assert text.count("\n| independent, t3, 5 a week |") == 4  # two seeds, flags and interval
+    assert text.count("\n| independent, t3, 5 a week |") == 2  # flags and interval
+    assert "(2 runs a world, seeds 1 and 2)" in text
+    pooled, single = (
+        pool_documents(documents)["rows"][0]["rates"]["any"],
+        documents[0]["rows"][0]["rates"]["any"],
+    )
+    both = [document["rows"][0]["rates"]["any"]["rate"] for document in documents]
+    assert (pooled["n"], pooled["rate"]) == (2 * single["n"], sum(both) / 2)
     page = root / "page.md"
     page.write_text(f"before\n{section.BEGIN}\nold\n{section.END}\nafter\n")
     section.write(text, page)

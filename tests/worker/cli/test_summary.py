@@ -1,27 +1,15 @@
 """The summary of a run: a trader's figures first, what the agent thought, and every counter with --full."""
 
-import json
 import re
 
 import pytest
 from rich.console import Console
 
-from tests.test_glossary import singular, terms
 from tests.worker.cli.fake_runner import FakeOutcome
 from tests.worker.shared_runs import embedded_run
-from worker.runs.run_text import GROUPS, render
+from worker.runs.run_text import render
 from worker.runs.signal_lines import account_lines
 
-# Words of the summary that are no nouns of the field.
-OTHER = frozenset({
-    "after", "at", "back", "by", "counted", "degraded", "fast", "few", "for", "frozen", "html", "in", "jsonl",
-    "largest", "longest", "more", "most", "next", "not", "nothing", "of", "often", "on", "only", "others",
-    "proven", "recommended", "sent", "slow", "still", "the", "thinktwice", "thought", "to", "too", "total",
-    "verify",
-    "what", "with", "won", "yet",
-    "activated", "another", "could", "did", "expired", "filled", "half", "have", "its", "off", "ordered",
-    "that", "traded",
-})  # fmt: skip
 COUNTERS = (
     "bars validated", "inside the tick path", "skips", "overrides", "reflections", "amendments",
     "invocations", "findings", "evaluation took", "reflection took", "memory took", "findings by grade",
@@ -133,25 +121,6 @@ def test_summary_of_a_contaminated_run_has_no_headline_and_says_so_of_its_tables
     assert text.index("Performance: no headline") < text.index("Whole run, contaminated: never a headline")
     assert text.count("whole run, contaminated") == 3
     assert "CAGR" not in text[: text.index("Whole run, contaminated")]
-
-
-def test_summary_has_no_word_that_the_glossary_lacks(document):
-    given = [
-        *(document[name] for name in ("run_id", "data", "journal")),
-        *(group["name"] for key in GROUPS for group in document["performance"][key]),
-        document["policy_loop"]["sent_back_for"],
-        document["high_level"]["recommendations"],
-        document["judge"],
-        document["signals"],
-    ]
-    named = set(re.findall(r"[a-z]+", json.dumps(given).lower()))
-    text = shown(document | {"policy_loop": document["policy_loop"] | {"degraded_share": 0.5}})
-    said = set(re.findall(r"[a-z]{2,}", text.lower()))
-    known, unknown = terms(), set()
-    for word in said - named - OTHER:
-        if not {word, singular(word)} & known:
-            unknown.add(word)
-    assert unknown == set(), "say in the glossary what the word means, or take another"
 
 
 def test_full_is_an_option_of_backtest(shell):
