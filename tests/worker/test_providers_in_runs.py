@@ -325,8 +325,8 @@ def test_seats_that_were_not_answered_are_named_the_worst_first_and_no_other():
     }
     assert model_silence(document) == (
         "text_critique answered 0 of 7 questions: event_calls 7; "
-        "the second reader answered 3 of 40 questions, the last on 2004-05-03: HTTP 400 credit balance is too "
-        "low; the judge answered 4 of 5 questions, the last on 2004-05-03: no whole reply within 500 ms"
+        "the second reader answered 3 of 40 questions, the last on 2004-05-03: HTTP 400 credit balance is "
+        "too low; the judge answered 4 of 5 questions, the last on 2004-05-03: no whole reply within 500 ms"
     )
     seats[:] = seats[2:3]
     assert model_silence(document) is None
