@@ -1,5 +1,6 @@
 """Which language models are asked, what they may cost, how patient a run is: `llm` of the configuration."""
 
+from collections.abc import Iterable
 from datetime import date
 from typing import Annotated, Literal
 
@@ -199,12 +200,20 @@ class LlmSettings(Contract):
     @classmethod
     def _with_published(cls, given: tuple[ModelPrice, ...], info: ValidationInfo) -> tuple[ModelPrice, ...]:
         """The prices of all seats are stored with a run: a later table prices it as this one does."""
-        llm, found = cls.model_construct(**info.data, prices=given), list(given)
-        for seat in dict.fromkeys(llm._seats()):
-            price = llm.known_price(seat.provider, seat.name)
-            if price is not None and price not in given and price.output_usd:
-                found.append(price.model_copy(update={"model": f"{seat.provider}/{seat.name}"}))
-        return tuple(found)
+        llm = cls.model_construct(**info.data, prices=given)
+        return (*given, *llm._unstored_prices(llm._seats()))
+
+    def with_price_of(self, word: str) -> "LlmSettings":
+        """The same with the published price of one model more, which is stored with a run as those are."""
+        return self.model_copy(update={"prices": (*self.prices, *self._unstored_prices([model_name(word)]))})
+
+    def _unstored_prices(self, models: Iterable[ModelName]) -> list[ModelPrice]:
+        found = []
+        for each in dict.fromkeys(models):
+            price = self.known_price(each.provider, each.name)
+            if price is not None and price not in self.prices and price.output_usd:
+                found.append(price.model_copy(update={"model": f"{each.provider}/{each.name}"}))
+        return found
 
     def _seats(self) -> list[ModelName]:
         words = (self.model, self.fast, self.slow, self.strategist, self.judge)

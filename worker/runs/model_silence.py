@@ -36,7 +36,7 @@ class SeatSilence(NamedTuple):
 
 
 def model_silence(document: Document) -> str | None:
-    """Each seat for which rules answered a tenth of its questions or more, since when and why, worst first."""
+    """Seats for which rules answered a tenth of the questions or more, since when and why; worst first."""
     found = [seat for seat in _seats(document) if 1.0 - seat.share >= MOST_BY_RULES]
     ordered = sorted(found, key=lambda seat: (seat.share, -seat.questions, seat.seat))
     lines = [
