@@ -21,7 +21,7 @@ from typing import Any, ClassVar, cast
 
 from pydantic import Field
 
-from agents.language_models.cut_questions import CutQuestions, loaded_context
+from agents.language_models.context_check import ContextCheck, loaded_context
 from agents.language_models.key_mask import KeyMask
 from agents.language_models.wire_failures import (
     AnsweredError,
@@ -183,7 +183,7 @@ class WireModel(ABC):
         self._accept = tuple(accept)
         self._temperature = temperature
         self._learned = {} if learned is None else learned
-        self._cuts = CutQuestions()
+        self._cuts = ContextCheck()
         self._form_in_doubt = True  # until a question is answered, or refused without it, too
         self._client: Any = None
 

@@ -151,7 +151,12 @@ class LlmSettings(Contract):
         "to the judge, where models decide",
     )
     attempts: int = Field(default=2, ge=1, le=5, description="requests of one call, within its one deadline")
-    first_wait_ms: float = Field(default=20.0, ge=0, description="before the second request; then doubled")
+    first_wait_ms: float = Field(
+        default=20.0,
+        ge=0,
+        description="before the second request, then doubled; a second at least where a server throttles and "
+        "names no pause",
+    )
     at_once: int = Field(
         default=10,
         ge=1,
@@ -168,9 +173,9 @@ class LlmSettings(Contract):
     breaker_pause: int = Field(default=20, ge=1, description="calls not made before the next try")
     on_lost: Literal["rules", "stop"] | None = Field(
         default=None,
-        description="where the server turns questions away for good, with HTTP 400, 401, 402, 403, 404 or a "
-        "spent quota three times in a row: rules go on alone, or the run stops. None: stop a backtest, let a "
-        "live run go on",
+        description="where the server turns questions of a seat away for good (HTTP 400, 401, 402, 403, 404, "
+        "or throttled alike without a pause to wait for), three in a row or six of ten: rules go on alone, "
+        "or the run stops. None: stop a backtest, let a live run go on",
     )
     stall_ms: float = Field(
         default=10_000.0, gt=0, description="longest silence within the streamed reply of the slow model"

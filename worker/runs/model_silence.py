@@ -19,8 +19,8 @@ SEATS = {  # by the prompt of each; a text is called as its prompt is
 }
 
 
-class SeatSilence(NamedTuple):
-    """Questions of a seat that rules answered; `since` says when the last answer came."""
+class SeatAnswers(NamedTuple):
+    """How many of its questions a seat answered, and why no more; `since` says when the last answer came."""
 
     seat: str
     answered: int
@@ -55,16 +55,16 @@ def is_silent(document: Document) -> bool:
     )
 
 
-def _seats(document: Document) -> Iterator[SeatSilence]:
+def _seats(document: Document) -> Iterator[SeatAnswers]:
     """Every seat that had questions; of a strategist whose replies came and were of no use, its answers."""
     model = document["model"]
     given, failed = _strategist_answers(document["strategist"])
-    unused = SeatSilence(STRATEGIST, given, given + sum(failed.values()), counts(failed), did=USED)
+    unused = SeatAnswers(STRATEGIST, given, given + sum(failed.values()), counts(failed), did=USED)
     for seat in model["seats"]:
         since = f", the last on {seat['last_reply'][:10]}" if seat["answered"] else ""
         why = seat["last_failure"] or counts(model["cut_overs"])
         name = SEATS.get(seat["prompt"], visible(seat["prompt"]))
-        found = SeatSilence(name, seat["answered"], seat["questions"], why, since)
+        found = SeatAnswers(name, seat["answered"], seat["questions"], why, since)
         yield unused if name == STRATEGIST and failed and unused.share < found.share else found
 
 

@@ -16,7 +16,7 @@ CONTEXT_STEP, LONGER = 256, 1.05  # and times the bytes of a text that fits
 SPARSER = 1.5  # times the bytes of a token, between prose and numbers of one seat
 
 
-class CutQuestions:
+class ContextCheck:
     """What a server read of the questions of one seat."""
 
     def __init__(self) -> None:
