@@ -34,6 +34,7 @@ from services.model_calls.record import (
 from trading_core.tick_guard import TickGuard
 
 NS_PER_MS = 1_000_000
+TOO_MANY = 429  # which a later question may mend
 CHECK = {  # what a status is about
     401: "; check the key",
     403: "; check what the key may use",
@@ -176,7 +177,7 @@ class AccountedCall:
             call = await _ask(self.source, self.question, deadline_ms, self._settle)
         finally:
             self.release()
-        if is_first and is_turned_away(call):
+        if is_first and is_turned_away(call) and call.status != TOO_MANY:
             raise ModelRefused(
                 f"the first question was turned away: {call.message}{CHECK.get(call.status or 0, '')}; see "
                 "`thinktwice doctor --network`"

@@ -18,7 +18,9 @@ from services.model_calls.asking import tool_arguments
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.record import UNTOLD
 
-PASSING = frozenset({"network", "throttled", "overloaded", "conflict", "server"})
+THROTTLED = "throttled"
+PASSING = frozenset({"network", THROTTLED, "overloaded", "conflict", "server"})
+LEAST_PAUSE_MS = 1_000.0  # before a server is asked again that throttles and does not say for how long
 NS_PER_MS = 1_000_000
 
 
@@ -62,9 +64,10 @@ class RetryingModel:
         """The first reply that comes.
 
         Raises:
-            ModelError: the failure that ended it.
+            ModelError: the failure that ended it. It is not `retryable` where every try was throttled in the
+                same words and without a pause to wait for, as those are whose quota is spent.
         """
-        start, attempts, sent, lost = self._timer(), 0, 0, 0
+        start, attempts, sent, lost, told = self._timer(), 0, 0, 0, set[str]()
         while True:
             left_ms = deadline_ms - self._since(start)
             attempts += 1
@@ -84,8 +87,10 @@ class RetryingModel:
             sent += tried
             failure.context |= {"requests": sent} | ({"lost": lost} if lost else {})
             lost += tried if failure.context.get("kind") in UNTOLD else 0
+            told.add(str(failure))
             wait_ms = self._wait_ms(failure, attempts)
             if wait_ms is None or self._since(start) + wait_ms >= deadline_ms:
+                failure.retryable &= not (_names_no_pause(failure) and len(told) == 1)
                 raise failure
             await self._sleep(wait_ms / 1_000)
 
@@ -101,7 +106,12 @@ class RetryingModel:
             return None
         own: float = self._first_wait_ms * 2.0 ** (attempts - 1)
         asked: float = failure.context.get("retry_after_ms", 0.0)
-        return max(own, asked)
+        return max(own, asked, LEAST_PAUSE_MS if _names_no_pause(failure) else 0.0)
 
     def _since(self, start: int) -> float:
         return (self._timer() - start) / NS_PER_MS
+
+
+def _names_no_pause(failure: ModelError) -> bool:
+    """Whether a server throttles and does not say for how long."""
+    return failure.context.get("kind") == THROTTLED and not failure.context.get("retry_after_ms")

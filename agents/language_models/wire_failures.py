@@ -31,13 +31,8 @@ NAMED_BY = {
 WORD, QUOTED = re.compile(r"[\w-]+"), re.compile(r"""(?<!\w)([`'"])([\w.\[\]]+)\1""")
 UNTAKEN = "not support "  # before what a server does not
 BESIDE = 3  # words at the start of a complaint, and behind that, among which its subject stands
-# What an API calls a spent account, which no pause will mend, in its `type` or `code`.
-NO_CREDIT = frozenset(
-    {"insufficient_quota", "exceeded_current_quota_error", "billing_not_active", "billing_error"}
-)
-STATUS_OF_EVENT = {"authentication_error": 401, "permission_error": 403, "not_found_error": 404}
 NO_TOOLS = "; a server whose models call no tools needs planner.native_tools = false"
-SUCCESS = 200
+SUCCESS, PAYMENT, TOO_MANY = 200, 402, 429
 
 
 class AnsweredError(Exception):
@@ -97,25 +92,22 @@ class FailedCalls:
 
     def describe_error(self, error: Any, attempt: Attempt, *, with_tools: bool) -> ModelError:
         """What an SDK raised of an answer: a status, or an error event within a stream."""
-        status = getattr(error, "status_code", SUCCESS)
         name, words = read_complaint(error.body)
-        if status == SUCCESS:
-            told = _status_of(error.body)
-            kind = _kind_of(told, error.body) if told else KIND_OF_EVENT.get(name or words, "rejected")
-            reason = f"error event {self.mask(name or words)[:80]!r}"
-            if name and words:
-                reason += f" {quote_beginning(self.mask(words))}"
-            with_status = {"status": told} if told else {}
-            return self.describe(kind, reason, attempt, retryable=kind != "rejected", **with_status)
-        kind = _kind_of(status, error.body)
         quoted = quote_beginning(self.mask(words)) if words else ""
-        reason = " ".join(part for part in (f"HTTP {status}", visible(self.mask(name))[:80], quoted) if part)
-        if 300 <= status < 400:
+        status = getattr(error, "status_code", SUCCESS)
+        if status == SUCCESS:
+            status, headers = _code_of(error.body), {}
+            parts = [f"error event {self.mask(name or words)[:80]!r}", name and quoted]
+        else:
+            headers = error.response.headers
+            parts = [f"HTTP {status}", visible(self.mask(name))[:80], quoted]
+        reason, pause = " ".join(filter(None, parts)), _pause(headers, error.body)
+        kind = _kind_of(status, name or words, pause)
+        if status and 300 <= status < 400:
             reason += "; a redirect is not followed with the key: set llm.base_url to where it leads"
         if with_tools and kind == "rejected" and "tools" in refused_parameters(error.body):
             reason += NO_TOOLS
-        context: dict[str, Any] = {"status": status}
-        pause = _pause(error.response.headers)
+        context: dict[str, Any] = {"status": status} if status else {}
         if pause is not None:
             context["retry_after_ms"] = pause.wait_s * 1_000
             reason += f"; {pause.told}" if pause.told else ""
@@ -132,26 +124,25 @@ def read_complaint(body: Any) -> tuple[str, str]:
     return str(name or ""), words if isinstance(words, str) else ""
 
 
-def _kind_of(status: int, body: Any) -> str:
-    """The kind of failure that a status is; a spent account is turned away for good."""
-    if status == 429 and NO_CREDIT & _names(body):
-        return "rejected"
+def _kind_of(status: int | None, name: str, pause: Pause | None) -> str:
+    """The kind of failure that a status is, or an error in the place of a reply.
+
+    A server that wants no more questions, or its money, and names a pause that is kept, is throttling; one
+    that names a longer pause turns a run away, whatever it calls that.
+    """
+    if status is None:
+        return KIND_OF_EVENT.get(name, "rejected")
+    if status in (PAYMENT, TOO_MANY) and pause is not None and math.isfinite(pause.asked_s):
+        return "rejected" if pause.told else "throttled"
     return KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
 
 
-def _status_of(body: Any) -> int | None:
-    """The status that an error would have had as an answer of its own, by its code or its type."""
-    names = _names(body)
-    if NO_CREDIT & names:
-        return 402
-    codes = [STATUS_OF_EVENT.get(name) or (int(name) if name.isdecimal() else 0) for name in sorted(names)]
-    return next((code for code in codes if 400 <= code < 600), None)
-
-
-def _names(body: Any) -> set[str]:
-    """What an error is called in the fields that an API has for that."""
+def _code_of(body: Any) -> int | None:
+    """The status that an error would have had as an answer of its own."""
     error = _innermost(body)
-    return {str(error.get(key)) for key in ("type", "code")} if isinstance(error, dict) else set()
+    texts = [str(error.get(key)) for key in ("code", "type")] if isinstance(error, dict) else []
+    codes = [int(text) for text in texts if text.isdecimal()]
+    return next((code for code in codes if 400 <= code < 600), None)
 
 
 def _innermost(body: Any) -> Any:
@@ -205,11 +196,18 @@ def note_unsent(error: BaseException) -> dict[str, int]:
     return {"requests": 0} if unsent else {}
 
 
-def _pause(headers: Mapping[str, str]) -> Pause | None:
-    """How long the server asks to wait; without end where it names a date, which needs a clock to be read."""
+def _pause(headers: Mapping[str, str], body: Any) -> Pause | None:
+    """How long the server asks to wait; without end where it names a date, which needs a clock to be read.
+
+    Google's APIs ask for it in the details of an error, like `{"retryDelay": "27s"}`.
+    """
     for name, unit_s in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         text = headers.get(name)
         if text is not None:
             dated = Pause(math.inf if "GMT" in text else 0.0)  # below zero or no number: no wait
             return pause_of(headers, name=name, unit_s=unit_s) or dated
-    return None
+    error = _innermost(body)
+    details = error.get("details") if isinstance(error, dict) else None
+    parts = details if isinstance(details, list) else ()
+    asked = [str(part["retryDelay"]) for part in parts if isinstance(part, dict) and "retryDelay" in part]
+    return pause_of({"retry-after": asked[0].removesuffix("s")}) if asked else None

@@ -15,11 +15,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 from pydantic import Field
 
+from agents.language_models.context_check import ContextCheck, loaded_context
 from agents.language_models.key_mask import KeyMask
 from agents.language_models.wire_failures import (
     AnsweredError,
@@ -43,10 +45,8 @@ from trading_core.tick_guard import TickGuard
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 TEACHING = (400, 422)  # how a server says that it does not take a parameter
 BYTES_OF_TOKEN = 4  # of an answer, at least, where its server does not count thoughts apart
-MOST_BYTES_OF_TOKEN = 6  # of a question: no tokenizer takes more of JSON and English at once
-# Tokens in which contexts are set; a server that counted fewer did not count what it read.
-CONTEXT_STEP, LONGER = 256, 1.05  # and times the bytes of a text that fits
 MOST_BYTES_COUNTED = 20  # of a question for each token that a server which counts at all has read
+CONTEXT_S = 1.0  # for a server to tell its context
 NS_PER_MS = 1_000_000
 UNCOUNTED = Usage(input_tokens=0, output_tokens=0)
 
@@ -94,12 +94,14 @@ class TakenParameters:
     Attributes:
         bounds: names of the bound of a reply, and whether it holds room for thoughts; the first is sent.
         temperature, effort, form: whether they are sent.
+        context: tokens that it says that it holds; 0: it does not, None: it was not asked.
     """
 
     bounds: tuple[tuple[str, bool], ...]
     temperature: bool = True
     effort: bool = True
     form: bool = True
+    context: int | None = None
 
     def without(self, refused: AbstractSet[str]) -> "TakenParameters":
         """The same without what was refused; another name of the bound, and in the end no room.
@@ -107,11 +109,12 @@ class TakenParameters:
         The form and the effort may share a field: where that is refused without the form, the effort is it.
         """
         tried = "bound" in refused and len(self.bounds) > 1
-        return TakenParameters(
-            self.bounds[tried:],
-            self.temperature and "temperature" not in refused,
-            self.effort and "effort" not in refused and (self.form or "form" not in refused),
-            self.form and "form" not in refused,
+        return replace(
+            self,
+            bounds=self.bounds[tried:],
+            temperature=self.temperature and "temperature" not in refused,
+            effort=self.effort and "effort" not in refused and (self.form or "form" not in refused),
+            form=self.form and "form" not in refused,
         )
 
 
@@ -180,7 +183,7 @@ class WireModel(ABC):
         self._accept = tuple(accept)
         self._temperature = temperature
         self._learned = {} if learned is None else learned
-        self._shortest: dict[int, int] = {}  # bytes of the shortest question that filled so many tokens
+        self._cuts = ContextCheck()
         self._form_in_doubt = True  # until a question is answered, or refused without it, too
         self._client: Any = None
 
@@ -295,6 +298,8 @@ class WireModel(ABC):
                         if attempt.formless:
                             self._learned[self._base_url, self._model] = replace(self._taken, form=False)
                         self._form_in_doubt &= bool(request.tools)
+                        if self._row.cuts and self._taken.context is None:
+                            await self._learn_context(client)
                         return message
         except (TimeoutError, sdk.APITimeoutError) as error:
             reason = f"no whole reply within {deadline_ms:.0f} ms"
@@ -353,6 +358,17 @@ class WireModel(ABC):
                 silence.reschedule(loop.time() + stall_s)
         return fold.document()
 
+    async def _learn_context(self, client: Any) -> None:
+        """Ask the server for its context once, now that the model is loaded; it may tell none."""
+        from agents.language_models.http_client import RECEIVED
+
+        RECEIVED.set(bytearray())
+        address, found = f"{str(self._base_url).rstrip('/').removesuffix('/v1')}/api/ps", 0
+        with suppress(Exception):
+            async with asyncio.timeout(CONTEXT_S):
+                found = loaded_context(await client.get(address, cast_to=object), self._model)
+        self._learned[self._base_url, self._model] = replace(self._taken, context=found)
+
     def _learn(self, error: Any, taken: TakenParameters) -> bool:
         """Take in what was refused of these parameters; whether others may be sent now."""
         if error.status_code not in TEACHING:
@@ -390,7 +406,7 @@ class WireModel(ABC):
             reason = f"model {other} answered; llm.accept_models names others whose answer counts"
         elif message.uses and not request.tools:
             kind, reason = "malformed", "it calls a tool where none was given"
-        elif self._row.cuts and read is not None and self._is_cut(read, size):
+        elif self._row.cuts and read is not None and self._cuts.is_cut(read, size, self._taken.context or 0):
             told = f"it read {read} tokens of {size} bytes"
             reason = f"the server cut the question: raise its context ({told})"
         elif message.fault is not None:
@@ -403,18 +419,6 @@ class WireModel(ABC):
         if kind == "malformed":
             return self._failed.describe_malformed(reason, attempt)
         return self._failed.describe(kind, reason, attempt) if reason else None
-
-    def _is_cut(self, read: int, size: int) -> bool:
-        """Whether a question of so many bytes was cut, of which so many tokens were read.
-
-        What is too long fills the context to the token: of two questions of different length that fill the
-        same one, the longer was cut. The first of them cannot be told from one that fits.
-        """
-        if read < CONTEXT_STEP:
-            return False
-        shortest = self._shortest[read] = min(size, self._shortest.get(read, size))
-        is_full = read % CONTEXT_STEP == 0 and size >= LONGER * shortest
-        return is_full or read < size / MOST_BYTES_OF_TOKEN
 
 
 def demand_kind(value: Any, wanted: str) -> None:

@@ -6,7 +6,7 @@ else, so two runs of the same decisions share it. Read once by `worker.settings`
 
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from schemas.canonical import content_hash
 from schemas.contract import Contract
@@ -182,11 +182,17 @@ class Settings(Contract):
     high_level: HighLevelSettings = HighLevelSettings()
     gate: GateSettings = GateSettings()
     judge: JudgeSettings = JudgeSettings()
-    llm: LlmSettings = LlmSettings()
     deliberation: DeliberationSettings = DeliberationSettings()
+    llm: LlmSettings = Field(default=LlmSettings(), validate_default=True)
     plans: PlansSettings = PlansSettings()
     planner: PlannerSettings = PlannerSettings()
     runtime: RuntimeSettings = RuntimeSettings()
+
+    @field_validator("llm")
+    @classmethod
+    def _with_price_of_the_critic(cls, llm: LlmSettings, info: ValidationInfo) -> LlmSettings:
+        critic = info.data["deliberation"].critique_model if "deliberation" in info.data else None
+        return llm if critic is None else llm.with_price_of(critic)
 
     @model_validator(mode="after")
     def _seats_need_a_model(self) -> "Settings":

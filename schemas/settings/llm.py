@@ -1,5 +1,6 @@
 """Which language models are asked, what they may cost, how patient a run is: `llm` of the configuration."""
 
+from collections.abc import Iterable
 from datetime import date
 from typing import Annotated, Literal
 
@@ -150,7 +151,12 @@ class LlmSettings(Contract):
         "to the judge, where models decide",
     )
     attempts: int = Field(default=2, ge=1, le=5, description="requests of one call, within its one deadline")
-    first_wait_ms: float = Field(default=20.0, ge=0, description="before the second request; then doubled")
+    first_wait_ms: float = Field(
+        default=20.0,
+        ge=0,
+        description="before the second request, then doubled; a second at least where a server throttles and "
+        "names no pause",
+    )
     at_once: int = Field(
         default=10,
         ge=1,
@@ -167,9 +173,9 @@ class LlmSettings(Contract):
     breaker_pause: int = Field(default=20, ge=1, description="calls not made before the next try")
     on_lost: Literal["rules", "stop"] | None = Field(
         default=None,
-        description="where the server turns questions away for good, with HTTP 400, 401, 402, 403, 404 or a "
-        "spent quota three times in a row: rules go on alone, or the run stops. None: stop a backtest, let a "
-        "live run go on",
+        description="where the server turns questions of a seat away for good (HTTP 400, 401, 402, 403, 404, "
+        "or throttled alike without a pause to wait for), three in a row or six of ten: rules go on alone, "
+        "or the run stops. None: stop a backtest, let a live run go on",
     )
     stall_ms: float = Field(
         default=10_000.0, gt=0, description="longest silence within the streamed reply of the slow model"
@@ -199,12 +205,20 @@ class LlmSettings(Contract):
     @classmethod
     def _with_published(cls, given: tuple[ModelPrice, ...], info: ValidationInfo) -> tuple[ModelPrice, ...]:
         """The prices of all seats are stored with a run: a later table prices it as this one does."""
-        llm, found = cls.model_construct(**info.data, prices=given), list(given)
-        for seat in dict.fromkeys(llm._seats()):
-            price = llm.known_price(seat.provider, seat.name)
-            if price is not None and price not in given and price.output_usd:
-                found.append(price.model_copy(update={"model": f"{seat.provider}/{seat.name}"}))
-        return tuple(found)
+        llm = cls.model_construct(**info.data, prices=given)
+        return (*given, *llm._unstored_prices(llm._seats()))
+
+    def with_price_of(self, word: str) -> "LlmSettings":
+        """The same with the published price of one model more, which is stored with a run as those are."""
+        return self.model_copy(update={"prices": (*self.prices, *self._unstored_prices([model_name(word)]))})
+
+    def _unstored_prices(self, models: Iterable[ModelName]) -> list[ModelPrice]:
+        found = []
+        for each in dict.fromkeys(models):
+            price = self.known_price(each.provider, each.name)
+            if price is not None and price not in self.prices and price.output_usd:
+                found.append(price.model_copy(update={"model": f"{each.provider}/{each.name}"}))
+        return found
 
     def _seats(self) -> list[ModelName]:
         words = (self.model, self.fast, self.slow, self.strategist, self.judge)

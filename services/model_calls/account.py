@@ -16,7 +16,6 @@ from schemas.settings.llm import LlmSettings, ModelPrice
 from schemas.state import PART, Pairs, Stateful
 from schemas.tool import Tools
 from services.model_calls.budget import (
-    LOST_AFTER,
     UNUSABLE,
     Breaker,
     BreakerChange,
@@ -40,9 +39,9 @@ from services.ports import Clock, EventJournal
 from services.statistics.quantiles import quantiles
 
 BUDGET, BREAKER, LOST = "budget", "breaker", "lost"
-# A key, a model or an account that no later question will find right; a 429 says so of a spent quota alone.
-WRONG_SETTINGS = (400, 401, 402, 403, 404, 429)
-REJECTED = "rejected"  # not to be asked again, as one that is throttled is
+# A key, a model or an account that no later question will find right; None: an error where a reply belongs.
+WRONG_SETTINGS = (400, 401, 402, 403, 404, 429, None)
+REJECTED, THROTTLED = "rejected", "throttled"
 DECIDING = (Purse.EVENT, Purse.DECISION)  # without the seats that these pay for, a run is another one
 UNREAD = "its reply could not be read"
 FAILING = 5  # calls in a row without a usable reply; fewer where a breaker left the model alone earlier
@@ -87,7 +86,6 @@ class ModelAccount(Stateful):
         "answered": set[str],
         "unpriced": set[str],
         "unusable": int,
-        "_failures": Counter[str],
         "cut_overs": Counter[str],
         "refused": Counter[str],
         "requests": int,
@@ -122,7 +120,6 @@ class ModelAccount(Stateful):
         self.answered: set[str] = set()
         self.unpriced: set[str] = set()
         self.unusable = 0
-        self._failures: Counter[str] = Counter()
         self.cut_overs: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.requests = 0
@@ -147,6 +144,7 @@ class ModelAccount(Stateful):
             ModelError: kind `lost`, `breaker` or `budget`; nothing may be asked.
         """
         breaker = self._breaker(caller.model, caller.prompt)
+        breaker.questions += 1
         if self.lost is not None or breaker.is_lost:
             self.cut_overs[LOST] += 1
             why = self.lost or f"at prompt {caller.prompt!r}: {breaker.reason}"
@@ -258,14 +256,16 @@ class ModelAccount(Stateful):
 
         They are counted for each model and prompt: another seat may be answered meanwhile.
         """
-        breaker = self._breaker(call.model, call.prompt)
+        breaker, why = self._breaker(call.model, call.prompt), " ".join((call.message or UNREAD).split())
+        was_lost, is_same = breaker.is_lost, breaker.reason in (None, why)
+        breaker.note_turn(turned_away=is_turned_away(call) or (is_same and is_still_throttled(call)))
         if is_answer:
-            self.last_reply, breaker.turned_away, breaker.reason = self._clock.now, 0, None
+            breaker.answered, breaker.reason = breaker.answered + 1, None
+            self.last_reply = breaker.last_reply = self._clock.now
             self.early.answers += 1
             return
-        self.last_failure = breaker.reason = " ".join((call.message or UNREAD).split())
-        breaker.turned_away = breaker.turned_away + 1 if is_turned_away(call) else 0
-        if breaker.turned_away == LOST_AFTER:
+        self.last_failure = breaker.reason = breaker.last_failure = why
+        if breaker.is_lost and not was_lost:
             if purse in DECIDING:
                 self.lost = self.last_failure
             self._note_breaker(call, BreakerChange.LOST, call.outcome)
@@ -275,7 +275,7 @@ class ModelAccount(Stateful):
         found = []
         for (model, prompt), breaker in sorted(self._breakers.items()):
             if breaker.is_lost:
-                breaker.turned_away, breaker.waiting = LOST_AFTER - 1, 0
+                breaker.expect_one_more()
                 found.append(f"{model} ({prompt})")
         self.lost = None
         return found
@@ -288,9 +288,13 @@ class ModelAccount(Stateful):
             "requests": self.requests,
             "outcomes": dict(sorted(self.outcomes.items())),
             "unusable": self.unusable,
-            "failed_because": self._failures.most_common(1)[0][0] if self._failures else None,
             "last_failure": self.last_failure,
-            "last_reply": None if self.last_reply is None else ns_to_datetime(self.last_reply).isoformat(),
+            "last_reply": _iso(self.last_reply),
+            "seats": [
+                {"model": model, "prompt": prompt, "questions": seat.questions, "answered": seat.answered}
+                | {"last_reply": _iso(seat.last_reply), "last_failure": seat.last_failure}
+                for (model, prompt), seat in sorted(self._breakers.items())
+            ],
             "lost": self.lost is not None,
             "cut_overs": dict(sorted(self.cut_overs.items())),
             "refused": {purse.name.lower(): self.refused[purse.name.lower()] for purse in Purse},
@@ -343,8 +347,6 @@ class ModelAccount(Stateful):
         self.outcomes[call.outcome] += 1
         if call.replied:
             self.answered.add(call.model)
-        else:
-            self._failures[_reason(call)] += 1
         if self._settings.known_price(call.provider, call.model) is None:
             self.unpriced.add(call.model)
         self.requests += call.requests
@@ -379,6 +381,11 @@ def is_turned_away(call: RecordedCall) -> bool:
     return call.outcome == REJECTED and call.status in WRONG_SETTINGS
 
 
+def is_still_throttled(call: RecordedCall) -> bool:
+    """Whether a server throttled every try alike and named no pause that would mend it."""
+    return call.outcome == THROTTLED and not call.retryable
+
+
 def _weigh(call: RecordedCall, question: Question) -> str:
     """The outcome as the breaker takes it: a reply that its caller cannot read shows a machine that fails."""
     reads = question.caller.reads
@@ -386,6 +393,5 @@ def _weigh(call: RecordedCall, question: Question) -> str:
     return UNUSABLE if unread else call.outcome
 
 
-def _reason(call: RecordedCall) -> str:
-    """Why a call failed, in a few words."""
-    return call.outcome if call.status is None else f"HTTP {call.status}"
+def _iso(ns: int | None) -> str | None:
+    return None if ns is None else ns_to_datetime(ns).isoformat()

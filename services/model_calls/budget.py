@@ -30,7 +30,8 @@ BYTES_PER_TOKEN = 2
 
 Scope = Literal["event", "day", "run"]
 LIMITS: tuple[Literal["calls", "tokens", "usd", "seconds"], ...] = ("calls", "tokens", "usd", "seconds")
-LOST_AFTER = 3  # times turned away in a row for good
+# Times turned away for good until a model is lost: in a row, or among so many; each third answer is no help.
+LOST_AFTER, LOST_OF, LOST_AMONG = 3, 6, 10
 # A reply came that its caller could not read.
 UNUSABLE = "unusable"
 # No answer of use, and it is paid for each time. A call that was not made shows nothing.
@@ -256,8 +257,12 @@ class Breaker(Stateful):
         failures: in a row.
         waiting: calls still to be refused; 0 while closed or trying.
         open: whether the last word was a failure at the limit.
-        turned_away: in a row, for a reason that no later question will mend.
+        turned_away: of the last calls, the newest last: 1 for each that no later question will mend, else 0.
         reason: what was said of the last call, if it brought no usable reply.
+        questions: to this model at this prompt, those that were not asked included.
+        answered: of them with a usable reply.
+        last_reply: bar time of the last of those, ns.
+        last_failure: what was said of the last call without one.
     """
 
     REBUILT = frozenset({"limit", "pause"})
@@ -267,13 +272,25 @@ class Breaker(Stateful):
     failures: int = 0
     waiting: int = 0
     open: bool = False
-    turned_away: int = 0
+    turned_away: str = ""
     reason: str | None = None
+    questions: int = 0
+    answered: int = 0
+    last_reply: int | None = None
+    last_failure: str | None = None
 
     @property
     def is_lost(self) -> bool:
         """Whether it is not asked any more."""
-        return self.turned_away >= LOST_AFTER
+        return self.turned_away.endswith("1" * LOST_AFTER) or self.turned_away.count("1") >= LOST_OF
+
+    def note_turn(self, *, turned_away: bool) -> None:
+        """Take in whether a call was turned away for good."""
+        self.turned_away = f"{self.turned_away}{turned_away:d}"[-LOST_AMONG:]
+
+    def expect_one_more(self) -> None:
+        """Ask once more; one call that is turned away, and it is lost again."""
+        self.turned_away, self.waiting = "1" * (LOST_AFTER - 1), 0
 
     def admit(self) -> bool:
         """Whether the next call may be made; a refused one counts towards the pause."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from schemas.settings import LlmSettings, ReflectionSettings, Settings
 from schemas.settings.llm import ModelPrice
 from tests.agents.language_models.wire_formats import FORMATS, saying
-from tests.agents.language_models.wire_server import answer, in_turn
+from tests.agents.language_models.wire_server import Handler, answer, in_turn
 from tests.agents.strategies.questions import propose
 from tests.worker.shared_runs import Run, fewer_bars, run_on
 from tests.worker.strategist_wire import StrategistOnTheWire, first_plan
@@ -155,7 +156,7 @@ def test_run_whose_model_never_answered_says_so_first_and_exits_1(provider, desk
         done = desk.backtest("--reflection", "full", provider=provider)
     assert done.exit_code == 1, done.output
     first = done.stdout.splitlines()[0]
-    assert first.startswith("the model answered 0 of ")
+    assert first.startswith("the second reader answered 0 of ")
     assert "HTTP 401" in first
     assert "thinktwice: the model is lost at " in done.stderr
     assert "llm.on_lost = 'rules' lets the rules go on alone" in done.stderr
@@ -179,7 +180,7 @@ def test_backtest_whose_model_is_lost_half_way_ends_there_and_verifies_or_goes_o
     assert len(server.requests) == 4 + 3, "the third in a row is the last that is asked"
     silence = model_silence(document)
     assert silence is not None
-    assert silence.startswith("the model answered 4 of ")
+    assert silence.startswith("the second reader answered 4 of ")
     assert "HTTP 400" in silence
     assert "credit balance is too low" in silence
     ended = on_lost != "rules"
@@ -192,6 +193,68 @@ def test_backtest_whose_model_is_lost_half_way_ends_there_and_verifies_or_goes_o
     assert desk.run("verify", "latest").exit_code == 0
 
 
+RETRY_INFO, QUOTA = "type.googleapis.com/google.rpc.RetryInfo", "type.googleapis.com/google.rpc.QuotaFailure"
+
+
+def google(*details: dict[str, Any]) -> Handler:
+    """Google's answer to a question for which a quota has no room, in the list that its gateway makes."""
+    words = "You exceeded your current quota, please check your plan and billing details."
+    error = {"code": 429, "message": words, "status": "RESOURCE_EXHAUSTED", "details": list(details)}
+    return answer(json.dumps([{"error": error}]).encode(), 429)
+
+
+def openai_says(name: str, words: str, **headers: str) -> Handler:
+    return answer(
+        {"error": {"message": words, "type": name, "param": None, "code": name}},
+        429,
+        {key.replace("_", "-"): value for key, value in headers.items()},
+    )
+
+
+SPENT = {
+    "openai": ("openai", openai_says("insufficient_quota", "You exceeded your current quota")),
+    "anthropic": (
+        "anthropic",
+        answer(FORMATS["anthropic"].error("invalid_request_error", "Your credit balance is too low"), 400),
+    ),
+    "google_by_day": ("openai", google({"@type": QUOTA, "violations": []})),
+    "google_by_month": ("openai", google({"@type": RETRY_INFO, "retryDelay": "86000s"})),
+    "openrouter": ("openai", answer({"error": {"code": 402, "message": "Insufficient credits"}}, 402)),
+}
+
+
+@pytest.mark.parametrize("name", SPENT)
+def test_backtest_whose_account_is_spent_half_way_ends_after_three_questions_in_the_servers_words(
+    name, desk, monkeypatch
+):
+    provider, spent = SPENT[name]
+    with wire(
+        monkeypatch, in_turn(*[saying(FORMATS[provider], json.dumps(AGREES))] * 4, spent), provider=provider
+    ) as server:
+        done = desk.backtest("--reflection", "full", "--json", provider=provider)
+    model = json.loads(done.stdout)["model"]
+    assert (done.exit_code, model["lost"], len(server.requests)) == (1, True, 4 + 3), done.stderr
+    assert re.search("credit|quota", done.stderr)
+
+
+@pytest.mark.parametrize(
+    "throttled",
+    [
+        openai_says("rate_limit_exceeded", "Rate limit reached", retry_after_ms="1"),
+        openai_says("rate_limit_exceeded", "Rate limit reached", retry_after="0.001"),
+        google({"@type": RETRY_INFO, "retryDelay": "0.001s"}),
+    ],
+)
+def test_backtest_that_is_throttled_for_a_while_goes_on_with_its_model(throttled, desk, monkeypatch):
+    monkeypatch.setenv("THINKTWICE_LLM__ATTEMPTS", "2")
+    good = saying(FORMATS["openai"], json.dumps(AGREES))
+    with wire(monkeypatch, in_turn(*[throttled] * 9, good), provider="openai"):
+        done = desk.backtest("--reflection", "full", "--json", provider="openai")
+    model = json.loads(done.stdout)["model"]
+    assert (done.exit_code, model["lost"]) == (0, False), done.stderr
+    assert (model["outcomes"]["throttled"], model["requests"]) == (4, model["calls"] + 5)
+
+
 @EVERY
 def test_run_whose_model_gave_no_usable_answer_says_so_first_and_exits_1(provider, desk, monkeypatch):
     told = FORMATS[provider]
@@ -199,7 +262,7 @@ def test_run_whose_model_gave_no_usable_answer_says_so_first_and_exits_1(provide
         done = desk.backtest("--reflection", "full", provider=provider)
     assert done.exit_code == 1, done.output
     first = done.stdout.splitlines()[0]
-    assert first.startswith("the model answered 0 of ")
+    assert first.startswith("the second reader answered 0 of ")
     assert first.endswith(" questions: its reply could not be read")
     assert "the rules decided alone" in done.stderr
 
@@ -213,8 +276,8 @@ def test_run_whose_strategist_gave_no_usable_answer_says_so_although_its_reader_
         done = desk.backtest("--reflection", "full", "--strategist", "model", provider=provider)
     assert done.exit_code == 1, done.output
     first = done.stdout.splitlines()[0]
-    assert first.startswith("the strategist gave a usable answer to 0 of ")
-    assert "reply_malformed" in first
+    assert first.startswith("the strategist answered 0 of ")
+    assert first.endswith(" questions: its reply could not be read")
 
 
 def test_run_whose_rules_answered_for_a_tenth_of_its_strategists_replies_says_so_first(desk, monkeypatch):
@@ -241,9 +304,37 @@ def test_run_whose_rules_answered_for_a_tenth_of_its_strategists_replies_says_so
     assert f"{silence}; the rules decided the others" in done.stderr
 
 
+def seat(prompt: str, answered: int, questions: int, why: str | None = None) -> dict[str, Any]:
+    last = "2004-05-03T00:00:00+00:00" if answered else None
+    return {
+        "model": "m", "prompt": prompt, "questions": questions, "answered": answered,
+        "last_reply": last, "last_failure": why,
+    }  # fmt: skip
+
+
+def test_seats_that_were_not_answered_are_named_the_worst_first_and_no_other():
+    seats = [
+        seat("judge_replanning", 4, 5, "no whole reply within 500 ms"),
+        seat("policy_level_reflection", 3, 40, "HTTP 400 credit balance is too low"),
+        seat("strategist", 91, 100, "HTTP 500"),
+        seat("text_critique", 0, 7),
+    ]
+    document = {
+        "model": {"seats": seats, "cut_overs": {"event_calls": 7}},
+        "strategist": {"answers": {"m": 91, "rules": 9}, "fallbacks": {"server": 9}},
+    }
+    assert model_silence(document) == (
+        "text_critique answered 0 of 7 questions: event_calls 7; "
+        "the second reader answered 3 of 40 questions, the last on 2004-05-03: HTTP 400 credit balance is "
+        "too low; the judge answered 4 of 5 questions, the last on 2004-05-03: no whole reply within 500 ms"
+    )
+    seats[:] = seats[2:3]
+    assert model_silence(document) is None
+
+
 @pytest.mark.parametrize(("why", "told"), [("unknown_base", True), ("position_open", False)])
 def test_tenth_of_the_answers_by_rules_counts_only_where_a_model_was_needed(why, told):
-    model = {"calls": 100, "outcomes": {"reply": 100}, "unusable": 0, "cut_overs": {}, "last_failure": None}
+    model = {"seats": [seat("strategist", 100, 100)], "cut_overs": {}}
     strategist = {"answers": {"m": 80, "rules": 20}, "fallbacks": {why: 10, "nothing_to_choose": 10}}
     document = {"model": model, "strategist": strategist}
     said = f"the strategist gave a usable answer to 80 of 90 questions: {why} 10"

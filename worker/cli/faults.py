@@ -53,8 +53,8 @@ def faults(
     """Plant known faults into plans that pass, and show which check stops each.
 
     Plans are those of a run, or of a run by rules over embedded bars. --least asks nothing of kinds that a
-    second reader alone is expected to stop, and of kinds that were planted nowhere; where nothing was
-    planted, or the reader is never heard, it exits 1 and says so. Nothing is stored.
+    second reader alone is expected to stop, and of kinds that were planted nowhere. Where nothing was
+    planted, or the reader gave no verdict, it exits 1 and says so. Nothing is stored.
     """
     from worker.studies.faults.bank import read_bank
     from worker.studies.faults.study import Asking, study_faults
@@ -67,8 +67,8 @@ def faults(
         asking = Asking(reader, strategist, plans)
         document = run_async(study_faults(found, kinds, settings, os.environ, asking, least))
     print_document(document, json, render)
-    if least is not None and document["unmeasured"] is not None:
-        complain(f"--least {least:g} cannot be told: {document['unmeasured']}")
+    if document["unmeasured"] is not None:
+        complain(document["unmeasured"])
         raise typer.Exit(1)
     if document["below_least"]:
         complain(f"less than {percent(least)} stopped: {', '.join(document['below_least'])}")
@@ -108,8 +108,6 @@ def render(document: Document) -> None:
     console.print(f"right plans, as they are: {told}{proposed}", soft_wrap=True)
     if (model := document["model"]) is not None:
         console.print(f"models: {counts(model['outcomes'])}   {model['usd']:.6f} USD", soft_wrap=True)
-    if document["unmeasured"] is not None:
-        console.print(document["unmeasured"], style="bold yellow", soft_wrap=True)
     for kind in kinds:
         for text in kind["passed_texts"][:1]:
             print_line(f"passed, {kind['name']}: {text}")

@@ -1,19 +1,25 @@
 """A run by rules that counts what models would be asked, and asks nothing.
 
-Whom a question would go to hears that nobody answers, so that the rules decide as where a model fails. Second
-questions after a reply that cannot be used, revisions that a model makes and texts that are looked at again
-are not known without replies: they come on top.
+Where a reply leads to further questions, a strategist's and that of who writes reports, it is the rules' own:
+their first plan, a report's count of trades. Everybody else does not answer, so that the rules decide as
+where a model fails. Second questions after a reply that cannot be used, corrections, and plans of a model
+that are not the rules' own are not known without replies: they come on top.
 """
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from agents.strategies.model_strategist import PROMPT as STRATEGIST
+from prompts import load_prompt
 from schemas.errors import ConfigError, ModelError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.settings.llm import EventLimits, ModelLimits, RunLimits
 from schemas.tool import Tools
+from services.high_level.report_sections import TOPICS
 from services.journal.sinks import DiscardingSink
 from services.journal.writer import JournalWriter
 from services.model_calls.budget import BYTES_PER_TOKEN, LIMITS
@@ -33,20 +39,45 @@ WITHOUT_LIMITS = {
 }
 
 
+@dataclass(frozen=True)
 class QuestionCounter:
-    """A model that counts what it would have used at most, as the budget estimates it."""
+    """A model that uses what the budget estimates at most; `reply_to` gives None where it does not answer."""
+
+    reply_to: Callable[[str], Any] = lambda prompt: None
 
     async def complete(
         self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
     ) -> ModelReply:
-        """No reply.
+        """The reply, or none.
 
         Raises:
-            ModelError: always, with the tokens of the question and the bound of its reply.
+            ModelError: there is none; with the tokens of the question and the bound of its reply.
         """
         size = len(system.encode()) + len(prompt.encode())
         usage = Usage(input_tokens=-(-size // BYTES_PER_TOKEN), output_tokens=max_tokens)
+        if (reply := self.reply_to(prompt)) is not None:
+            return ModelReply(json.dumps(reply), NOT_ASKED, latency_ms=0.0, **usage.model_dump())
         raise ModelError("nobody is asked in a dry run", kind=NOT_ASKED, requests=0, usage=usage)
+
+
+def first_plan(prompt: str) -> dict[str, Any] | None:
+    """The reply of a strategist who takes the rules' first plan that was not sent back, if there is one.
+
+    Its reasons are the rules' in an order of its own: they are looked at as those of a model are.
+    """
+    before = load_prompt(STRATEGIST).text.partition("{{bases}}")[0].rpartition("}}")[2].lstrip()
+    bases, _ = json.JSONDecoder().raw_decode(prompt.partition(before)[2])
+    base = next((base for base in bases if base["origin"] != "refused"), None)
+    if base is None:
+        return None
+    reason, *others = base["plan"]["because"]
+    return {"because": [*others, reason], "answer": "propose", "base": base["id"], "changes": []}
+
+
+def count_trades(_: str) -> dict[str, Any]:
+    """The reply of a narrator who says of each topic how many trades there were."""
+    claim = {"kind": "value", "measure": "report_trades", "of": {}}
+    return {"sections": [{"topic": topic, "claims": [claim], "comment": None} for topic in TOPICS]}
 
 
 async def count_questions(
@@ -72,10 +103,12 @@ async def count_questions(
     def prepare(session: Session) -> None:
         session.models.account.keep = lambda call: counted.update([call.prompt])
 
+    silent = one_model(settings, QuestionCounter())
     free = settings.model_copy(update={"llm": settings.llm.model_copy(update=WITHOUT_LIMITS)})
     done = await run_backtest(
         free, bars, JournalWriter(DiscardingSink()), definitions=definitions, progress=progress,
-        models=one_model(settings, QuestionCounter()), prepare=prepare,
+        models=replace(silent, slow=QuestionCounter(count_trades), strategist=QuestionCounter(first_plan)),
+        prepare=prepare,
     )  # fmt: skip
     used = done.session.models.account.ledger.run
     bounds = {name: getattr(settings.llm.per_run, name) for name in LIMITS}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agents.language_models import wire_model
 from agents.language_models.anthropic import AnthropicModel
 from agents.language_models.openai import OpenAIModel
 from agents.language_models.retrying import RetryingModel
@@ -14,11 +15,21 @@ from schemas.errors import ModelError
 from schemas.settings.providers import PROVIDERS, Provider
 from services.policy_checks.consolidation import FORM
 from tests.agents.language_models.wire_formats import FORMATS, WireFormat, completion
-from tests.agents.language_models.wire_server import Handler, WireServer, answer, in_turn, message, serve
+from tests.agents.language_models.wire_server import (
+    Handler,
+    WireServer,
+    answer,
+    hang,
+    in_turn,
+    message,
+    serve,
+)
 from trading_core.tick_guard import TickGuard
 
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
 ANSWER, ROOM = 256, 8_000
+LOADED = {"models": [{"name": "claude-test", "model": "claude-test:latest", "context_length": 4_000}]}
+OTHER = {"models": [{"name": "other", "model": "other", "context_length": 9}]}
 OWN = Provider(None, "OWN_API_KEY", keyless=True)
 
 
@@ -397,7 +408,7 @@ def test_question_that_its_server_cut_is_no_answer_and_says_what_to_raise(provid
     ("provider", "counts", "cut"),
     [
         ("ollama", (3_900, 4_096, 4_096, 4_096), (False, False, True, True)),
-        ("ollama", (4_096, 4_096, 3_000, 4_096), (False, True, False, True)),
+        ("ollama", (4_096, 4_096, 3_700, 4_096), (False, True, False, True)),
         ("ollama", (4_000, 4_000, 4_000, 4_000), (False,) * 4),  # no context is set to that
         ("ollama", (3_072, 3_200, 3_456, 3_584), (False,) * 4),  # dense text fills none
         ("vllm", (4_096, 4_096, 4_096, 4_096), (False,) * 4),
@@ -424,6 +435,42 @@ def test_question_cut_by_less_than_half_is_told_by_a_shorter_one_that_filled_the
     asyncio.run(scenario())
     assert tuple(bool(end) for end in ends) == cut
     assert all("the server cut the question: raise its context" in end for end in ends if end)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "counts", "shown", "cut"),
+    [
+        ((9_000, 9_100), (4_000, 4_000), answer(LOADED), (True, True)),
+        ((9_000, 9_100), (3_999, 4_000), answer(LOADED), (False, True)),
+        ((9_000, 9_100), (4_000, 4_000), answer(OTHER), (False, False)),
+        ((9_000, 9_100), (4_000, 4_000), answer({"models": 3}), (False, False)),
+        ((9_000, 9_100), (4_000, 4_000), hang, (False, False)),
+        ((9_000, 16_000), (3_000, 3_500), None, (False, True)),  # 3 bytes a token, then 4.6
+        ((9_000, 13_000), (3_000, 3_500), None, (False, False)),
+    ],
+)
+def test_question_that_was_cut_is_told_by_the_servers_context_or_by_the_tokens_of_one_before(
+    sizes, counts, shown, cut, monkeypatch
+):
+    monkeypatch.setattr(wire_model, "CONTEXT_S", 0.05)
+    ends = list[bool]()
+
+    async def scenario() -> list[str]:
+        asked = [answer(completion(usage=usage(count, 7, None))) for count in counts]
+        async with serve(in_turn(*asked), shown=shown) as server:
+            address, row = f"{server.url}/v1", PROVIDERS["ollama"]
+            model = OpenAIModel("claude-test", api_key="k", guard=TickGuard(), row=row, base_url=address)
+            for size in sizes:
+                try:
+                    await model.complete(system="s", prompt="p" * size, max_tokens=8, deadline_ms=4_000)
+                    ends.append(False)
+                except ModelError as error:
+                    ends.append("the server cut the question" in str(error))
+            await model.close()
+        return server.read
+
+    assert asyncio.run(scenario()) == ["/api/ps"], "once in a run"
+    assert tuple(ends) == cut
 
 
 class TimedClaude(AnthropicModel):

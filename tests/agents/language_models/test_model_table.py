@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from schemas.model_table import PUBLISHED, cutoff_of, cutoffs
-from schemas.settings import LlmSettings
+from schemas.settings import LlmSettings, Settings
 from schemas.settings.llm import ModelPrice
 
 
@@ -43,6 +43,18 @@ def test_price_of_the_table_is_stored_with_the_settings_and_a_later_table_change
     assert again.price("vllm", "claude-haiku-5-5").input_usd == 0.0, "a machine of one's own"
     assert again.known_price("openai", "gpt-6-sol") is None
     assert LlmSettings.model_validate(words).price("anthropic", "claude-haiku-5-5").input_usd == 50.0
+
+
+def test_price_of_the_critic_of_texts_is_stored_with_the_settings_that_name_it_elsewhere(monkeypatch):
+    words = {"deliberation": {"critique_model": "anthropic/claude-opus-5-5"}}
+    stored = Settings.model_validate(words)
+    assert [price.model for price in stored.llm.prices] == ["anthropic/claude-opus-5-5"]
+    monkeypatch.setattr("schemas.model_table.PUBLISHED", ())
+    again = Settings.model_validate(stored.payload())
+    assert again == stored
+    assert again.llm.price("anthropic", "claude-opus-5-5").output_usd == 20.0
+    other = {"deliberation": {"critique_model": "anthropic/claude-haiku-5-5"}}
+    assert Settings.model_validate(stored.payload() | other).llm.prices == stored.llm.prices
 
 
 def test_price_that_is_configured_comes_before_the_published_one_and_before_nothing():

@@ -36,8 +36,8 @@ class Scripted:
         self.now_ms += seconds * 1e3
 
 
-def failed(kind, **context):
-    return ModelError(f"{kind} happened", retryable=True, kind=kind, **context)
+def failed(kind, words="happened", **context):
+    return ModelError(f"{kind} {words}", retryable=True, kind=kind, **context)
 
 
 def run(scripted, attempts=3, deadline_ms=1_000.0, first_wait_ms=20.0):
@@ -54,11 +54,28 @@ def run(scripted, attempts=3, deadline_ms=1_000.0, first_wait_ms=20.0):
 @pytest.mark.parametrize("kind", sorted(PASSING))
 def test_retrying_passing_failure_is_tried_again_with_what_is_left(kind):
     scripted = Scripted(failed(kind), failed(kind), REPLY)
-    reply = run(scripted)
+    reply = run(scripted, deadline_ms=5_000.0)
     assert (reply.text, reply.requests) == ("fine", 3)
-    assert scripted.waits == [20.0, 40.0]
-    assert scripted.deadlines == [1_000.0, 970.0, 920.0]
-    assert reply.latency_ms == 90.0
+    first, second = (1_000.0, 1_000.0) if kind == "throttled" else (20.0, 40.0)
+    assert scripted.waits == [first, second]
+    assert scripted.deadlines == [5_000.0, 4_990.0 - first, 4_980.0 - first - second]
+    assert reply.latency_ms == 30.0 + first + second
+
+
+@pytest.mark.parametrize(
+    ("failures", "passes"),
+    [
+        ([{}, {}, {}], False),
+        ([{"retry_after_ms": 5.0}] * 3, True),
+        ([{}, {}, {"retry_after_ms": 5.0}], True),
+        ([{"words": "used 7 of 9"}, {"words": "used 8 of 9"}, {"words": "used 9 of 9"}], True),
+    ],
+)
+def test_retrying_server_that_throttles_every_try_alike_and_names_no_pause_is_not_retryable(failures, passes):
+    tries = [failed(**{"words": "spent", "kind": "throttled"} | each) for each in failures]
+    with pytest.raises(ModelError) as caught:
+        run(Scripted(*tries), deadline_ms=5_000.0)
+    assert caught.value.retryable is passes
 
 
 @pytest.mark.parametrize(

@@ -135,15 +135,18 @@ async def reset(writer: asyncio.StreamWriter) -> None:
 
 @dataclass
 class WireServer:
-    """What a started server saw: one (headers, body) for each request, and its address."""
+    """What a started server saw: one (headers, body) for each question, what was read, and its address."""
 
     url: str
     requests: list[tuple[dict[str, str], dict[str, Any]]] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)
 
 
 @asynccontextmanager
-async def serve(handler: Handler, streamed: Handler | None = None) -> AsyncIterator[WireServer]:
-    """Serve until the block ends; requests for a stream meet `streamed`, if it is given."""
+async def serve(
+    handler: Handler, streamed: Handler | None = None, shown: Handler | None = None
+) -> AsyncIterator[WireServer]:
+    """Serve until the block ends; requests for a stream meet `streamed`, what is only read `shown`."""
     seen = WireServer("")
     busy: set[asyncio.Task[Any] | None] = set()  # nothing else holds a handler that hangs
 
@@ -152,6 +155,10 @@ async def serve(handler: Handler, streamed: Handler | None = None) -> AsyncItera
         busy.add(task)
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+            if head[0].startswith("GET "):
+                seen.read.append(head[0].split()[1])
+                await (shown or answer({}, 404))(writer)
+                return
             headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
             body = await reader.readexactly(int(headers["content-length"]))
             request = json.loads(body)

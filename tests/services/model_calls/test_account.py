@@ -122,11 +122,18 @@ def test_account_breaker_counts_for_each_prompt_and_counts_what_cannot_be_read()
 
 
 def turned_away(
-    made: ModelAccount, prompt: str, purse: Purse, status: int = 404, kind: str = "rejected"
+    made: ModelAccount,
+    prompt: str,
+    purse: Purse,
+    status: int | None = 404,
+    kind: str = "rejected",
+    told: str = "HTTP 404 no such model",
+    *,
+    retryable: bool = False,
 ) -> None:
-    """One question that its server turned away."""
+    """A question that its server turned away."""
     question = made.admit(Caller("anthropic", "gone", prompt, "ab" * 32, purse=purse), "", "", 1)
-    failure = ModelError("HTTP 404 no such model", kind=kind, status=status)
+    failure = ModelError(told, retryable=retryable, kind=kind, status=status)
     made.settle(record_failure(question, failure, 1.0), question)
 
 
@@ -158,15 +165,51 @@ def test_account_restored_remembers_how_often_a_seat_was_turned_away():
     assert again.lost == "HTTP 404 no such model"
 
 
+def roomy() -> ModelAccount:
+    return account(per_run={"usd": None}, per_event={"calls": None}, unknown_price="zero")[0]
+
+
 @pytest.mark.parametrize(
     ("status", "kind", "lost"),
-    [(402, "rejected", True), (429, "rejected", True), (429, "throttled", False), (413, "rejected", False)],
+    [(402, "rejected", True), (429, "rejected", True), (None, "rejected", True), (413, "rejected", False)],
 )
-def test_account_without_credit_is_turned_away_for_good_and_a_throttled_one_is_not(status, kind, lost):
-    made, _ = account(per_run={"usd": None}, per_event={"calls": None}, unknown_price="zero")
+def test_account_without_credit_is_turned_away_for_good(status, kind, lost):
+    made = roomy()
     for _ in range(3):
         turned_away(made, "gone", Purse.EVENT, status, kind)
     assert (made.lost is not None) is lost
+
+
+@pytest.mark.parametrize(
+    ("told", "retryable", "lost"),
+    [
+        (["quota spent"] * 3, False, True),
+        (["quota spent"] * 3, True, False),
+        (["used 7 of 9", "used 8 of 9", "used 9 of 9"], False, False),
+    ],
+)
+def test_account_throttled_alike_through_all_tries_of_three_questions_is_lost(told, retryable, lost):
+    made = roomy()
+    for words in told:
+        turned_away(made, "gone", Purse.EVENT, 429, "throttled", words, retryable=retryable)
+    assert (made.lost is not None) is lost
+
+
+@pytest.mark.parametrize(("every", "lost_at"), [(2, None), (3, 8), (4, 3)])
+def test_account_seat_that_is_answered_now_and_then_is_lost_by_its_last_ten_questions(every, lost_at):
+    made, asked = roomy(), 0
+    for asked in range(1, 41):
+        if asked % every:
+            turned_away(made, "gone", Purse.EVENT)
+        else:
+            caller = Caller("anthropic", "gone", "gone", "ab" * 32, purse=Purse.EVENT)
+            question = made.admit(caller, "", "", 1)
+            made.settle(record_reply(question, ModelReply("x", "gone", 1, 1, 0.0), 1.0), question)
+        if made.lost is not None:
+            break
+    assert (asked if made.lost else None) == lost_at
+    (seat,) = made.document()["seats"]
+    assert (seat["questions"], seat["answered"]) == (asked, asked // every)
 
 
 def test_account_asks_a_lost_model_once_more_and_its_answer_decides():

@@ -289,6 +289,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "requests": 0,
             "outcomes": {},
             "cut_overs": {},
+            "seats": [],
             "refused": {"text": 0, "evidence": 0, "decision": 0},
             "breaker_opened": 0,
             "tokens": {"input": 0, "output": 0, "cache_write": 0, "cache_read": 0},

@@ -137,30 +137,27 @@ def test_faults_with_a_strategist_are_planted_into_plans_that_the_model_proposes
     assert document["kinds"][0]["planted"] == document["kinds"][0]["stopped"] == 1
 
 
-def test_least_is_not_held_where_the_strategist_proposed_nothing_to_plant_into(stored, tmp_path, monkeypatch):
+def test_faults_exit_1_where_the_strategist_proposed_nothing_to_plant_into(stored, tmp_path, monkeypatch):
     _, run_id, url = stored
     seat = 'fast = "anthropic/claude-test"\n'
     (tmp_path / "model.toml").write_text(MODEL.replace(seat, f'{seat}strategist = "anthropic/claude-test"\n'))
     with wire(monkeypatch, strategist := StrategistOnTheWire(lambda asked: ABSTAIN)) as server:
         strategist.server = server
         words = ("--strategist", "--config", str(tmp_path / "model.toml"), "--db", url, "--plans", "4")
-        done = run(run_id, *words, "--least", "0.9")
+        done = run(run_id, *words)
     assert done.exit_code == 1, done.output
     assert "0 of 0 refused (95 %: -), proposed at 0 of 4 questions" in done.stdout
-    assert done.stderr == (
-        "thinktwice: --least 0.9 cannot be told: no fault was planted: 0 plans for 4 questions, "
-        "0 of them refused\n"
-    )
+    assert done.stderr == ("thinktwice: no fault was planted: 0 plans for 4 questions, 0 of them refused\n")
 
 
-def test_least_is_not_held_where_no_reply_of_the_reader_can_be_read(stored, tmp_path, monkeypatch):
+def test_faults_exit_1_where_the_reader_gave_no_verdict(stored, tmp_path, monkeypatch):
     _, run_id, url = stored
     (tmp_path / "model.toml").write_text(MODEL.replace("fast = ", "model = "))
     with wire(monkeypatch, answer(message("I would rather not say."))):
         words = ("--reader", "--config", str(tmp_path / "model.toml"), "--db", url, "--plans", "2")
-        done = run(run_id, *words, "--least", "0.9")
+        done = run(run_id, *words)
     assert done.exit_code == 1, done.output
-    told = "--least 0.9 cannot be told: the second reader gave a usable answer to 0 of 2 questions: "
+    told = "the second reader gave no verdict on any of 2 plans: "
     assert done.stderr.startswith(f"thinktwice: {told}")
     assert done.stderr.count("\n") == 1
 

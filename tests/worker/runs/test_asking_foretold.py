@@ -4,28 +4,41 @@ import asyncio
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from prompts import load_prompt
 from schemas.settings import LlmSettings
 from schemas.settings.llm import RunLimits
+from services.deliberation.forms import IMPROVEMENT, QUALITY_REWRITE
+from services.high_level.report_sections import TOPICS
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
 from services.model_calls.budget import Spent
-from tests.worker.shared_runs import fewer_bars
+from tests.agents.language_models.wire_formats import FORMATS
+from tests.agents.language_models.wire_server import WireServer, answer, events, message, stream
+from tests.agents.strategies.questions import ABSTAIN, BECAUSE, HOLD, propose, question
+from tests.services.deliberation.scripted import section
+from tests.worker.shared_runs import fewer_bars, run_on
+from tests.worker.test_judge_with_a_model import definitions
+from tests.worker.test_judge_with_a_model import settings as judging_settings
+from tests.worker.test_judge_with_a_model import world as judging_world
 from tests.worker.test_model_recordings import Desk
 from tests.worker.test_session_with_a_model import FULL, AnsweringModel
-from tests.worker.wire import AGREES
+from tests.worker.test_texts_of_models import TRADES, rewritten
+from tests.worker.wire import AGREES, wire
 from trading_core.clock import SimulatedClock
 from worker.models import Models
 from worker.runs.backtest import run_backtest
-from worker.runs.dry_run import count_questions, describe_questions
+from worker.runs.dry_run import WITHOUT_LIMITS, count_questions, describe_questions
 from worker.runs.forecast import AFTER, RunForecast
 
 SLICE = ("2003-01-01", "2003-12-31")
 SPAN = ("--from", SLICE[0], "--to", SLICE[1], "--symbols", "AAPL,IBM")
 READER = ("--reflection", "full")
+SEATS = ("strategist", "high_level_reflection", "judge_replanning", "evidence_planner", QUALITY_REWRITE)
 
 
 def test_forecast_takes_the_rows_left_to_be_like_those_since_the_first_question_and_says_it_once():
@@ -72,6 +85,56 @@ def test_dry_run_counts_the_questions_that_a_reader_who_agrees_is_asked():
     assert found["limits"] == {"calls": 5}
     assert found["usd"] > 0.0 < found["tokens"]
     assert "llm.per_run.calls = 5 would end the asking before" in describe_questions(found)
+
+
+class Everyone:
+    """Sits in every seat: plans, tells and scores as whoever asks needs it, and agrees with the rest."""
+
+    def __init__(self) -> None:
+        self.server = WireServer("")
+        self.prompts = {load_prompt(name).system[:200]: name for name in SEATS}
+
+    async def __call__(self, writer: asyncio.StreamWriter) -> None:
+        body = self.server.requests[-1][1]
+        system, prompt = FORMATS["anthropic"].system_of(body), FORMATS["anthropic"].prompt_of(body)
+        text = json.dumps(self.reply(self.prompts.get(system[:200], ""), prompt))
+        await (stream(events(text)) if body.get("stream") else answer(message(text)))(writer)
+
+    def reply(self, name: str, prompt: str) -> dict[str, Any]:
+        if name == "strategist":
+            asked = question(prompt)
+            base = next((base for base in asked.bases if base["origin"] != "refused"), None)
+            if base is None:
+                return ABSTAIN if asked.task == "revise" else HOLD
+            return propose(base["id"]) | {"because": [*base["plan"]["because"], *BECAUSE][::-1][:6]}
+        if name == "high_level_reflection":
+            return {"sections": [section(TRADES, topic=topic) for topic in TOPICS]}
+        if name == "judge_replanning":
+            return {"reasons": [], "comment": None, "keep": [f"a{number}" for number in range(1, 3)]}
+        if name == "evidence_planner":
+            return {"tools": [], "confidence": 1.0}
+        return rewritten(100) if name == QUALITY_REWRITE else AGREES
+
+
+def test_dry_run_counts_seat_by_seat_what_a_run_over_the_wire_asks(monkeypatch):
+    base = judging_settings()
+    settings = base.model_copy(
+        update={
+            "policy_loop": base.policy_loop.model_copy(update={"strategist": "model"}),
+            "reflection": base.reflection.model_copy(update={"mode": "full"}),
+            "planner": base.planner.model_copy(update={"judge": "model"}),
+            "llm": base.llm.model_copy(update=WITHOUT_LIMITS),
+        }
+    )
+    everyone = Everyone()
+    with wire(monkeypatch, everyone) as server:
+        everyone.server = server
+        run = run_on(judging_world(), settings, definitions())
+    asked = {seat["prompt"]: seat["questions"] for seat in run.document["model"]["seats"]}
+    asked.pop(IMPROVEMENT)  # a correction: the count says that those come on top
+    assert set(asked) == {*SEATS, "policy_level_reflection", "text_critique"}
+    counted = asyncio.run(count_questions(settings, judging_world(), definitions()))["by_prompt"]
+    assert counted == pytest.approx(asked, rel=0.05), "plans for other reasons are looked at again more often"
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def _tell_unmeasured(
         return f"no fault was planted: {right} plans for {asked} questions, {refused} of them refused"
     if unheard.total() and not unheard[None]:
         why = ", ".join(f"{reason} {times}" for reason, times in unheard.most_common())
-        return f"the second reader gave a usable answer to 0 of {unheard.total()} questions: {why}"
+        return f"the second reader gave no verdict on any of {unheard.total()} plans: {why}"
     return None
 
 
