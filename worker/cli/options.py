@@ -109,7 +109,7 @@ async def open_for_run(
         record = await store.runs.find(run, changed=changed)
         if record.mode == "guard" and not guards:
             ways = ", ".join(
-                f"`thinktwice {word}`" for word in ("guard", "journal", "status", "verify", "why")
+                f"`thinktwice {word}`" for word in ("guard", "journal", "kill", "status", "verify", "why")
             )
             raise ConfigError(
                 f"run {record.run_id} is a guard: it holds verdicts on orders and no bars; {ways} read it"

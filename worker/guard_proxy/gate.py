@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors import DataError
-from schemas.guard import Account
 from services.evidence.tools import quote_value
 from services.guard.desk import GuardDesk
 from services.guard.reading import read_held, read_order
@@ -72,8 +71,9 @@ class OrderGate:
             for field in fields.keys() & NUMBERS:
                 fields[field] = _read_number(fields[field], names[field])
             order = read_order(fields, {})
-            account, failure = self._read_account(order.symbol)
-            verdict = await self._desk.check(order, account, why=why, failure=failure)
+            failures = list[Exception]()
+            account = read_held(self._read_account, order.symbol, failures)
+            verdict = await self._desk.check(order, account, why=why, failures=failures)
             if not verdict:
                 return visible(verdict.reply)
             await self._desk.spend(verdict.id, order)
@@ -89,12 +89,8 @@ class OrderGate:
             arguments[names[ID]] = verdict.id
         return None
 
-    def _read_account(self, symbol: str) -> tuple[Account | None, Exception | None]:
-        try:
-            held = None if self._account is None else json.loads(self._account.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            return None, error
-        return read_held(held, symbol)
+    def _read_account(self) -> Any:
+        return None if self._account is None else json.loads(self._account.read_text("utf-8"))
 
 
 def _read_number(given: Any, argument: str) -> float:

@@ -45,8 +45,9 @@ class OrderChecks:
         """
         fields = given if isinstance(given, dict) else {}
         asked = read_contract(OrderCheck, {**fields, "account": None}, "check", DataError)
-        held, failure = read_held(fields.get("account"), asked.order.symbol)
-        verdict = await self._desk.check(asked.order, held, why=asked.why, failure=failure)
+        failures = list[Exception]()
+        held = read_held(fields.get("account"), asked.order.symbol, failures)
+        verdict = await self._desk.check(asked.order, held, why=asked.why, failures=failures)
         self._outcomes[verdict.status] = self._outcomes.get(verdict.status, 0) + 1
         if asked.spend and verdict:
             await self._desk.spend(verdict.id, asked.order)
@@ -57,7 +58,7 @@ class OrderChecks:
         return ProcessStatus(
             self._desk.run_id, "guard", "guard", f"guard:{os.getpid()}", self._started,
             errors=self._errors, evaluations=dict(self._outcomes),
-            kill_switch=self._desk.settings.envelope.kill_switch,
+            kill_switch=self._desk.settings.envelope.kill_switch or self._desk.ledger.killed,
         )  # fmt: skip
 
 
