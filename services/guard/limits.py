@@ -320,7 +320,7 @@ def find_repeats(seen: OrderContext) -> Answers:
         left = seen.left_to_close
         text = f"the order may close more than the {left:.6g} units that are left"
         if left < abs(seen.position):
-            beside = f"{order.kind} orders that rest, or passed less than {window_s:g} s ago"
+            beside = f"{order.kind} orders that rest, or passed less than {window_s:g} s ago (a stop waits for none)"
             text += f" of {abs(seen.position):.6g} beside {beside}"
         text += ": close them by quantity first"
         remedy = Remedy(field="quantity", op="at_most", value=left)
