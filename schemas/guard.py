@@ -42,7 +42,7 @@ class Order(Contract):
     conviction: float | None = Field(default=None, ge=0, le=1)
     horizon_bars: int | None = Field(default=None, ge=1, le=500)
     reasons: str = Field(default="", max_length=LONGEST_TEXT)
-    reduce_only: bool = Field(default=False, description="the broker lets it close and never open")
+    reduce_only: bool = Field(default=False, strict=True, description="the broker lets it never open")
 
     @field_validator("reasons", mode="before")
     @classmethod
@@ -122,10 +122,26 @@ class BarFacts(Contract):
     regime: RegimeView | None
 
 
+class BarRow(Contract):
+    """A bar as JSON has it."""
+
+    model_config = FINITE
+
+    t: str | int = Field(description="when it opened: ISO 8601 with its zone, or an epoch")
+    o: float
+    h: float
+    l: float  # noqa: E741 - as every feed calls it
+    c: float
+    v: float | None = None
+
+
 class OrderCheck(Contract):
     """What a door that speaks JSON is asked."""
 
     order: Order
+    bars: tuple[BarRow, ...] | None = Field(
+        default=None, min_length=2, max_length=500, description="of its symbol up to now; None: limits alone"
+    )
     account: Account | None = Field(default=None, description="as it is now; without it exits are not known")
     why: str = Field(default="", max_length=LONGEST_TEXT, description="what the agent says of it")
     spend: bool = Field(default=False, description="whether the order is sent now, which uses its verdict")

@@ -19,8 +19,8 @@ from schemas.guard import Account, GuardSettings, Mode, Order, Verdict
 from schemas.vocabulary import ReflectionStatus, Severity
 from services.guard.desk import GuardDesk, OwnCritic, ReaderMaker
 from services.guard.ledger import Ledger
-from services.guard.reading import attempt, read_account, read_held, read_order, read_settings, requiring
-from services.guard.runs import run_settings
+from services.guard.reading import attempt, read_account, read_held, read_order, read_settings
+from services.guard.runs import requiring, run_settings
 from services.guard.verdicts import describe_findings, note
 from thinktwice.boundary import trims_errors
 from worker.operations.environment import environment

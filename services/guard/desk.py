@@ -18,8 +18,8 @@ from schemas.reflection import Finding
 from schemas.vocabulary import ReflectionStatus, Severity
 from services.guard.ledger import NS, Ledger, Question
 from services.guard.limits import CHECKS, OrderContext, check_limits
-from services.guard.reading import attempt, read_order, requiring
-from services.guard.runs import MODE, find_run
+from services.guard.reading import attempt, read_order
+from services.guard.runs import MODE, find_run, requiring
 from services.guard.verdicts import describe_room, make_verdict, note, row_of
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -56,14 +56,9 @@ class ModelRows:
         self.entries: list[Entry] = []
 
     def append(
-        self,
-        kind: str,
-        *,
-        symbol: str | None = None,
-        payload: dict[str, Any],
-        telemetry: dict[str, Any] | None = None,
-        **_times: int,
-    ) -> None:
+        self, kind: str, *, payload: dict[str, Any], symbol: str | None = None,
+        telemetry: dict[str, Any] | None = None, **_times: int,
+    ) -> None:  # fmt: skip
         """Keep one; its time is that of the verdict."""
         self.entries.append(Entry(kind, payload, symbol, telemetry))
 
@@ -103,18 +98,10 @@ class GuardDesk:
         make_reader: ReaderMaker | None = None,
         create: bool = True,
     ) -> Self:
-        """The guard of that name in a store.
+        """The guard of that name in a store by its URL; processes that name the same share it.
 
-        Args:
-            address: URL of the store.
-            settings: in force from now on; journalled where they are others than before.
-            mode: shadow or enforce.
-            name: of the guard; processes that name the same share it.
-            clock: ns since 1970.
-            environment: packages and platform, stored beside the run.
-            critics: of the caller's own, asked after the rules.
-            make_reader: makes the second reader, whose calls it journals; None: rules alone.
-            create: make the store where there is none.
+        `settings` are in force from now on. `clock` gives ns since 1970, `environment` is stored beside the
+        run, and `make_reader` makes the second reader, whose calls it journals; None: rules alone.
 
         Raises:
             ConfigError: an address, a mode or the name of a required check that cannot be.

@@ -320,8 +320,8 @@ def find_repeats(seen: OrderContext) -> Answers:
         left = seen.left_to_close
         text = f"the order may close more than the {left:.6g} units that are left"
         if left < abs(seen.position):
-            beside = f"{order.kind} orders that rest, or passed less than {window_s:g} s ago (a stop waits for none)"
-            text += f" of {abs(seen.position):.6g} beside {beside}"
+            beside = f"{order.kind} orders that rest, or passed less than {window_s:g} s ago"
+            text += f" of {abs(seen.position):.6g} beside {beside} (a stop waits for none)"
         text += ": close them by quantity first"
         remedy = Remedy(field="quantity", op="at_most", value=left)
         yield _revise("exit_larger_than_position", text, remedy if left > 0 else None)

@@ -1,6 +1,6 @@
 """Orders, accounts and settings of a guard as callers give them: one error, with field, value and remedy."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,7 +10,6 @@ from schemas.contract import Contract
 from schemas.contract_keys import choices, known_keys
 from schemas.errors import ConfigError, DataError, OperatorError, nearest
 from schemas.guard import Account, GuardSettings, Order
-from services.guard.limits import CHECKS
 from services.text.given_files import parse_toml, read_text
 
 LONGEST = 80
@@ -95,23 +94,6 @@ def read_settings(given: GuardSettings | Mapping[str, Any] | str | Path | None) 
     except ValueError as error:
         raise ConfigError(f"{place} is not TOML: {error}") from error
     return read_contract(GuardSettings, document, place, ConfigError)
-
-
-def requiring(
-    settings: GuardSettings, names: Sequence[str], always: Sequence[str] | None = None
-) -> GuardSettings:
-    """The settings with further required checks beside those of `always`, or of the settings.
-
-    Raises:
-        ConfigError: there is no such check, or it never lacks its input.
-    """
-    required = (*(settings.limits.required if always is None else always), *names)
-    for name in required:
-        if name not in CHECKS:
-            guess = nearest(str(name), CHECKS) or f" There are {', '.join(CHECKS)}."
-            raise ConfigError(f"required {name!r} is no check that may lack its input.{guess}")
-    limits = settings.limits.model_copy(update={"required": tuple(dict.fromkeys(required))})
-    return settings.model_copy(update={"limits": limits})
 
 
 def read_contract(kind: type[C], given: Mapping[str, Any], place: str, error: type[OperatorError]) -> C:

@@ -153,7 +153,7 @@ def test_call_is_checked_with_the_defaults_of_its_tool(door, guard):
 
 
 def test_argument_that_the_tool_does_not_have_does_not_count(door, guard):
-    schema = dict.fromkeys(("symbol", "side", "quantity"), {})
+    schema: dict[str, Any] = dict.fromkeys(("symbol", "side", "quantity"), {})
     told = ask(door.order_guardrail(guard), {**RIGHT, "reduce_only": True}, schema=schema)
     assert "missing_stop" in told
 

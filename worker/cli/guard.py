@@ -16,6 +16,7 @@ from services.model_calls.quoting import visible
 from worker.cli.console import complain, print_document, print_line, stdout_console
 from worker.cli.options import (
     LATEST,
+    ByOption,
     DbOption,
     JsonOption,
     argument,
@@ -24,7 +25,6 @@ from worker.cli.options import (
     option,
     store_address,
 )  # fmt: skip
-from worker.cli.plans import ByOption
 from worker.pages.tables import made_table
 from worker.runs.interrupts import RunInterrupted, hear_stops
 from worker.settings import load_settings
@@ -74,6 +74,10 @@ async def proxy(
     account: Annotated[
         Path | None, option(metavar="FILE", help="JSON of the account, read at each order. [not known]")
     ] = None,
+    bars: Annotated[
+        Path | None,
+        option(metavar="PATH", help="File or folder of bars, read at each order. [limits alone are checked]"),
+    ] = None,
 ) -> None:
     """Stand in front of a broker's MCP server: the same tools, and orders only where they pass."""
     from worker.guard_proxy.gate import OrderGate
@@ -82,7 +86,7 @@ async def proxy(
 
     with configure_logging(load_settings().settings):
         async with open_desk(limits, db, mode, name) as desk:
-            await run_proxy(command, OrderGate(desk, account))
+            await run_proxy(command, OrderGate(desk, account, bars))
 
 
 @app.command("serve")

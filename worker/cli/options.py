@@ -41,6 +41,7 @@ AtOption = Annotated[
     str | None,
     option(metavar="TIME", help="As of the last bar that had closed at TIME (ISO, UTC). [the end]"),
 ]
+ByOption = Annotated[str | None, option("--by", metavar="NAME", help="Who decides. [the user's name]")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 

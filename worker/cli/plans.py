@@ -41,7 +41,6 @@ PlanArgument = Annotated[str, argument(metavar="PLAN", help="Plan id, or the sta
 RunOption = Annotated[
     str | None, option("--run", metavar="RUN", help="The run of PLAN. [the newest that has it]")
 ]
-ByOption = Annotated[str | None, option("--by", metavar="NAME", help="Who decides. [the user's name]")]
 
 
 app.add_typer(make_app, name="make")
