@@ -12,6 +12,7 @@ from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
 from worker.cli.console import complain, print_json, print_line, print_lines, print_page
 from worker.cli.options import (
+    ByOption,
     DbOption,
     JsonOption,
     argument,
