@@ -273,9 +273,9 @@ class Guard:
         """What refusals were worth: `answer` is helped, hurt or unknown.
 
         `worth_r` is the mean R of all orders of the same time less that of refused ones, between `lower` and
-        `upper` (95 %); `refused` and `passed` orders counted, `orders_needed` more show this worth, and
-        `not_counted` says why others did not. Refused orders that nobody sent are traded on paper; their
-        outcomes are kept.
+        `upper` (95 %); `refused` and `passed` orders counted, `orders_needed` more show this worth, `finds_r`
+        is the worth that so many find four times of five, and `not_counted` says why others did not. Refused
+        orders that nobody sent are traded on paper; their outcomes are kept.
 
         Args:
             bars: that came since, also by symbol; None: the last that a check of the symbol was given.
