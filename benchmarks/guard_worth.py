@@ -213,7 +213,8 @@ def no_worse_rows(worlds: int) -> list[tuple[str, ...]]:
 def found_rows(worlds: int) -> list[tuple[str, ...]]:
     """Worlds in which a refusal is worth `WORTH`: refused orders are that much below the mean of all.
 
-    Beside what is found stands what a z-test finds that is told the spread of outcomes, and how many orders `orders_needed` says it takes at that worth, the median of records of `ORDERS`.
+    Beside what is found stands what a z-test finds that is told the spread of outcomes, and how many orders
+    `orders_needed` says it takes at that worth, the median of records of `ORDERS`.
     """
     rows = list[tuple[str, ...]]()
     for name, payoff in (("brackets of +2R and -1R", BRACKET), ("spread of 1R", SPREAD_OF_ONE)):
@@ -234,7 +235,8 @@ def _read_worth(payoff: Payoff, share: float, orders: int, worlds: int) -> list[
     found = list[Mapping[str, Any]]()
     for draw in _draws(100 * orders + round(100 * share), worlds):
         refused = draw.random(orders) < share
-        r = payoff.outcomes(draw.standard_normal(orders), EDGE - WORTH / (1.0 - share) * refused)
+        edge = np.where(refused, EDGE - WORTH / (1.0 - share), EDGE)
+        r = payoff.outcomes(draw.standard_normal(orders), edge)
         found.append(weigh_refusals(r, refused))
     return found
 
@@ -260,8 +262,8 @@ habit of reading does not.
 
 A refusal is worth {WORTH:g}R: refused orders are that much below the mean of all. Shown is in how many worlds
 `helped` is said, by the number of orders. *z-test* is what a test of the means as seldom wrong finds in
-{ORDERS} orders where it is told the spread of outcomes: where that is below {FOUND:.0%}, no way to compare means
-reaches {FOUND:.0%}. The last column is what `finds_r` and `orders_needed` come to at this worth.
+{ORDERS} orders where it is told the spread of outcomes: where that is below {FOUND:.0%}, no way to compare
+means reaches {FOUND:.0%}. The last column is what `finds_r` and `orders_needed` come to at this worth.
 
 {found}"""
 

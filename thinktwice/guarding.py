@@ -69,10 +69,8 @@ def guard(
         StoreError: the store cannot be used.
     """
     settings, reader = _second_reader(read_settings(limits), model)
-    always, settings = settings.limits.required, requiring(settings, required)
-    made = Guard(settings, store, mode, name, account, tuple(critics), reader, clock or time.time_ns, tz)
-    made._always = always
-    return made
+    clock = clock or time.time_ns
+    return Guard(settings, store, mode, name, account, tuple(critics), reader, clock, tz, required)
 
 
 class Guard:
@@ -86,10 +84,11 @@ class Guard:
     def __init__(
         self, settings: GuardSettings, store: str, mode: Mode, name: str,
         account: Callable[[], AccountPart] | None, critics: Sequence[OwnCritic], reader: ReaderMaker | None,
-        clock: Callable[[], int], tz: str | None = None,
+        clock: Callable[[], int], tz: str | None, required: Sequence[str],
     ) -> None:  # fmt: skip
         self.mode, self.errors, self._always = mode, list[str](), settings.limits.required
         self._account, self._clock, self._tz = account, clock, tz
+        settings = requiring(settings, required)
         self._read: dict[tuple[str, bytes], BarSeries] = {}
         self._shown: dict[str, BarSeries] = {}  # the last of a symbol
         self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
@@ -311,12 +310,18 @@ class Guard:
     def _bars_of(self, given: Any, symbol: str) -> "BarSeries | None":
         """Bars that a script hands over; a frame that was read before is not read again."""
         given = given(symbol) if callable(given) else given
-        if given is None or not hasattr(given, "columns"):
-            return _checked_bars(given)
+        if given is None:
+            return None
         import pandas as pd
 
         from thinktwice.inputs import bars_of, settings_of
+        from trading_core.bars import BarSeries
         from worker.feeds.files.names import role_of
+
+        if isinstance(given, BarSeries):
+            return given
+        if not hasattr(given, "columns"):
+            raise DataError(f"bars {type(given).__name__}: give a DataFrame or a BarSeries")
 
         hashes = pd.util.hash_pandas_object(given).to_numpy().tobytes()
         key = f"{symbol} {list(given.columns)}", hashes
@@ -383,14 +388,6 @@ COLUMNS = [
     "order", "playbook", "symbol", "direction", "regime", "timeframe", "entry_time", "exit_time", "r",
     "outcome", "status",
 ]  # fmt: skip
-
-
-def _checked_bars(given: Any) -> "BarSeries | None":
-    from trading_core.bars import BarSeries
-
-    if given is not None and not isinstance(given, BarSeries):
-        raise DataError(f"bars {type(given).__name__}: give a DataFrame or a BarSeries")
-    return given
 
 
 def _refused_symbols(ledger: Ledger) -> list[str]:

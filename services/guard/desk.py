@@ -173,14 +173,7 @@ class GuardDesk:
         why: str = "",
         failures: Sequence[Exception] = (),
     ) -> Verdict:
-        """The verdict on an order, journalled.
-
-        Args:
-            order: as it would be sent.
-            account: None: not known.
-            bars: of its symbol, perhaps among others; None: limits alone are checked.
-            why: what the agent says of it; no limit reads it.
-            failures: that kept inputs of the check from being gathered.
+        """The verdict on an order, journalled; `failures` kept inputs of the check from being gathered.
 
         Raises:
             DataError: the order is worth more than a number holds; and in mode `enforce`, once its verdict is
@@ -266,8 +259,7 @@ class GuardDesk:
     async def settle(self, outcomes: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
         """Take in how sent orders ended: how many are new or corrected, and the ids that are unknown.
 
-        Args:
-            outcomes: `client_order_id` (of the verdict), `r` or `pnl`, and `closed_at` in ns.
+        Each has `client_order_id` (of the verdict), `r` or `pnl`, and perhaps `closed_at` in ns.
 
         Raises:
             DataError: an order has neither r nor pnl, or closed before its check.
@@ -292,9 +284,8 @@ class GuardDesk:
         """What refusals were worth, see `worth_of`, once those that ended on bars by symbol are kept."""
         from services.guard.worth import trade_refused, worth_of
 
-        def decide(now: int) -> tuple[None, list[Entry]]:
-            ended = trade_refused(self.ledger, bars, self.settings.execution, now)
-            orders = self.ledger.orders
+        def decide(now: int) -> tuple[dict[str, Any] | None, list[Entry]]:
+            ended, orders = trade_refused(self.ledger, bars, self.settings.execution, now), self.ledger.orders
             return None, [
                 Entry("guard_outcome", row, orders[row["verdict_id"]].order.symbol) for row in ended
             ]
