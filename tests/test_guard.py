@@ -600,7 +600,9 @@ def test_guard_kill_of_the_command_blocks_entries_of_another_process_and_lets_ex
         with pytest.raises(tt.OrderRefused, match="opens while the kill switch is on"):
             guard.spend(waiting.id, BUY)
         for order in (BUY | {"quantity": 30}, BUY | {"quantity": 5_000}):  # a person approved the second
-            assert "kill_switch" in codes(guard.check(order, account=ACCOUNT))
+            verdict = guard.check(order, account=ACCOUNT)
+            assert not verdict
+            assert "kill_switch" in codes(verdict)
         assert guard.allowed("IBM", ACCOUNT)["directions"] == []
         sell = {"symbol": "IBM", "side": "sell", "quantity": 100}
         verdict = guard.check(sell, account=held)
