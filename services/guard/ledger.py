@@ -109,11 +109,11 @@ class Ledger:
             self.spent[payload["verdict_id"]] = row.ts_event
             self._hold(self.orders[payload["verdict_id"]])
         elif row.kind == "guard_settled":
-            if payload["verdict_id"] in self.settled:
-                self.corrections += 1
-            else:
-                self._hold(self.orders[payload["verdict_id"]], closes=True)
-            self.settled[payload["verdict_id"]] = payload
+            name = payload["verdict_id"]
+            self.corrections += name in self.settled
+            if name in self.spent and name not in self.settled:
+                self._hold(self.orders[name], closes=True)
+            self.settled[name] = payload
         elif row.kind == "guard_outcome":
             self.outcomes[payload["verdict_id"]] = payload
         elif row.kind in ("guard_asked", "guard_decided"):
