@@ -46,9 +46,9 @@ def send_until_killed(address: str, broker: Path, point: str, number: int) -> No
         fields = {
             "symbol": "IBM",
             "side": "buy",
-            "quantity": 1 + number + order / 100,
-            "price": 100,
-            "stop": 98,
+            "quantity": 1 + 10 * number + order,  # none is a duplicate of another
+            "price": 10,
+            "stop": 9.8,
         }
         verdict = guard.check(fields, account=ACCOUNT)
         if order == ORDERS and point == POINTS[2]:

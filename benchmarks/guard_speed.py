@@ -23,7 +23,7 @@ CHECKS = 2_000
 OUTCOMES = 200
 ACCOUNT = {"equity": 1e6, "cash": 1e6, "day_result": 0.0, "drawdown": 0.0, "orders": ()}
 LIMITS = {
-    "limits": {"entries_a_day": 10_000_000, "max_times_usual": None},
+    "limits": {"entries_a_day": 10_000_000},
     "envelope": {"max_consecutive_losses": 1_000_000, "allowed_symbols": ["IBM"]},
 }
 FIRST = """

@@ -1,7 +1,7 @@
 """What the guard says of its refusals where the truth is known: how often "helped" is wrong, and found.
 
-Three tables: refused orders that are no worse than others of the same time, read once after 300 orders; the
-same worlds read every month of a year; and refusals that are worth .3R each. `uv run python -m
+Refused orders that are no worse than others of the same time, read once after 300 orders and every month of
+a year; and refusals that are worth .3R each, by how many orders there are. `uv run python -m
 benchmarks.guard_worth` writes them to docs/reference/guards.md; `--print` leaves the page alone, and
 `--worlds 20` is a quick look.
 """
@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import sqrt
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -25,10 +27,9 @@ from trading_core.bars import BoolArray
 
 WORLDS, ORDERS, A_DAY, MONTHS = 200, 300, 3, 12
 EDGE, WORTH = 0.1, 0.3
-Z_BOTH = 1.96 + 0.84  # of an interval of 95 % that leaves out 0 four times of five
-TARGET, FOUND = 0.05, 0.8
+TARGET, FOUND, Z = 0.05, 0.8, 1.96
 BRACKET, SPREAD_OF_ONE = Bracket(2.0), StudentT()
-SHARES = (0.2, 0.3, 0.5)
+SHARES, LENGTHS = (0.2, 0.3, 0.5), (150, 300, 450, 600, 900, 1_200)
 TIMES, BREAK = np.arange(ORDERS) / ORDERS, 0.4
 
 Draw = np.random.Generator
@@ -210,16 +211,34 @@ def no_worse_rows(worlds: int) -> list[tuple[str, ...]]:
 
 
 def found_rows(worlds: int) -> list[tuple[str, ...]]:
-    """Worlds in which a refusal is worth `WORTH`: refused orders are that much below the mean of all."""
+    """Worlds in which a refusal is worth `WORTH`: refused orders are that much below the mean of all.
+
+    Beside what is found stands what a z-test finds that is told the spread of outcomes, and how many orders
+    `orders_needed` says it takes at that worth, the median of records of `ORDERS`.
+    """
     rows = list[tuple[str, ...]]()
     for name, payoff in (("brackets of +2R and -1R", BRACKET), ("spread of 1R", SPREAD_OF_ONE)):
         for share in SHARES:
-            world = World(payoff, single, gap=-WORTH / (1.0 - share))
-            said = read_once(world, share, worlds, int(100 * share))
-            kept = "reached" if said.count("helped") >= FOUND * worlds else "not reached"
-            needed = Z_BOTH**2 * variance(payoff) * (1.0 - share) / share / WORTH**2
-            rows.append((name, f"{share:g}", rate(said.count("helped"), worlds), kept, f"{needed:.0f}"))
+            found = {length: _read_worth(payoff, share, length, worlds) for length in LENGTHS}
+            shown = (
+                f"{sum(said['answer'] == 'helped' for said in read) / worlds:.0%}" for read in found.values()
+            )
+            error = sqrt(variance(payoff) * (1.0 - share) / share / ORDERS)
+            needed = np.median([ORDERS * (said["finds_r"] / WORTH) ** 2 for said in found[ORDERS]])
+            rows.append(
+                (name, f"{share:g}", *shown, f"{NormalDist().cdf(WORTH / error - Z):.0%}", f"{needed:.0f}")
+            )
     return rows
+
+
+def _read_worth(payoff: Payoff, share: float, orders: int, worlds: int) -> list[Mapping[str, Any]]:
+    found = list[Mapping[str, Any]]()
+    for draw in _draws(100 * orders + round(100 * share), worlds):
+        refused = draw.random(orders) < share
+        edge = np.where(refused, EDGE - WORTH / (1.0 - share), EDGE)
+        r = payoff.outcomes(draw.standard_normal(orders), edge)
+        found.append(weigh_refusals(r, refused))
+    return found
 
 
 def variance(payoff: Payoff) -> float:
@@ -232,7 +251,8 @@ def section(worlds: int) -> str:
     """Both tables with what they mean."""
     head = ("refused orders are no worse", "share refused", "helped, one reading", "hurt, one reading")
     no_worse = table((*head, "helped ever, monthly readings"), no_worse_rows(worlds))
-    columns = ("outcomes", "share refused", "helped, one reading", f"{FOUND:.0%}", f"orders for {FOUND:.0%}")
+    lengths = (f"{length} orders" for length in LENGTHS)
+    columns = ("outcomes", "share refused", *lengths, f"z-test, {ORDERS} orders", f"orders for {FOUND:.0%}")
     found = table(columns, found_rows(worlds))
     return f"""{worlds} worlds a row, {ORDERS} orders each, {A_DAY} a day. *Monthly* is the share of worlds in
 which at least one of {MONTHS} readings of the growing record says helped: a reading holds its error once, a
@@ -240,9 +260,10 @@ habit of reading does not.
 
 {no_worse}
 
-A refusal is worth {WORTH:g}R: refused orders are that much below the mean of all. Whether {FOUND:.0%} are
-found depends on the spread of outcomes and on how many are refused; the last column is what independent
-orders would take.
+A refusal is worth {WORTH:g}R: refused orders are that much below the mean of all. Shown is in how many worlds
+`helped` is said, by the number of orders. *z-test* is what a test of the means as seldom wrong finds in
+{ORDERS} orders where it is told the spread of outcomes: where that is below {FOUND:.0%}, no way to compare
+means reaches {FOUND:.0%}. The last column is what `finds_r` and `orders_needed` come to at this worth.
 
 {found}"""
 

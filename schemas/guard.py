@@ -28,6 +28,7 @@ class Order(Contract):
     """What an agent wants to send; the stop and the target are prices of the position that it opens."""
 
     model_config = FINITE
+    sparse_fields = frozenset({"reduce_only"})
 
     symbol: str = Field(min_length=1, max_length=64)
     side: Literal["buy", "sell"]
@@ -41,6 +42,7 @@ class Order(Contract):
     conviction: float | None = Field(default=None, ge=0, le=1)
     horizon_bars: int | None = Field(default=None, ge=1, le=500)
     reasons: str = Field(default="", max_length=LONGEST_TEXT)
+    reduce_only: bool = Field(default=False, strict=True, description="the broker lets it never open")
 
     @field_validator("reasons", mode="before")
     @classmethod
@@ -70,9 +72,7 @@ class Order(Contract):
 
     def quantity_at(self, unit: float | None) -> float | None:
         """Units where one is worth `unit`; None where it is sized by notional and that is not known."""
-        if self.notional is None or not unit:
-            return self.quantity
-        return self.notional / unit
+        return self.quantity if self.notional is None or not unit else self.notional / unit
 
 
 class Holding(Contract):
@@ -122,10 +122,26 @@ class BarFacts(Contract):
     regime: RegimeView | None
 
 
+class BarRow(Contract):
+    """A bar as JSON has it."""
+
+    model_config = FINITE
+
+    t: str | int = Field(description="when it opened: ISO 8601 with its zone, or an epoch")
+    o: float
+    h: float
+    l: float  # noqa: E741 - as every feed calls it
+    c: float
+    v: float | None = None
+
+
 class OrderCheck(Contract):
     """What a door that speaks JSON is asked."""
 
     order: Order
+    bars: tuple[BarRow, ...] | None = Field(
+        default=None, min_length=2, max_length=500, description="of its symbol up to now; None: limits alone"
+    )
     account: Account | None = Field(default=None, description="as it is now; without it exits are not known")
     why: str = Field(default="", max_length=LONGEST_TEXT, description="what the agent says of it")
     spend: bool = Field(default=False, description="whether the order is sent now, which uses its verdict")
@@ -138,28 +154,21 @@ class GuardLimits(Contract):
 
     max_notional: float | None = Field(default=None, gt=0, description="account currency an order")
     max_share_of_equity: float | None = Field(default=0.25, gt=0, description="notional over equity")
-    max_times_usual: float | None = Field(default=20.0, gt=1, description="notional over the usual one")
     price_collar: float | None = Field(default=0.1, gt=0, lt=1, description="price from the last close")
     price_through: float | None = Field(default=0.03, gt=0, lt=1, description="limit through the last close")
     needs_stop: bool = Field(default=True, description="whether an order that opens must have a stop")
     stop_atr_least: float | None = Field(default=0.25, gt=0, description="distance of the stop in ATR(14)")
     stop_atr_most: float | None = Field(default=10.0, gt=0, description="distance of the stop in ATR(14)")
-    stop_share_most: float | None = Field(default=0.25, gt=0, lt=1, description="distance over the price")
     bar_jump_atr: float | None = Field(default=10.0, gt=0, description="last close from the one before")
     point_value: FrozenMap[str, Annotated[float, Field(gt=0)]] = Field(
         default_factory=dict, description="by symbol, account currency per unit and 1 of price; else 1"
     )
     needs_cash: bool = Field(default=False, description="whether cash must pay for what is bought")
-    duplicate_window_s: float | None = Field(default=60.0, gt=0, description="the same order again")
-    exit_in_flight_s: float = Field(default=10.0, ge=0, le=MAX_COUNT, description="of a sent market exit")
+    duplicate_window_s: float = Field(default=60.0, ge=0, le=MAX_COUNT, description="the same order again")
     entries_a_day: int | None = Field(default=20, ge=1, le=MAX_COUNT, description="of a UTC day")
-    daily_loss: float | None = Field(default=None, gt=0, lt=1, description="None: envelope.max_daily_loss")
-    max_drawdown: float | None = Field(default=None, gt=0, lt=1, description="None: envelope.max_drawdown")
     averaging_down: int | None = Field(default=0, ge=0, le=MAX_COUNT, description="adds to a losing position")
-    stale_after_s: float | None = Field(default=None, gt=0, description="None: reflection.max_staleness_bars")
     expires_s: float = Field(default=300.0, gt=0, le=86_400, description="how long a verdict may be spent")
     ask_first_order: bool = Field(default=False, description="a person approves the first entry of a UTC day")
-    ask_expires_s: float = Field(default=3_600.0, gt=0, le=MAX_COUNT, description="of a question, its answer")
     required: tuple[str, ...] = Field(
         default=("notional",), description="checks without whose input an entry is blocked"
     )

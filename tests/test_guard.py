@@ -347,7 +347,7 @@ def test_guard_run_is_read_by_commands_that_know_it(guard, address, words):
 
 
 @pytest.mark.parametrize(
-    "words", [("page", "--html", "x.html"), ("report",), ("ask", "trades"), ("kill", "on")]
+    "words", [("page", "--html", "x.html"), ("report",), ("ask", "trades"), ("requests",)]
 )
 def test_guard_run_is_refused_in_one_line_by_commands_that_need_bars(guard, address, words):
     done = command(*words, "--db", address)
@@ -488,7 +488,7 @@ def test_guard_exit_passes_whatever_else_holds(address, clock, broken):
             assert verdict.status == "pass"
             assert verdict.reduces
             guard.spend(verdict.id, symbol="IBM", side="sell", quantity=100)
-            clock.wait(11)
+            clock.wait(61)
         assert not guard.check(symbol="IBM", side="sell", quantity=101, account=held)
         assert not guard.check(symbol="IBM", side="buy", quantity=1, account=held)
     assert len(rows(address, "guard_verdict")) == 4
@@ -544,14 +544,72 @@ def test_guard_exit_of_a_position_under_a_near_name_is_told_the_name(guard, name
     assert "no position" not in guard.check(BUY, quantity=5_000, account=held).reply
 
 
-def test_guard_exits_that_passed_side_by_side_are_not_both_spent(guard):
+def test_guard_exits_that_nobody_spends_count_against_each_other_and_end_with_the_window(guard, clock):
     held = ACCOUNT | {"positions": {"IBM": {"quantity": 100, "price": 200.0}}}
     sell = {"symbol": "IBM", "side": "sell", "quantity": 60}
     first, second = (guard.check(sell, account=held) for _ in range(2))
-    guard.spend(first.id, sell)
-    with pytest.raises(tt.OrderRefused, match="closes what another exit closes: check the order again"):
-        guard.spend(second.id, sell)
+    assert first.reduces
+    assert "40 units that are left of 100 beside market orders" in second.reply
     assert guard.check(sell, quantity=40, account=held).reduces
+    clock.wait(61)
+    assert guard.check(sell, account=held).reduces, "it never arrived"
+    with pytest.raises(tt.OrderRefused, match="has expired"):
+        guard.spend(first.id, sell)
+
+
+def lose_account():
+    raise ConnectionError("the broker is away")
+
+
+def test_guard_exit_passes_where_the_account_cannot_be_had_as_far_as_its_own_orders_say(address, clock):
+    sell = {"symbol": "IBM", "side": "sell", "quantity": 50}
+    with tt.guard(store=address, mode="enforce", clock=clock, account=lose_account) as guard:
+        opened = guard.check(BUY, account=ACCOUNT)
+        guard.spend(opened.id, BUY)
+        assert guard.check(sell, quantity=51).status == "block"
+        verdict = guard.check(sell)
+        assert (verdict.status, verdict.reduces, verdict.not_checked[0]) == ("pass", True, "flip")
+        assert "no account tells what is held" in verdict.findings[0].message
+        assert "the broker is away" in verdict.findings[0].message
+        guard.spend(verdict.id, sell)
+        clock.wait(61)
+        assert guard.check(sell).status == "block", "its own orders hold nothing any more"
+        assert guard.check(sell, reduce_only=True).reduces
+    assert command("verify", "--db", address).exit_code == 0
+
+
+def test_guard_position_of_an_order_that_was_settled_is_held_no_more(address, clock):
+    with tt.guard(store=address, mode="enforce", clock=clock, account=lose_account) as guard:
+        opened = guard.check(BUY, account=ACCOUNT)
+        guard.spend(opened.id, BUY)
+        guard.settle([{"client_order_id": opened.id, "r": -1.0}])
+        assert not guard.check(symbol="IBM", side="sell", quantity=50)
+
+
+def test_guard_kill_of_the_command_blocks_entries_of_another_process_and_lets_exits_pass(address, clock):
+    held = ACCOUNT | {"positions": {"IBM": {"quantity": 100, "price": 90.0}}}
+    with tt.guard(store=address, mode="enforce", clock=clock) as guard:
+        waiting = guard.check(BUY, account=ACCOUNT)
+        asked = guard.ask(guard.check(BUY, quantity=5_000, account=ACCOUNT))
+        guard.decide(asked, approve=True, by="ann")
+        done = subprocess.run(
+            [sys.executable, "-m", "thinktwice", "kill", "on", "--db", address],
+            capture_output=True, text=True, timeout=60, cwd=ROOT,
+        )  # fmt: skip
+        assert "every entry is blocked, exits pass" in done.stdout, done.stderr
+        with pytest.raises(tt.OrderRefused, match="opens while the kill switch is on"):
+            guard.spend(waiting.id, BUY)
+        for order in (BUY | {"quantity": 30}, BUY | {"quantity": 5_000}):  # a person approved the second
+            verdict = guard.check(order, account=ACCOUNT)
+            assert not verdict
+            assert "kill_switch" in codes(verdict)
+        assert guard.allowed("IBM", ACCOUNT)["directions"] == []
+        sell = {"symbol": "IBM", "side": "sell", "quantity": 100}
+        verdict = guard.check(sell, account=held)
+        guard.spend(verdict.id, sell)
+        assert command("kill", "off", "--db", address).exit_code == 0
+        assert guard.check(BUY, quantity=31, account=ACCOUNT)
+    assert command("verify", "--db", address).exit_code == 0
 
 
 def test_guard_order_whose_worth_nobody_knows_is_not_let_pass(guard):
@@ -683,6 +741,22 @@ def test_guard_required_check_without_its_input_blocks(address, clock):
         verdict = guard.check(BUY, account=ACCOUNT)
     assert "price_collar" in verdict.not_checked
     assert codes(verdict) == ["check_required"]
+
+
+def test_guard_required_checks_that_are_assigned_hold_from_then_on_and_those_of_the_limits_stay(
+    guard, address
+):
+    assert guard.required == ("notional",)
+    assert guard.check(BUY, account=ACCOUNT)
+    guard.required = ["price_collar"]
+    assert guard.required == ("notional", "price_collar")
+    assert codes(guard.check(BUY, quantity=40, account=ACCOUNT)) == ["check_required"]
+    with pytest.raises(tt.ConfigError, match=r"required 'stalenes' .* Did you mean 'staleness'"):
+        guard.required = ["stalenes"]
+    guard.required = []
+    assert guard.check(BUY, quantity=30, account=ACCOUNT)
+    assert len(rows(address, "guard_opened")) == 3
+    assert command("verify", "--db", address).exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from schemas.guard import Account, GuardSettings, Mode, Order, Verdict
 from schemas.vocabulary import ReflectionStatus, Severity
 from services.guard.desk import GuardDesk, OwnCritic, ReaderMaker
 from services.guard.ledger import Ledger
-from services.guard.reading import read_account, read_held, read_order, read_settings
-from services.guard.runs import run_settings
+from services.guard.reading import attempt, read_account, read_held, read_order, read_settings
+from services.guard.runs import requiring, run_settings
 from services.guard.verdicts import describe_findings, note
 from thinktwice.boundary import trims_errors
 from worker.operations.environment import environment
@@ -68,17 +68,15 @@ def guard(
         ConfigError: a limit, an address or a name that cannot be.
         StoreError: the store cannot be used.
     """
-    settings = read_settings(limits)
-    asked = settings.limits.model_copy(update={"required": (*settings.limits.required, *required)})
-    settings, reader = _second_reader(settings.model_copy(update={"limits": asked}), model)
-    return Guard(settings, store, mode, name, account, tuple(critics), reader, clock or time.time_ns, tz)
+    settings, reader = _second_reader(read_settings(limits), model)
+    clock = clock or time.time_ns
+    return Guard(settings, store, mode, name, account, tuple(critics), reader, clock, tz, required)
 
 
 class Guard:
     """A guard of this process; close it, or use it as a context manager. May be called from any thread.
 
     Attributes:
-        settings: in force.
         mode: shadow or enforce.
         errors: what kept a guard in mode `shadow` from its work; it never stops the caller.
     """
@@ -86,10 +84,11 @@ class Guard:
     def __init__(
         self, settings: GuardSettings, store: str, mode: Mode, name: str,
         account: Callable[[], AccountPart] | None, critics: Sequence[OwnCritic], reader: ReaderMaker | None,
-        clock: Callable[[], int], tz: str | None = None,
+        clock: Callable[[], int], tz: str | None, required: Sequence[str],
     ) -> None:  # fmt: skip
-        self.settings, self.mode, self.errors = settings, mode, list[str]()
+        self.mode, self.errors, self._always = mode, list[str](), settings.limits.required
         self._account, self._clock, self._tz = account, clock, tz
+        settings = requiring(settings, required)
         self._read: dict[tuple[str, bytes], BarSeries] = {}
         self._shown: dict[str, BarSeries] = {}  # the last of a symbol
         self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
@@ -109,6 +108,24 @@ class Guard:
     def run_id(self) -> str:
         """Of the run in the store that holds the journal of this guard."""
         return self._desk.run_id
+
+    @property
+    def settings(self) -> GuardSettings:
+        """In force."""
+        return self._desk.settings
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Checks without whose input an entry is blocked; assign some beside those of the limits.
+
+        Raises:
+            ConfigError: there is no such check.
+        """
+        return self.settings.limits.required
+
+    @required.setter
+    def required(self, names: Sequence[str]) -> None:
+        self._run(self._desk.change(lambda known: requiring(known, names, self._always)))
 
     @trims_errors
     def check(
@@ -136,25 +153,21 @@ class Guard:
             ConfigError: the guard was closed.
             OrderRefused: in mode `enforce`, the store cannot take the verdict.
         """
-        given, held, series, failure = read_order(order, fields), None, None, None
-        try:
-            if account is None and self._account is not None:
-                account = self._account()
-            held, failure = read_held(account, given.symbol)
-        except Exception as error:  # noqa: BLE001 - of the caller's own; no order may slip through
-            failure = error
-        try:
-            if (series := self._bars_of(bars, given.symbol)) is not None:
-                self._shown[given.symbol] = series
-        except Exception as error:  # noqa: BLE001 - an exit does not wait for bars
-            failure = failure or error
-        try:
-            said = "" if why is None else str(why)
-            return self._run(self._desk.check(given, held, bars=series, why=said, failure=failure))
-        except OperatorError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is no verdict
-            return self._without_row(given, error)
+        given, failures = read_order(order, fields), list[Exception]()
+        held = read_held(self._account if account is None else account, given.symbol, failures)
+        series = attempt(lambda: self._bars_of(bars, given.symbol), failures)
+        said = "" if why is None else attempt(lambda: str(why), failures) or ""
+        if series is not None:
+            self._shown[given.symbol] = series
+        found = self._record(self._desk.check(given, held, bars=series, why=said, failures=failures))
+        if isinstance(found, Verdict):
+            return found
+        blocked = [note("guard_error", ascii(str(found)), Severity.BLOCKER)]
+        return Verdict(
+            id=f"unrecorded-{os.urandom(8).hex()}", order_hash=given.content_hash, status="block",
+            findings=tuple(blocked), reply=describe_findings(ReflectionStatus.BLOCK, blocked),
+            at=(now := time.time_ns()), expires_at=now, mode="shadow",
+        )  # fmt: skip
 
     @trims_errors
     def spend(self, verdict_id: str, order: Order | Mapping[str, Any] | None = None, **fields: Any) -> None:
@@ -166,13 +179,7 @@ class Guard:
             OrderRefused: unknown, another order, expired, spent before, no pass, or no store to write it to.
             DataError: a field of the order that cannot be.
         """
-        given = read_order(order, fields)
-        try:
-            self._run(self._desk.spend(verdict_id, given))
-        except (OperatorError, OrderRefused):
-            raise
-        except Exception as error:  # noqa: BLE001 - as above
-            self._without_row(given, error)
+        self._record(self._desk.spend(verdict_id, read_order(order, fields)))
 
     @trims_errors
     def last_unspent(self, order: Order | Mapping[str, Any]) -> Verdict | None:
@@ -265,9 +272,9 @@ class Guard:
         """What refusals were worth: `answer` is helped, hurt or unknown.
 
         `worth_r` is the mean R of all orders of the same time less that of refused ones, between `lower` and
-        `upper` (95 %); `refused` and `passed` orders counted, `orders_needed` more show this worth, and
-        `not_counted` says why others did not. Refused orders that nobody sent are traded on paper; their
-        outcomes are kept.
+        `upper` (95 %); `refused` and `passed` orders counted, `orders_needed` more show this worth, `finds_r`
+        is the worth that so many find four times of five, and `not_counted` says why others did not. Refused
+        orders that nobody sent are traded on paper; their outcomes are kept.
 
         Args:
             bars: that came since, also by symbol; None: the last that a check of the symbol was given.
@@ -303,12 +310,18 @@ class Guard:
     def _bars_of(self, given: Any, symbol: str) -> "BarSeries | None":
         """Bars that a script hands over; a frame that was read before is not read again."""
         given = given(symbol) if callable(given) else given
-        if given is None or not hasattr(given, "columns"):
-            return _checked_bars(given)
+        if given is None:
+            return None
         import pandas as pd
 
         from thinktwice.inputs import bars_of, settings_of
+        from trading_core.bars import BarSeries
         from worker.feeds.files.names import role_of
+
+        if isinstance(given, BarSeries):
+            return given
+        if not hasattr(given, "columns"):
+            raise DataError(f"bars {type(given).__name__}: give a DataFrame or a BarSeries")
 
         hashes = pd.util.hash_pandas_object(given).to_numpy().tobytes()
         key = f"{symbol} {list(given.columns)}", hashes
@@ -324,18 +337,18 @@ class Guard:
         self._read[key] = found
         return found
 
-    def _without_row(self, order: Order, error: Exception) -> Verdict:
-        """In mode `shadow` a verdict that nobody recorded, with a warning; else nothing leaves."""
-        if self.mode == "enforce":
-            raise OrderRefused(f"nothing may be sent: the guard cannot record it: {error}") from error
-        self.errors.append(str(error))
-        warnings.warn(f"the guard recorded nothing: {error}", stacklevel=4)
-        found, now = [note("guard_error", ascii(str(error)), Severity.BLOCKER)], time.time_ns()
-        return Verdict(
-            id=f"unrecorded-{os.urandom(8).hex()}", order_hash=order.content_hash, status="block",
-            findings=tuple(found), reply=describe_findings(ReflectionStatus.BLOCK, found), at=now,
-            expires_at=now, mode="shadow",
-        )  # fmt: skip
+    def _record(self, work: Coroutine[Any, Any, Answer]) -> Answer | Exception:
+        """What the desk says; in mode `shadow` a failure of its own is warned of and handed back."""
+        try:
+            return self._run(work)
+        except (OperatorError, OrderRefused):
+            raise
+        except Exception as error:
+            if self.mode == "enforce":
+                raise OrderRefused(f"nothing may be sent: the guard cannot record it: {error}") from error
+            self.errors.append(str(error))
+            warnings.warn(f"the guard recorded nothing: {error}", stacklevel=4)
+            return error
 
     def close(self) -> None:
         """Release the store; a second time does nothing."""
@@ -375,14 +388,6 @@ COLUMNS = [
     "order", "playbook", "symbol", "direction", "regime", "timeframe", "entry_time", "exit_time", "r",
     "outcome", "status",
 ]  # fmt: skip
-
-
-def _checked_bars(given: Any) -> "BarSeries | None":
-    from trading_core.bars import BarSeries
-
-    if given is not None and not isinstance(given, BarSeries):
-        raise DataError(f"bars {type(given).__name__}: give a DataFrame or a BarSeries")
-    return given
 
 
 def _refused_symbols(ledger: Ledger) -> list[str]:

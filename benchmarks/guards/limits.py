@@ -26,7 +26,6 @@ OURS: Final[dict[str, Any]] = {
     "limits": {
         "max_share_of_equity": LIMITS["order_share"], "entries_a_day": LIMITS["entries_a_day"],
         "price_collar": LIMITS["collar"], "price_through": LIMITS["through"],
-        "duplicate_window_s": LIMITS["duplicate_s"], "stale_after_s": LIMITS["stale_s"],
-        "expires_s": LIMITS["expires_s"], "stop_share_most": LIMITS["stop_share"],
+        "duplicate_window_s": LIMITS["duplicate_s"], "expires_s": LIMITS["expires_s"],
     },
 }  # fmt: skip

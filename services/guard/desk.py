@@ -7,6 +7,7 @@ was first, its rows are folded and the decision is made anew, so that `once` hol
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
@@ -17,9 +18,9 @@ from schemas.reflection import Finding
 from schemas.vocabulary import ReflectionStatus, Severity
 from services.guard.ledger import NS, Ledger, Question
 from services.guard.limits import CHECKS, OrderContext, check_limits
-from services.guard.reading import read_order
-from services.guard.runs import MODE, find_run
-from services.guard.verdicts import describe_room, make_verdict, note
+from services.guard.reading import attempt, read_order
+from services.guard.runs import MODE, find_run, requiring
+from services.guard.verdicts import describe_room, make_verdict, note, row_of
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.language_model import LanguageModel
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from trading_core.bars import BarSeries
 
 OF_BARS = ("staleness", "bar_jump", "price_collar")  # checks of an exit whose bars cannot be read
+ASKED_FOR_NS = 3_600 * NS  # a question, and its answer
 MOST_TRIES = 50  # rows of other processes that may come between
 Answer = TypeVar("Answer")
 OwnCritic = Callable[[OrderContext], Any]  # gives findings, or None
@@ -54,8 +56,8 @@ class ModelRows:
         self.entries: list[Entry] = []
 
     def append(
-        self, kind: str, *, ts_event: int, known_at: int, symbol: str | None = None,
-        payload: dict[str, Any], telemetry: dict[str, Any] | None = None,
+        self, kind: str, *, payload: dict[str, Any], symbol: str | None = None,
+        telemetry: dict[str, Any] | None = None, **_times: int,
     ) -> None:  # fmt: skip
         """Keep one; its time is that of the verdict."""
         self.entries.append(Entry(kind, payload, symbol, telemetry))
@@ -79,6 +81,7 @@ class GuardDesk:
         self._critics, self._make_reader, self._calls = tuple(critics), make_reader, ModelRows()
         self._made: OrderReflection | None = None
         self._reader: LanguageModel | None = None
+        self._name = ""
         self._learnt = 0  # corrected outcomes that the reflection knows
 
     @classmethod
@@ -95,18 +98,10 @@ class GuardDesk:
         make_reader: ReaderMaker | None = None,
         create: bool = True,
     ) -> Self:
-        """The guard of that name in a store.
+        """The guard of that name in a store by its URL; processes that name the same share it.
 
-        Args:
-            address: URL of the store.
-            settings: in force from now on; journalled where they are others than before.
-            mode: shadow or enforce.
-            name: of the guard; processes that name the same share it.
-            clock: ns since 1970.
-            environment: packages and platform, stored beside the run.
-            critics: of the caller's own, asked after the rules.
-            make_reader: makes the second reader, whose calls it journals; None: rules alone.
-            create: make the store where there is none.
+        `settings` are in force from now on. `clock` gives ns since 1970, `environment` is stored beside the
+        run, and `make_reader` makes the second reader, whose calls it journals; None: rules alone.
 
         Raises:
             ConfigError: an address, a mode or the name of a required check that cannot be.
@@ -118,16 +113,14 @@ class GuardDesk:
             raise ConfigError(
                 f"mode {mode!r}: give 'shadow' or 'enforce'.{nearest(str(mode), get_args(Mode))}"
             )
-        for required in settings.limits.required:
-            if required not in CHECKS:
-                guess = nearest(required, CHECKS) or f" There are {', '.join(CHECKS)}."
-                raise ConfigError(f"required {required!r} is no check that may lack its input.{guess}")
+        settings = requiring(settings, ())
         store = await open_store(address, create=create)
         try:
             run_id = await find_run(store, settings, name, clock(), environment)
             desk = cls(store, run_id, settings, mode, clock, critics, make_reader)
             await desk._catch_up()
-            await desk._commit(lambda now: (None, desk._opening(name)))
+            desk._name = name
+            await desk.change(lambda known: known)
         except BaseException:
             await store.close()
             raise
@@ -149,6 +142,24 @@ class GuardDesk:
         desk.mode = desk.ledger.opened.get("mode", "enforce")
         return desk
 
+    async def change(self, change: Callable[[GuardSettings], GuardSettings]) -> None:
+        """Work by other settings from now on; a row has them where they are not those of the last one."""
+        self.settings = change(self.settings)
+        self._made = None
+        row = {"name": self._name, "mode": self.mode, "settings_hash": self.settings.content_hash}
+
+        def decide(now: int) -> tuple[None, list[Entry]]:
+            is_last = all(self.ledger.opened.get(key) == value for key, value in row.items())
+            opened = Entry("guard_opened", row | {"settings": self.settings.payload()})
+            return None, [] if is_last else [opened]
+
+        await self._commit(decide)
+
+    async def kill(self, on: bool, by: str) -> None:
+        """Block every entry, in all processes of this guard, from its next row on; or let them pass again."""
+        row = {"on": on, "by": by}
+        await self._commit(lambda now: (None, [Entry("guard_killed", row)]))
+
     async def close(self) -> None:
         """Release the store."""
         await self._store.close()
@@ -160,16 +171,9 @@ class GuardDesk:
         *,
         bars: "BarSeries | None" = None,
         why: str = "",
-        failure: Exception | None = None,
+        failures: Sequence[Exception] = (),
     ) -> Verdict:
-        """The verdict on an order, journalled.
-
-        Args:
-            order: as it would be sent.
-            account: None: not known.
-            bars: of its symbol, perhaps among others; None: limits alone are checked.
-            why: what the agent says of it; no limit reads it.
-            failure: that kept the input of the check from being gathered.
+        """The verdict on an order, journalled; `failures` kept inputs of the check from being gathered.
 
         Raises:
             DataError: the order is worth more than a number holds; and in mode `enforce`, once its verdict is
@@ -179,21 +183,12 @@ class GuardDesk:
         why = why[:LONGEST_TEXT].encode(errors="backslashreplace").decode()  # half a character has no hash
 
         async def decide(now: int) -> tuple[tuple[Verdict, Exception | None], list[Entry]]:
-            seen, closed, problem = self._see(order, account, bars, now)
-            problem = failure or problem
+            problems = [*failures]
+            seen, closed = self._see(order, account, bars, now, problems)
+            problem = next(iter(problems), None)
             findings, missing = await self._ask(seen, closed, why, problem)
-            approved = None
-            if status_of(findings) is not ReflectionStatus.PASS:
-                approved = self.ledger.approval_of(order.content_hash, now)
-            approver = None if approved is None else self.ledger.questions[approved].by
-            verdict = make_verdict(seen, findings, missing, self.mode, approver)
-            row = {
-                "verdict_id": verdict.id, "verdict": verdict.payload(), "order": order.payload(), "why": why,
-                "account": account and account.payload(), "facts": seen.facts and seen.facts.payload(),
-                "position": seen.position, "quantity": seen.quantity, "notional": seen.notional,
-                "price": seen.price, "risk": seen.risk, "approved": approved,
-                "settings_hash": self.settings.content_hash,
-            }  # fmt: skip
+            verdict, approved = make_verdict(seen, findings, missing, self.mode)
+            row = {**row_of(seen, verdict, approved), "why": why}
             calls, self._calls.entries = self._calls.entries, []
             return (verdict, problem), [*calls, Entry("guard_verdict", row, order.symbol)]
 
@@ -232,7 +227,7 @@ class GuardDesk:
                 raise DataError(
                     f"verdict {verdict.id!a}: ask for one that this guard gave and that is no pass"
                 )
-            order_hash, until = checked.verdict.order_hash, now + int(self.settings.limits.ask_expires_s * NS)
+            order_hash, until = checked.verdict.order_hash, now + ASKED_FOR_NS
             question = Question(content_hash([verdict.id, order_hash]), order_hash, verdict.id, until)
             asked = question.hash in self.ledger.questions
             return question.hash, [] if asked else [
@@ -264,8 +259,7 @@ class GuardDesk:
     async def settle(self, outcomes: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
         """Take in how sent orders ended: how many are new or corrected, and the ids that are unknown.
 
-        Args:
-            outcomes: `client_order_id` (of the verdict), `r` or `pnl`, and `closed_at` in ns.
+        Each has `client_order_id` (of the verdict), `r` or `pnl`, and perhaps `closed_at` in ns.
 
         Raises:
             DataError: an order has neither r nor pnl, or closed before its check.
@@ -290,9 +284,8 @@ class GuardDesk:
         """What refusals were worth, see `worth_of`, once those that ended on bars by symbol are kept."""
         from services.guard.worth import trade_refused, worth_of
 
-        def decide(now: int) -> tuple[None, list[Entry]]:
-            ended = trade_refused(self.ledger, bars, self.settings.execution, now)
-            orders = self.ledger.orders
+        def decide(now: int) -> tuple[dict[str, Any] | None, list[Entry]]:
+            ended, orders = trade_refused(self.ledger, bars, self.settings.execution, now), self.ledger.orders
             return None, [
                 Entry("guard_outcome", row, orders[row["verdict_id"]].order.symbol) for row in ended
             ]
@@ -315,37 +308,40 @@ class GuardDesk:
             DataError: a symbol or bars that cannot be.
         """
         order, now = read_order(None, {"symbol": symbol, "side": "buy", "notional": 1.0}), self._clock()
-        seen, _, problem = self._see(order, account, bars, now)
-        if problem is not None:
-            raise problem
+        problems = list[Exception]()
+        seen, _ = self._see(order, account, bars, now, problems)
+        if problems:
+            raise problems[0]
         return await self.read(
             lambda ledger: describe_room(symbol, account, self.settings, seen.facts, ledger, now)
         )
 
     def _see(
-        self, order: Order, account: Account | None, bars: "BarSeries | None", now: int
-    ) -> tuple[OrderContext, "BarSeries | None", Exception | None]:
-        """What the checks look at, the closed bars of the symbol, and why they cannot be read.
+        self,
+        order: Order,
+        account: Account | None,
+        bars: "BarSeries | None",
+        now: int,
+        problems: list[Exception],
+    ) -> tuple[OrderContext, "BarSeries | None"]:
+        """What the checks look at, and the closed bars of the symbol; `problems` gets why there are none.
 
         Raises:
             DataError: the order is worth more than a number holds.
         """
-        facts = closed = problem = None
+        facts = closed = None
         if bars is not None:
             from services.guard.plans import closed_bars, read_facts  # loads the engine
 
-            try:
-                closed = closed_bars(bars, order.symbol, now)
-                facts = read_facts(closed, now)
-            except Exception as error:  # noqa: BLE001 - whatever it is, an exit does not wait for bars
-                problem = error
+            closed = attempt(partial(closed_bars, bars, order.symbol, now), problems)
+            facts = None if closed is None else attempt(partial(read_facts, closed, now), problems)
         seen = OrderContext(order, account, self.settings, facts, self.ledger, now)
         worth = (seen.quantity or 0.0) * (seen.price or 1.0), seen.notional or 0.0, seen.risk or 0.0
         if not all(map(isfinite, worth)):
             raise DataError(
                 f"order of {order.symbol!a}: no number holds what it is worth: give a smaller size"
             )
-        return seen, closed, problem
+        return seen, closed
 
     async def _ask(
         self, seen: OrderContext, bars: "BarSeries | None", why: str, failure: Exception | None
@@ -353,9 +349,9 @@ class GuardDesk:
         """Findings, and checks that could not be asked; what goes wrong in it is a finding that blocks."""
         try:
             if seen.reduces:
-                if failure is None:
-                    return [note("exit", seen.exit_note)], []
-                return [note("exit", f"{seen.exit_note}; not read: {str(failure)[:300]!a}")], list(OF_BARS)
+                unread = "" if failure is None else f"; not read: {str(failure)[:300]!a}"
+                missing = [] if seen.account is not None else ["flip"]
+                return [note("exit", seen.exit_note + unread)], [*missing, *(OF_BARS if unread else ())]
             if failure is not None:
                 raise failure
             findings, missing = check_limits(seen)
@@ -389,12 +385,6 @@ class GuardDesk:
         found, lacking = await self._made.reflect(seen, bars, why)
         missing += lacking
         return found
-
-    def _opening(self, name: str) -> list[Entry]:
-        """The row of a guard that works by other settings than the one before; none where it does not."""
-        row = {"name": name, "mode": self.mode, "settings_hash": self.settings.content_hash}
-        is_last = all(self.ledger.opened.get(key) == value for key, value in row.items())
-        return [] if is_last else [Entry("guard_opened", row | {"settings": self.settings.payload()})]
 
     async def _commit(
         self,

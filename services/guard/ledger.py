@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from math import isclose, isfinite
-from statistics import median
 from typing import Any
 
 from schemas.errors import DataError
@@ -17,7 +16,6 @@ from services.journal.chain import GENESIS_HASH, JournalRow
 NS = 1_000_000_000
 DAY_NS = 86_400 * NS
 BESIDE = ("position", "quantity", "notional", "price", "risk", "facts")
-LAST, FEWEST = 20, 5  # orders whose median size is the usual one
 ROUNDING = 1e-9
 ALIKE = 1e-3  # sizes and prices this near are the same
 
@@ -80,6 +78,8 @@ class Ledger:
         questions: by hash.
         closes: close that was shown first, by symbol, timeframe and label.
         corrections: of outcomes that were settled before.
+        holdings: units by symbol that spent orders at market opened and none closed, as far as rows say.
+        killed: an operator's kill switch is on.
     """
 
     events: int = 0
@@ -92,9 +92,10 @@ class Ledger:
     questions: dict[str, Question] = field(default_factory=dict)
     closes: dict[tuple[str, str, int], float] = field(default_factory=dict)
     corrections: int = 0
+    holdings: dict[str, float] = field(default_factory=dict)
+    killed: bool = False
     _entries: list[CheckedOrder] = field(default_factory=list)  # by time, however clocks were set
     _of_symbol: dict[str, list[CheckedOrder]] = field(default_factory=lambda: defaultdict(list))
-    _sizes: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     _used: set[str] = field(default_factory=set)
 
     def fold(self, row: JournalRow) -> None:
@@ -106,14 +107,20 @@ class Ledger:
             self._fold_verdict(payload)
         elif row.kind == "guard_spent" and payload["problem"] is None:
             self.spent[payload["verdict_id"]] = row.ts_event
+            self._hold(self.orders[payload["verdict_id"]])
         elif row.kind == "guard_settled":
-            self.corrections += payload["verdict_id"] in self.settled
-            self.settled[payload["verdict_id"]] = payload
+            name = payload["verdict_id"]
+            self.corrections += name in self.settled
+            if name in self.spent and name not in self.settled:
+                self._hold(self.orders[name], closes=True)
+            self.settled[name] = payload
         elif row.kind == "guard_outcome":
             self.outcomes[payload["verdict_id"]] = payload
         elif row.kind in ("guard_asked", "guard_decided"):
             question = Question(**payload)
             self.questions[question.hash] = question
+        elif row.kind == "guard_killed":
+            self.killed = payload["on"]
         self.events, self.head_hash = row.seq + 1, row.hash
 
     def _fold_verdict(self, payload: dict[str, Any]) -> None:
@@ -136,8 +143,15 @@ class Ledger:
         self._of_symbol[order.symbol].append(checked)
         if checked.opens:
             insort(self._entries, checked, key=_time)
-            if checked.notional is not None:
-                self._sizes[order.strategy].append(checked.notional)
+
+    def _hold(self, checked: CheckedOrder, *, closes: bool = False) -> None:
+        """Units that are held: an entry that may not have filled adds none, nor does such a stop take any."""
+        order, quantity = checked.order, checked.quantity or 0.0
+        held, sign = self.holdings.get(order.symbol, 0.0), -order.sign if closes else order.sign
+        if held * sign < 0 and (closes or order.kind != "stop"):
+            self.holdings[order.symbol] = held + sign * min(quantity, abs(held))
+        elif checked.opens and order.kind == "market" and not closes:
+            self.holdings[order.symbol] = held + sign * quantity
 
     def spending_problem(self, verdict_id: str, order_hash: str, now: int) -> str | None:
         """Why a verdict cannot be used for an order now; None where it can."""
@@ -150,11 +164,8 @@ class Ledger:
             return "was spent before: check the order again"
         if now > checked.verdict.expires_at:
             return "has expired: check the order again"
-        if checked.verdict.reduces and checked.order.kind == "market":
-            span = int(self.opened["settings"]["limits"]["exit_in_flight_s"] * NS)
-            sent = self.closing(checked.order, checked.position, checked.at - span, now)
-            if sent and sent + (checked.quantity or 0.0) > abs(checked.position) * (1.0 + ROUNDING):
-                return "closes what another exit closes: check the order again"
+        if self.killed and not checked.verdict.reduces:
+            return "opens while the kill switch is on: wait until the operator releases it"
         return None if checked.verdict.status == "pass" else f"is no pass: {checked.verdict.reply}"
 
     def last_unspent(self, order_hash: str, now: int) -> Verdict | None:
@@ -209,11 +220,6 @@ class Ledger:
                 "status": checked.verdict.status,
             }  # fmt: skip
 
-    def usual_notional(self, strategy: str) -> float | None:
-        """Median of the strategy's last sizes, in account currency; None while there are few."""
-        sizes = self._sizes[strategy][-LAST:]
-        return median(sizes) if len(sizes) >= FEWEST else None
-
     def entries(self, since: int, now: int) -> Sequence[CheckedOrder]:
         """Orders that passed, and open or add, of a span of time in ns, oldest first."""
         start = bisect_left(self._entries, since, key=_time)
@@ -239,20 +245,19 @@ class Ledger:
         return count
 
     def closing(self, order: Order, position: float, since: int, now: int) -> float:
-        """Units by which exits like this one, sent since then (ns), may still lower a position."""
-        sent = list[CheckedOrder]()
-        for name, at in reversed(self.spent.items()):
-            if at < since:
+        """Units by which exits like this one, passed or sent since then (ns), may still lower a position."""
+        sent, wanted = list[CheckedOrder](), (order.side, order.kind)
+        for checked in reversed(self._of_symbol.get(order.symbol, ())):
+            if checked.at < since - (now - since):  # its verdict was over before it could be sent since
                 break
-            checked, wanted = self.orders[name], (order.symbol, order.side, order.kind)
-            is_such = (checked.order.symbol, checked.order.side, checked.order.kind) == wanted
-            if at <= now and is_such and checked.verdict.reduces:
+            at, is_like = self.spent.get(checked.id, checked.at), (checked.order.side, checked.order.kind)
+            if checked.verdict.reduces and is_like == wanted and since <= at <= now:
                 sent.insert(0, checked)
         return max(0.0, sum(exit.quantity or 0.0 for exit in sent) - units_moved(sent, position))
 
     def approval_of(self, order_hash: str, now: int) -> str | None:
-        """Hash of an approval of exactly this order that was neither used nor is over."""
-        for question in self.questions.values():
+        """Hash of an approval of exactly this order that was neither used nor is over; none while killed."""
+        for question in () if self.killed else self.questions.values():
             good = question.approve and question.expires_at >= now and question.hash not in self._used
             if good and question.order_hash == order_hash:
                 return question.hash

@@ -7,7 +7,7 @@ its symbol is asked none of them: an exit is never trapped.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import copysign, floor, log10
+from math import copysign, floor, inf, log10
 from typing import Literal
 
 from schemas.errors import nearest
@@ -19,7 +19,6 @@ from trading_core.kernel.flags import no_trade_reasons
 
 BEYOND = 1e-4  # of a price or a distance: how far beyond a boundary the value of a remedy lies
 CHANGED_ATR = 0.25  # a close that was shown otherwise before
-ENTRY_IN_FLIGHT_NS = 60 * NS  # until the position must show it, where open orders are not known
 HOUR_NS = 3_600 * NS
 
 
@@ -38,6 +37,11 @@ class OrderContext:
     def limits(self) -> GuardLimits:
         """Of the settings."""
         return self.settings.limits
+
+    @property
+    def since(self) -> int:
+        """From when what passed may not show in the account yet, ns."""
+        return self.now - int(self.limits.duplicate_window_s * NS)
 
     @cached_property
     def price(self) -> float | None:
@@ -72,8 +76,10 @@ class OrderContext:
 
     @cached_property
     def position(self) -> float:
-        """Units of the symbol that are held, below zero where short."""
-        held = None if self.account is None else self.account.positions.get(self.order.symbol)
+        """Units that are held, below zero where short; without an account those of the guard's own orders."""
+        if self.account is None:
+            return self.ledger.holdings.get(self.order.symbol, 0.0)
+        held = self.account.positions.get(self.order.symbol)
         return 0.0 if held is None else held.quantity
 
     @cached_property
@@ -81,10 +87,12 @@ class OrderContext:
         """Units by which the order may lower the position.
 
         A stop protects what other orders close, so nothing counts against it, and it counts against nothing.
-        Limits count against limits that rest; market orders against those that rest or were just sent.
+        Limits count against limits that rest; market orders against those that rest or passed just now.
         """
         order, account, size = self.order, self.account, abs(self.position)
-        if account is None or self.position * order.sign >= 0:
+        if account is None and order.reduce_only:
+            return inf
+        if self.position * order.sign >= 0:
             return 0.0
         if order.kind == "stop":
             return size
@@ -92,9 +100,8 @@ class OrderContext:
         for other in self.resting_exits:
             if other.kind == order.kind:
                 resting += other.quantity_at(self.unit(order.symbol, other.price or self.price)) or size
-        if order.kind == "market" or account.orders is None:
-            since = self.now - int(self.limits.exit_in_flight_s * NS)
-            sent = self.ledger.closing(order, self.position, since, self.now)
+        if order.kind == "market" or account is None or account.orders is None:
+            sent = self.ledger.closing(order, self.position, self.since, self.now)
         return max(0.0, size - max(resting, sent))
 
     @property
@@ -107,20 +114,26 @@ class OrderContext:
     @cached_property
     def reduces(self) -> bool:
         """Whether it only lowers the exposure of its symbol; bars that are believed turn money into units."""
-        amount = self.order.quantity
-        if amount is None and self.facts is not None:
+        amount, left = self.order.quantity, self.left_to_close
+        if amount is None and left < inf and self.facts is not None:
             found = (answer for answer in find_bad_bars(self) if isinstance(answer, Finding))
             if all(finding.severity is not Severity.BLOCKER for finding in found):
                 lowest = min(self.facts.close, self.price or self.facts.close)
                 amount = self.order.quantity_at(self.unit(self.order.symbol, lowest))
-        return amount is not None and 0.0 < amount <= self.left_to_close * (1.0 + ROUNDING)
+        return left == inf or (amount is not None and 0.0 < amount <= left * (1.0 + ROUNDING))
 
     @property
     def exit_note(self) -> str:
         """What is said of an order that reduces."""
         kinds = " and a ".join(dict.fromkeys(other.kind for other in self.resting_exits))
         rest = f"; a {kinds} order to {self.order.side} rests beside it: cancel what must not fill too"
-        return "the order only lowers the exposure of its symbol: no more is asked" + (rest if kinds else "")
+        told = "only lowers the exposure of its symbol"
+        if self.account is None:
+            said = (
+                "says so itself" if self.order.reduce_only else "is no more than this guard's orders opened"
+            )
+            told = f"{said}; no account tells what is held"
+        return f"the order {told}: no more is asked" + (rest if kinds else "")
 
     @cached_property
     def checked(self) -> CheckedOrder:
@@ -153,7 +166,7 @@ class OrderContext:
             yield other.symbol, other.sign * (other.notional or (other.quantity or 0.0) * unit)
         if account is None or account.orders is not None:
             return
-        entries = self.ledger.entries(self.now - ENTRY_IN_FLIGHT_NS, self.now)
+        entries = self.ledger.entries(self.since, self.now)
         for symbol, sign in dict.fromkeys((entry.order.symbol, entry.order.sign) for entry in entries):
             sent = [entry for entry in entries if (entry.order.symbol, entry.order.sign) == (symbol, sign)]
             worth, held = sum(entry.notional or 0.0 for entry in sent), account.positions.get(symbol)
@@ -167,22 +180,22 @@ Answers = Iterator[Finding | str]  # a finding, or the name of a check that coul
 
 def find_halts(seen: OrderContext) -> Answers:
     """Kill switch, loss of the day, drawdown, and losses one after another."""
-    envelope, limits, account = seen.settings.envelope, seen.limits, seen.account
-    if envelope.kill_switch:
+    envelope, account = seen.settings.envelope, seen.account
+    if envelope.kill_switch or seen.ledger.killed:
         yield _block("kill_switch", "the kill switch is on; only the operator releases it")
     if account is not None and account.equity <= 0:
         yield _block("account_gone", f"equity is {account.equity!r}: nothing is left to open with")
     if account is None or account.day_result is None:
         yield "daily_loss"
     else:
-        start, most = account.equity - account.day_result, limits.daily_loss or envelope.max_daily_loss
+        start, most = account.equity - account.day_result, envelope.max_daily_loss
         loss = -account.day_result / start if start > 0 else 0.0
         if loss >= most:
             text = f"the day has lost {loss:.2%} of equity, the limit is {most:.2%}"
             yield _block("daily_loss_reached", text)
     if account is None or account.drawdown is None:
         yield "max_drawdown"
-    elif account.drawdown >= (most := limits.max_drawdown or envelope.max_drawdown):
+    elif account.drawdown >= (most := envelope.max_drawdown):
         text = f"equity is {account.drawdown:.2%} below its peak, the limit is {most:.2%}"
         yield _block("drawdown_reached", text)
     if (lost := seen.ledger.losses_in_a_row) >= envelope.max_consecutive_losses:
@@ -216,13 +229,9 @@ def find_bad_bars(seen: OrderContext) -> Answers:
     if facts is None:
         yield from ("staleness", "bar_jump")
         return
-    age_s, longest_s = (seen.now - facts.known_at) / NS, limits.stale_after_s
-    most = seen.settings.reflection.max_staleness_bars
-    if longest_s is not None and age_s > longest_s:
-        yield _block("stale_bars", f"the last bar closed {age_s:,.0f} s ago, the limit is {longest_s:,.0f} s")
-    elif longest_s is None and facts.missed is None:
+    if facts.missed is None:
         yield "staleness"
-    elif longest_s is None and facts.missed is not None and facts.missed > most:
+    elif facts.missed > (most := seen.settings.reflection.max_staleness_bars):
         yield _block("stale_bars", f"{facts.missed} bars are missing up to now, the limit is {most}")
     before = seen.ledger.closes.get((seen.order.symbol, facts.timeframe, facts.label), facts.close)
     if abs(before / facts.close - 1.0) > ROUNDING:
@@ -241,9 +250,6 @@ def list_caps(seen: OrderContext) -> Iterator[tuple[str, float, str]]:
     order, limits, envelope, account = seen.order, seen.limits, seen.settings.envelope, seen.account
     if limits.max_notional is not None:
         yield "notional_over_limit", limits.max_notional, "the limit of one order"
-    usual, times = seen.ledger.usual_notional(order.strategy), limits.max_times_usual
-    if times is not None and usual is not None:
-        yield "size_unusual", times * usual, f"{times:g} times the usual {usual:.6g}"
     if account is None or account.equity <= 0:
         return
     if limits.needs_cash and order.side == "buy" and account.cash is not None:
@@ -296,8 +302,8 @@ def find_repeats(seen: OrderContext) -> Answers:
     ):  # fmt: skip
         if most and (count := len(ledger.entries(since, seen.now))) >= most:
             yield _block("too_many_entries", f"{count} entries of the {text}, the limit is {most}")
-    window_s = limits.duplicate_window_s or 0.0
-    if before := ledger.last_like(seen.checked, seen.now - int(window_s * NS)):
+    window_s = limits.duplicate_window_s
+    if before := ledger.last_like(seen.checked, seen.since):
         left_s = window_s - (seen.now - before.at) / NS
         text = f"the same order passed as {before.id} less than {window_s:g} s ago: wait {left_s:.0f} s"
         yield _block("duplicate_order", text)
@@ -314,10 +320,8 @@ def find_repeats(seen: OrderContext) -> Answers:
         left = seen.left_to_close
         text = f"the order may close more than the {left:.6g} units that are left"
         if left < abs(seen.position):
-            others = (
-                f"{order.kind} orders that rest, or were sent less than {limits.exit_in_flight_s:g} s ago"
-            )
-            text += f" of {abs(seen.position):.6g} beside {others}"
+            beside = f"{order.kind} orders that rest, or passed less than {window_s:g} s ago"
+            text += f" of {abs(seen.position):.6g} beside {beside} (a stop waits for none)"
         text += ": close them by quantity first"
         remedy = Remedy(field="quantity", op="at_most", value=left)
         yield _revise("exit_larger_than_position", text, remedy if left > 0 else None)
@@ -385,11 +389,9 @@ def find_bad_levels(seen: OrderContext) -> Answers:
 def _stop_range(seen: OrderContext, price: float, atr: float | None) -> tuple[float, float]:
     """The least and the most distance of a stop, as far as they are known."""
     limits, spread = seen.limits, seen.settings.execution.spread_bps * 1e-4 * price
-    most = (limits.stop_share_most or 1.0) * price
     if atr is None:
-        return spread, most
-    most = min(most, (limits.stop_atr_most or most / atr) * atr)
-    return max(spread, (limits.stop_atr_least or 0.0) * atr), most
+        return spread, price
+    return max(spread, (limits.stop_atr_least or 0.0) * atr), min(price, (limits.stop_atr_most or inf) * atr)
 
 
 CRITICS: tuple[Callable[[OrderContext], Answers], ...] = (

@@ -1,6 +1,6 @@
 """Orders, accounts and settings of a guard as callers give them: one error, with field, value and remedy."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from services.text.given_files import parse_toml, read_text
 
 LONGEST = 80
 C = TypeVar("C", bound=Contract)
+Made = TypeVar("Made")
 
 
 def read_order(given: Order | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Order:
@@ -43,20 +44,32 @@ def read_account(given: Account | Mapping[str, Any] | None) -> Account | None:
     return read_contract(Account, given, "account", DataError)
 
 
-def read_held(
-    given: Account | Mapping[str, Any] | None, symbol: str
-) -> tuple[Account | None, Exception | None]:
-    """An account, and why it cannot be read; then it has what an exit needs alone: units of the symbol."""
+def attempt(make: Callable[[], Made], failures: list[Exception]) -> Made | None:
+    """What is made; None where that fails for whatever reason: no order slips through, and no exit waits."""
     try:
-        return read_account(given), None
-    except Exception as error:  # noqa: BLE001 - of any kind of mapping
-        failure = error
-    try:
-        part: Any = given
+        return make()
+    except Exception as error:  # noqa: BLE001 - of the caller's own code and data
+        failures.append(error)
+        return None
+
+
+def read_held(given: Any, symbol: str, failures: list[Exception]) -> Account | None:
+    """An account, from what gives it or from the account itself.
+
+    Where it cannot be read it has what an exit needs alone, units of the symbol, or it is None.
+    """
+    part: Any = attempt(given, failures) if callable(given) else given
+    unread = list[Exception]()
+    held = attempt(lambda: read_account(part), unread)
+    failures += unread
+    if not unread:
+        return held
+
+    def read_units() -> Account | None:
         units = {"quantity": part["positions"][symbol]["quantity"], "price": 0.0}
-        return read_account({"equity": 0.0, "positions": {symbol: units}}), failure
-    except Exception:  # noqa: BLE001 - as above
-        return None, failure
+        return read_account({"equity": 0.0, "positions": {symbol: units}})
+
+    return attempt(read_units, unread)
 
 
 def read_settings(given: GuardSettings | Mapping[str, Any] | str | Path | None) -> GuardSettings:

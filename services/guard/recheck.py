@@ -4,14 +4,11 @@ import json
 from collections.abc import AsyncIterable, Mapping
 from typing import Any
 
-from schemas.guard import Account, BarFacts, GuardSettings, Order
-from schemas.reflection import Finding
-from services.guard.ledger import BESIDE, NS, Ledger
+from schemas.guard import Account, BarFacts, GuardSettings, Order, Verdict
+from services.guard.ledger import Ledger
 from services.guard.limits import OrderContext, check_limits
+from services.guard.verdicts import make_verdict, row_of
 from services.journal.chain import JournalRow
-from services.policy_checks.findings import status_of
-
-SEEN = tuple(name for name in BESIDE if name != "facts")
 
 
 async def recheck(rows: AsyncIterable[JournalRow]) -> tuple[int, str | None]:
@@ -37,32 +34,19 @@ async def recheck(rows: AsyncIterable[JournalRow]) -> tuple[int, str | None]:
 def _problem_of(payload: Mapping[str, Any], settings: GuardSettings | None, ledger: Ledger) -> str | None:
     if settings is None:
         return f"no row before it holds its settings {payload['settings_hash']!a}"
-    account, facts, verdict = payload["account"], payload["facts"], payload["verdict"]
+    order, (account, facts) = payload["order"], (payload[name] for name in ("account", "facts"))
+    stored = Verdict.model_validate(payload["verdict"])
     seen = OrderContext(
-        Order.model_validate(payload["order"]),
-        None if account is None else Account.model_validate(account),
-        settings,
-        None if facts is None else BarFacts.model_validate(facts),
-        ledger,
-        verdict["at"],
-    )
-    findings = [Finding.model_validate(found) for found in verdict["findings"]]
-    stored, status = [found.code for found in findings], status_of(findings)
-    approved = status is not status.PASS and ledger.approval_of(verdict["order_hash"], seen.now)
-    said = {name: payload[name] for name in (*SEEN, "approved")} | {
-        name: verdict[name] for name in ("reduces", "order_hash", "expires_at", "status")
-    }
-    made = {name: getattr(seen, name) for name in (*SEEN, "reduces")} | {
-        "order_hash": seen.order.content_hash,
-        "expires_at": seen.now + int(seen.limits.expires_s * NS),
-        "approved": approved or None,
-        "status": "pass" if approved else status.value,
-    }
-    if wrong := next((name for name in said if said[name] != made[name]), None):
-        return f"{wrong} of its verdict is {made[wrong]!r}, not {said[wrong]!r}"
-    if "guard_error" in stored:
-        return None
-    found = [] if seen.reduces else [finding.code for finding in check_limits(seen)[0]]
-    return (
-        None if found == stored[: len(found)] else f"limits find {', '.join(found)}, not {', '.join(stored)}"
-    )
+        Order.model_validate(order), account and Account.model_validate(account), settings,
+        facts and BarFacts.model_validate(facts), ledger, stored.at,
+    )  # fmt: skip
+    found = [finding for finding in stored.findings if finding.code != "approved"]
+    made, approved = make_verdict(seen, found, stored.not_checked, stored.mode)
+    row = row_of(seen, made, approved)
+    for said, again in ((stored.payload(), made.payload()), (payload, row)):
+        if wrong := next((name for name in again if said[name] != again[name]), None):
+            return f"{wrong} of its verdict is {again[wrong]!r}, not {said[wrong]!r}"
+    codes = [finding.code for finding in found]
+    limits = [] if seen.reduces or "guard_error" in codes else [each.code for each in check_limits(seen)[0]]
+    fit = limits == codes[: len(limits)]
+    return None if fit else f"limits find {', '.join(limits)}, not {', '.join(codes)}"

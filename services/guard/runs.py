@@ -1,10 +1,12 @@
-"""The run that a guard is in its store."""
+"""The run that a guard is in its store, and the settings of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from schemas.errors import ConfigError, nearest
 from schemas.guard import GuardSettings
 from schemas.settings import Settings
+from services.guard.limits import CHECKS
 
 if TYPE_CHECKING:
     from services.store import Store
@@ -16,6 +18,23 @@ def run_settings(settings: GuardSettings) -> Settings:
     """Those of a guard as those of a run."""
     shared = {name: getattr(settings, name) for name in GuardSettings.model_fields if name != "limits"}
     return Settings(**{name: value for name, value in shared.items() if name in Settings.model_fields})
+
+
+def requiring(
+    settings: GuardSettings, names: Sequence[str], always: Sequence[str] | None = None
+) -> GuardSettings:
+    """The settings with further required checks beside those of `always`, or of the settings.
+
+    Raises:
+        ConfigError: there is no such check, or it never lacks its input.
+    """
+    required = (*(settings.limits.required if always is None else always), *names)
+    for name in required:
+        if name not in CHECKS:
+            guess = nearest(str(name), CHECKS) or f" There are {', '.join(CHECKS)}."
+            raise ConfigError(f"required {name!r} is no check that may lack its input.{guess}")
+    limits = settings.limits.model_copy(update={"required": tuple(dict.fromkeys(required))})
+    return settings.model_copy(update={"limits": limits})
 
 
 async def find_run(

@@ -16,15 +16,25 @@ PROBE = 1e-6  # worth of an order that no limit on sizes stops
 
 
 def make_verdict(
-    seen: OrderContext, findings: Sequence[Finding], missing: Sequence[str], mode: Mode, approver: str | None
-) -> Verdict:
-    """The verdict that findings come to; what a person approved passes, whatever was found."""
-    status, order_hash = status_of(findings), seen.order.content_hash
-    if approver is not None:
+    seen: OrderContext, findings: Sequence[Finding], missing: Sequence[str], mode: Mode
+) -> tuple[Verdict, str | None]:
+    """The verdict that findings come to, and the hash of the question whose approval it uses.
+
+    What a person approved passes, whatever was found.
+    """
+    status, order_hash, approved = status_of(findings), seen.order.content_hash, None
+    limits = seen.limits
+    lasts_s = limits.expires_s
+    if seen.reduces and limits.duplicate_window_s:  # as long as other exits count it
+        lasts_s = min(lasts_s, limits.duplicate_window_s)
+    if status is not ReflectionStatus.PASS:
+        approved = seen.ledger.approval_of(order_hash, seen.now)
+    if approved is not None:
+        approver = seen.ledger.questions[approved].by
         findings = [*findings, note("approved", f"approved by {approver!a}, for this order and once")]
         status = ReflectionStatus.PASS
     text = f"{seen.ledger.head_hash} {order_hash} {seen.now}"
-    return Verdict(
+    verdict = Verdict(
         id=f"tt{hashlib.sha256(text.encode()).hexdigest()[:24]}",
         order_hash=order_hash,
         status=status.value,
@@ -33,9 +43,21 @@ def make_verdict(
         not_checked=tuple(missing),
         reduces=seen.reduces,
         at=seen.now,
-        expires_at=seen.now + int(seen.limits.expires_s * NS),
+        expires_at=seen.now + int(lasts_s * NS),
         mode=mode,
     )
+    return verdict, approved
+
+
+def row_of(seen: OrderContext, verdict: Verdict, approved: str | None) -> dict[str, Any]:
+    """Payload of the row of a verdict: what it was made of, and what later checks ask of it."""
+    return {
+        "verdict_id": verdict.id, "verdict": verdict.payload(), "order": seen.order.payload(),
+        "account": seen.account and seen.account.payload(), "facts": seen.facts and seen.facts.payload(),
+        "position": seen.position, "quantity": seen.quantity, "notional": seen.notional,
+        "price": seen.price, "risk": seen.risk, "approved": approved,
+        "settings_hash": seen.settings.content_hash,
+    }  # fmt: skip
 
 
 def describe_findings(status: ReflectionStatus, findings: Sequence[Finding]) -> str:

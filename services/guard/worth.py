@@ -61,10 +61,11 @@ def weigh_refusals(r: Floats, refused: BoolArray, best: float | None = None) -> 
     """The worth of refusals: outcomes in order of time, R after costs, and which were refused, both (n,).
 
     `best` is what one more refused order may win in R, if more than any of them did. No figures where there
-    are too few orders on a side, or where nothing shows what an order of a side can win. `orders_needed` is
-    how many more, refused as often, show this mean in four readings of five.
+    are too few orders on a side, or where nothing shows what an order of a side can win. `finds_r` is the
+    worth that as many orders find in four readings of five, and `orders_needed` how many more, refused as
+    often, so find this mean.
     """
-    n, worth = len(r), dict.fromkeys(("worth_r", "lower", "upper", "orders_needed"))
+    n, worth = len(r), dict.fromkeys(("worth_r", "lower", "upper", "finds_r", "orders_needed"))
     if min(refused.sum(), (~refused).sum()) < FEWEST:
         return {"answer": "unknown", **worth}
     if min(max(best or 0.0, r[refused].max()), r[~refused].max()) <= 0.0:
@@ -80,10 +81,13 @@ def weigh_refusals(r: Floats, refused: BoolArray, best: float | None = None) -> 
     mean = float(gained.sum() / counts.sum())
     lower, upper = _interval(r, refused, best, np.stack((gained, counts), axis=1))
     answer = "helped" if lower > 0.0 else "hurt" if upper < 0.0 else "unknown"
-    reach = (mean - lower if mean > 0.0 else upper - mean) * (1.0 + POWER_Z / NORMAL)
-    needed = None if mean == 0.0 else max(ceil(n * (reach / mean) ** 2) - n, 1)
+    finds, loses = (reach * (1.0 + POWER_Z / NORMAL) for reach in (mean - lower, upper - mean))
+    needed = None if mean == 0.0 else max(ceil(n * ((finds if mean > 0.0 else loses) / mean) ** 2) - n, 1)
     needed = needed if answer == "unknown" else 0
-    return {"answer": answer, "worth_r": mean, "lower": lower, "upper": upper, "orders_needed": needed}
+    return {
+        "answer": answer, "worth_r": mean, "lower": lower, "upper": upper, "finds_r": finds,
+        "orders_needed": needed,
+    }  # fmt: skip
 
 
 def _interval(r: Floats, refused: BoolArray, best: float | None, blocks: Floats) -> list[float]:

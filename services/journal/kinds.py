@@ -27,6 +27,7 @@ GUARD_KINDS: frozenset[str] = frozenset(
         "guard_outcome",
         "guard_asked",
         "guard_decided",
+        "guard_killed",
     }
 )
 LOOP_KINDS: frozenset[str] = frozenset(

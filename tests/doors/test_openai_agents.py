@@ -146,9 +146,16 @@ def test_order_that_waits_for_a_person_is_no_duplicate_of_itself(door, guard, st
 def test_call_is_checked_with_the_defaults_of_its_tool(door, guard):
     usual = {"kind": {"default": "limit"}, "price": {"default": 100.0}, "stop": {"default": 95.0}}
     short = {"symbol": "AAPL", "side": "buy"}
+    usual |= dict.fromkeys((*short, "quantity"), {})
     told = ask(door.order_guardrail(guard), {**short, "quantity": 1_000.0}, schema=usual)
     assert "quantity at most 100.0" in told
     assert ask(door.order_guardrail(guard), {**short, "quantity": 10.0}, schema=usual) is None
+
+
+def test_argument_that_the_tool_does_not_have_does_not_count(door, guard):
+    schema: dict[str, Any] = dict.fromkeys(("symbol", "side", "quantity"), {})
+    told = ask(door.order_guardrail(guard), {**RIGHT, "reduce_only": True}, schema=schema)
+    assert "missing_stop" in told
 
 
 def test_call_whose_arguments_have_no_names_is_refused_and_goes_on_in_mode_shadow(door, guard, store):

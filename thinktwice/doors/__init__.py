@@ -1,7 +1,4 @@
-"""Doors: where an order of somebody's agent passes the guard on its way to the broker.
-
-The decorator is here, the doors of frameworks beside it; each imports its framework when it is imported.
-"""
+"""Doors: where an order of an agent passes the guard on its way to the broker; here the decorator."""
 
 import asyncio
 import inspect
@@ -29,42 +26,32 @@ def guard_orders(
     """A function that sends orders, called with those alone that pass: see `Guard.orders`."""
     door, signature = Admission(guard, names or {}, bars), inspect.signature(function)
 
-    def admit(*args: Any, **kwargs: Any) -> inspect.BoundArguments:
-        bound = signature.bind(*args, **kwargs)
+    def admit(bound: inspect.BoundArguments) -> str | None:
         bound.apply_defaults()
-        with door.hold():
-            for (
-                name,
-                value,
-            ) in bound.arguments.items():  # whoever changes it meanwhile, what was checked is sent
-                if name == order or (to_order is not None and isinstance(value, dict | list)):
-                    bound.arguments[name] = deepcopy(value)
-            arguments = {**bound.arguments, **bound.kwargs}
-            made = door.order_in(arguments, {}) if order is None else arguments[order]
-            verdict = door.admit(made if to_order is None else to_order(*bound.args, **bound.kwargs))
-            if bound.arguments.get("client_order_id", "") is None:
-                bound.arguments["client_order_id"] = verdict.id
-        return bound
-
-    def refuse(refused: OrderRefused) -> str:
-        if on_refusal == "raise":
-            raise refused
-        return str(refused)
+        try:
+            with door.hold():
+                for name, value in bound.arguments.items():  # whoever changes it meanwhile, this is sent
+                    if name == order or (to_order is not None and isinstance(value, dict | list)):
+                        bound.arguments[name] = deepcopy(value)
+                arguments = {**bound.arguments, **bound.kwargs}
+                made = door.order_in(arguments) if order is None else arguments[order]
+                verdict = door.admit(made if to_order is None else to_order(*bound.args, **bound.kwargs))
+                if bound.arguments.get("client_order_id", "") is None:
+                    bound.arguments["client_order_id"] = verdict.id
+        except OrderRefused as refused:
+            if on_refusal == "raise":
+                raise
+            return str(refused)
+        return None
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            bound = admit(*args, **kwargs)
-        except OrderRefused as refused:
-            return refuse(refused)
-        return function(*bound.args, **bound.kwargs)
+        bound = signature.bind(*args, **kwargs)
+        return admit(bound) or function(*bound.args, **bound.kwargs)
 
     @wraps(function)
     async def call_async(*args: Any, **kwargs: Any) -> Any:
-        try:
-            bound = await asyncio.to_thread(admit, *args, **kwargs)
-        except OrderRefused as refused:
-            return refuse(refused)
-        return await function(*bound.args, **bound.kwargs)
+        bound = signature.bind(*args, **kwargs)
+        return await asyncio.to_thread(admit, bound) or await function(*bound.args, **bound.kwargs)
 
     return call_async if inspect.iscoroutinefunction(function) else call

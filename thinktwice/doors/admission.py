@@ -28,21 +28,21 @@ class Admission:
         for name in self.names.keys() - set(FIELDS):
             raise ConfigError(f"{name!r} is no field of an order.{nearest(name, FIELDS)}")
 
-    def order_in(self, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of an order, and `why`, among the arguments of a call.
+    def order_in(self, arguments: Any, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The fields of an order, and `why`, among the arguments of a call, by name.
 
-        Args:
-            arguments: by name.
-            schema: of each, as JSON Schema has it; what was left out has the default that stands there.
+        `schema` has the parts of a tool's JSON Schema: what is none of them is not sent, and does not count;
+        what was left out has its default.
 
         Raises:
             DataError: the arguments have no names.
         """
         if not isinstance(arguments, Mapping):
             raise DataError(f"arguments {ascii(arguments)[:80]}: give them by name")
-        usual = {name: part["default"] for name, part in schema.items() if "default" in part}
-        given = {**usual, **arguments}
-        found = {name: given.get(self.names.get(name, name)) for name in FIELDS}
+        if schema:
+            usual = {name: part.get("default") for name, part in schema.items()}
+            arguments = usual | {name: arguments[name] for name in arguments if name in schema}
+        found = {name: arguments.get(self.names.get(name, name)) for name in FIELDS}
         return {name: value for name, value in found.items() if value is not None}
 
     @contextmanager

@@ -6,13 +6,16 @@ freqtrade sends an order where a hook fails, so nothing here may raise: what fai
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
 from typing import Any
 
+from schemas.errors import OrderRefused
 from thinktwice.doors.admission import Admission
 
 LOG = logging.getLogger(__name__)
-BARS = ["open", "high", "low", "close", "volume"]
+SENT: dict[str, Any] = {"leverage": 1.0, "confirm_trade_exit": True}  # whatever fails
+REFUSED: dict[str, Any] = {"confirm_trade_entry": False, "adjust_trade_position": None}
 
 
 class GuardedOrders:
@@ -20,104 +23,73 @@ class GuardedOrders:
 
     guard: Any = None
     _inside = False
-    _leverages: dict[str, float] = {}  # of entries to come, by pair
+    _leverages: dict[str, float]
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
-        cls._leverages = {}
-        for name, decide in HOOKS.items():
-            own: Any = getattr(cls, name)
-            if not hasattr(own, "decide"):
-                setattr(cls, name, _guard_hook(own, decide))
+        cls._leverages = {}  # of entries to come, by pair
+        for name in (*SENT, *REFUSED):
+            if not hasattr(own := getattr(cls, name), "guards"):
+                setattr(cls, name, _guard_hook(own, name))
 
 
-def _guard_hook(own: Callable[..., Any], decide: Callable[..., Any]) -> Callable[..., Any]:
+def _guard_hook(own: Callable[..., Any], name: str) -> Callable[..., Any]:
     @wraps(own)
     def hook(self: Any, *args: Any, **given: Any) -> Any:
         inside, self._inside = self._inside, True  # a base's hook, called by super(), asks no second time
-        trades = True
+        trades, answer = True, SENT.get(name, True if name == "confirm_trade_entry" else None)
         try:
             mode = getattr(getattr(self, "dp", None), "runmode", None)
             trades = getattr(mode, "value", "live") in ("live", "dry_run")
             answer = own(self, *args, **given)
-            return decide(self, answer, given) if answer and trades and not inside else answer
+            if answer and trades and not inside:
+                _ask(self, name, answer, given)
         except Exception as error:
             if inside or not trades:
                 raise
-            LOG.exception("%s failed: %s", own.__qualname__, error)
-            return {_remember: 1.0, _exit: True, _enter: _is_shadow(self)}.get(decide)
+            LOG.warning("%s: %s", own.__qualname__, error, exc_info=not isinstance(error, OrderRefused))
+            sends = name in SENT
+            with suppress(Exception):
+                sends = sends or self.guard.mode == "shadow"
+            return answer if sends else REFUSED[name]
         finally:
             self._inside = inside
+        return answer
 
-    hook.decide = decide  # type: ignore[attr-defined]
+    hook.guards = True  # type: ignore[attr-defined]
     return hook
 
 
-def _enter(self: Any, answer: Any, given: Mapping[str, Any]) -> Any:
-    size = {"quantity": given["amount"], "reasons": str(given["entry_tag"] or "")}
-    times = self._leverages.pop(given["pair"], 1.0)
-    return _is_passed(self, given["pair"], given["side"] == "short", given["rate"], given, times, **size)
+def _ask(self: Any, hook: str, answer: Any, given: Mapping[str, Any]) -> None:
+    """Raises where the guard refuses an order, or cannot check it."""
+    if hook == "leverage":
+        self._leverages[given["pair"]] = min(max(answer, 1.0), given["max_leverage"])
+        return
+    from freqtrade.persistence import Trade
 
-
-def _adjust(self: Any, answer: Any, given: Mapping[str, Any]) -> Any:
-    stake, trade = (answer[0] if isinstance(answer, tuple) else answer) or 0.0, given["trade"]
-    rate, times = given["current_rate"], trade.leverage or 1.0
-    size = {"notional": stake * times}
-    passed = stake <= 0 or _is_passed(self, trade.pair, trade.is_short, rate, given, times, **size)
-    return answer if passed else None
-
-
-def _exit(self: Any, answer: Any, given: Mapping[str, Any]) -> Any:
-    size = {"quantity": given["amount"], "reasons": str(given["exit_reason"]), "stop": None}
-    _is_passed(self, given["pair"], not given["trade"].is_short, given["rate"], given, **size)
-    return answer
-
-
-def _remember(self: Any, answer: Any, given: Mapping[str, Any]) -> Any:
-    self._leverages[given["pair"]] = min(max(answer, 1.0), given["max_leverage"])
-    return answer
-
-
-def _is_shadow(self: Any) -> bool:
-    try:
-        return bool(self.guard.mode == "shadow")
-    except Exception:  # noqa: BLE001 - as below
-        return False
-
-
-HOOKS = {
-    "leverage": _remember, "confirm_trade_entry": _enter, "confirm_trade_exit": _exit,
-    "adjust_trade_position": _adjust,
-}  # fmt: skip
-
-
-def _is_passed(
-    self: Any, pair: str, sells: bool, rate: float, given: Mapping[str, Any], times: float = 1.0, **size: Any
-) -> bool:
-    """Whether an order may be sent; one that cannot be checked may not.
-
-    `times` is its leverage: `stoploss` is a share of the stake.
-    """
+    trade, exits = given.get("trade"), hook == "confirm_trade_exit"
+    pair, short = (given["pair"], given["side"] == "short") if trade is None else (trade.pair, trade.is_short)
+    times = self._leverages.pop(pair, 1.0) if trade is None else trade.leverage or 1.0
+    stake = answer[0] if isinstance(answer, tuple) else answer
+    if hook == "adjust_trade_position" and (stake or 0.0) <= 0:
+        return
+    rate = given["rate"] if "rate" in given else given["current_rate"]
+    size = {"quantity": given["amount"]} if "amount" in given else {"notional": stake * times}
+    order = {
+        "symbol": pair, "side": "sell" if short != exits else "buy", **size, "price": rate,
+        "kind": "market" if given.get("order_type") == "market" else "limit",
+        "stop": None if exits else rate * (1 + (-1 if short else 1) * self.stoploss / times),
+        "strategy": "".join(sign for sign in type(self).__name__ if sign.isascii()).lstrip("_") or "agent",
+        "reasons": str(given.get("entry_tag") or given.get("exit_reason") or ""),
+    }  # fmt: skip
+    held = {
+        open.pair: {"quantity": open.amount * (-1 if open.is_short else 1), "price": open.open_rate}
+        for open in Trade.get_trades_proxy(is_open=True) if open.amount
+    }  # fmt: skip
 
     def bars_of(symbol: str) -> Any:
         frame, _ = self.dp.get_analyzed_dataframe(symbol, self.timeframe)
-        return frame.set_index("date")[BARS] if len(frame) else None
+        return frame.set_index("date")[["open", "high", "low", "close", "volume"]] if len(frame) else None
 
-    try:
-        from freqtrade.persistence import Trade
-
-        held = {
-            trade.pair: {"quantity": trade.amount * (-1 if trade.is_short else 1), "price": trade.open_rate}
-            for trade in Trade.get_trades_proxy(is_open=True) if trade.amount
-        }  # fmt: skip
-        kind = "market" if given.get("order_type") == "market" else "limit"
-        order = {"symbol": pair, "side": "sell" if sells else "buy", "kind": kind, "price": rate}
-        name = "".join(sign for sign in type(self).__name__ if sign.isascii()).lstrip("_")
-        stop = rate * (1 + (-1 if sells else 1) * self.stoploss / times)
-        order |= {"stop": stop, "strategy": name or "agent"}
-        account = {"equity": self.wallets.get_total_stake_amount(), "positions": held}
-        Admission(self.guard, bars=bars_of).admit({**order, **size}, account=account)
-    except Exception as error:  # noqa: BLE001 - raised, it would let the order through
-        LOG.warning("the guard refuses an order of %s: %s", pair, error)
-        return _is_shadow(self)
-    return True
+    account = {"equity": self.wallets.get_total_stake_amount(), "positions": held}
+    Admission(self.guard, bars=bars_of).admit(order, account=account)

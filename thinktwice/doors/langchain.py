@@ -1,7 +1,4 @@
-"""The guard in an agent of LangChain or a graph of LangGraph: `GuardOrders` is a middleware.
-
-The guard is asked where the tool itself begins; whatever other middleware edits or repeats comes before it.
-"""
+"""The guard in an agent of LangChain or a graph of LangGraph, asked where the tool itself begins."""
 
 import asyncio
 import warnings
@@ -30,22 +27,20 @@ class GuardOrders(AgentMiddleware[Any, Any, Any]):
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Run a tool, or let it be awaited; one that sends orders, behind the guard."""
-        door = self._doors.get(request.tool_call["name"])
+        door, known = self._doors.get(request.tool_call["name"]), getattr(request.runtime, "tools", ())
+        names, problems = {tool.name for tool in known}, list[str]()
         if door is None:
-            known = [tool.name for tool in getattr(request.runtime, "tools", ())]
-            for name in self._doors.keys() - set(known):
-                if guess := nearest(name, known):
-                    self._complain(f"GuardOrders: no tool is called {name!r}.{guess}")
+            missing = {name: nearest(name, sorted(names)) for name in self._doors.keys() - names}
+            problems = [f"no tool is called {name!r}.{guess}" for name, guess in missing.items() if guess]
         elif request.tool is None:
-            self._complain("a tool that other middleware adds was called: list GuardOrders behind that one")
+            problems = ["a tool that other middleware adds was called: list GuardOrders behind that one"]
         else:
             request = request.override(tool=GuardedTool(request.tool, door))
+        for problem in problems:
+            if self._guard.mode == "enforce":
+                raise ConfigError(f"GuardOrders: {problem}")
+            warnings.warn(f"GuardOrders: orders may go on unchecked: {problem}", stacklevel=2)
         return handler(request)
-
-    def _complain(self, problem: str) -> None:
-        if self._guard.mode == "enforce":
-            raise ConfigError(problem)
-        warnings.warn(f"orders may go on unchecked: {problem}", stacklevel=3)
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """As `wrap_tool_call`."""

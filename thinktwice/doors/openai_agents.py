@@ -42,28 +42,21 @@ def order_guardrail(
             waiting[call] = order
 
     async def answer(data: Any) -> Any:
+        context, name = data.context, data.context.tool_name
         try:
             with door.hold():
-                order, asks, approved = await _read(data, door)
-                await asyncio.to_thread(admit, data.context.tool_call_id, order, asks, approved)
+                arguments = json.loads(context.tool_arguments)
+                tools = [tool for tool in await data.agent.get_all_tools(context) if tool.name == name]
+                schema = tools[0].params_json_schema if tools else {}
+                approved = context.is_tool_approved(name, context.tool_call_id)
+                execution = getattr(context.run_config, "tool_execution", None)
+                asks = approved is None and getattr(execution, "pre_approval_tool_input_guardrails", False)
+                if asks and callable(asks := bool(tools) and tools[0].needs_approval):
+                    asks = await asks(context, arguments, context.tool_call_id)
+                order = door.order_in(arguments, schema.get("properties"))
+                await asyncio.to_thread(admit, context.tool_call_id, order, asks, bool(approved))
         except OrderRefused as refused:
             return sdk.ToolGuardrailFunctionOutput.reject_content(str(refused))
         return sdk.ToolGuardrailFunctionOutput.allow()
 
     return sdk.ToolInputGuardrail(answer, name="thinktwice_guard")
-
-
-async def _read(data: Any, door: Admission) -> tuple[dict[str, Any], bool, bool]:
-    """The order of a call, whether a person is asked next, so it is not sent yet, and whether one was."""
-    context, name = data.context, data.context.tool_name
-    arguments = json.loads(context.tool_arguments)
-    found = [tool for tool in await data.agent.get_all_tools(context) if getattr(tool, "name", None) == name]
-    schema: Any = getattr(found[0], "params_json_schema", {}) if found else {}
-    order = door.order_in(arguments, schema.get("properties", {}))
-    approved = context.is_tool_approved(name, context.tool_call_id)
-    execution = getattr(context.run_config, "tool_execution", None)
-    needs = getattr(found[0], "needs_approval", False) if found else False
-    if approved is not None or not getattr(execution, "pre_approval_tool_input_guardrails", False):
-        return order, False, bool(approved)
-    asks = needs if isinstance(needs, bool) else await needs(context, arguments, context.tool_call_id)
-    return order, asks, False

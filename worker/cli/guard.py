@@ -1,32 +1,120 @@
-"""`thinktwice guard`: what a guard asks a person about the orders of an agent."""
+"""`thinktwice guard`: a guard before what speaks no Python, and what it asks a person about orders."""
 
+import asyncio
+import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from schemas.errors import ConfigError, DataError
 from services.model_calls.quoting import visible
 from worker.cli.console import complain, print_document, print_line, stdout_console
-from worker.cli.guard_doors import GuardCommands, proxy, serve
-from worker.cli.options import LATEST, DbOption, JsonOption, argument, open_for_run, operator_name, option
-from worker.cli.plans import ByOption
+from worker.cli.options import (
+    LATEST,
+    ByOption,
+    DbOption,
+    JsonOption,
+    argument,
+    open_for_run,
+    operator_name,
+    option,
+    store_address,
+)  # fmt: skip
 from worker.pages.tables import made_table
+from worker.runs.interrupts import RunInterrupted, hear_stops
+from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from services.guard.desk import GuardDesk
+
+LimitsOption = Annotated[
+    Path | None, option("--limits", metavar="FILE", help="guard.toml. [the defaults of `tt.guard`]")
+]
+ModeOption = Annotated[
+    str, typer.Option(metavar="shadow|enforce", help="Of the guard: record alone, or refuse.")
+]
+StoreOption = Annotated[
+    str | None,
+    option("--db", "--store", metavar="URL", help="Store of the journal. [sqlite:///thinktwice.db]"),
+]
+NameOption = Annotated[str, typer.Option(metavar="NAME", help="Processes that name the same share a guard.")]
+QuestionArgument = Annotated[str, argument(metavar="HASH", help="Of the question, or its start.")]
+GuardOption = Annotated[str | None, option("--run", metavar="RUN", help="The guard. [each of the store]")]
+
+
+class GuardCommands(TyperGroup):
+    """The commands of a guard; where options come first it is the proxy that is meant."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        meant = args and args[0].startswith("-") and args[0] not in ("--help", "-h")
+        found: list[str] = super().parse_args(ctx, ["proxy", *args] if meant else args)
+        return found
+
 
 app = typer.Typer(
     cls=GuardCommands,
     help="Checks in front of an agent's orders: a proxy of a broker's server, and what a person is asked.",
     no_args_is_help=True,
 )
-app.command("proxy", context_settings={"allow_interspersed_args": False})(proxy)
-app.command("serve")(serve)
-QuestionArgument = Annotated[str, argument(metavar="HASH", help="Of the question, or its start.")]
-GuardOption = Annotated[str | None, option("--run", metavar="RUN", help="The guard. [each of the store]")]
+
+
+@app.command("proxy", context_settings={"allow_interspersed_args": False})
+async def proxy(
+    command: Annotated[list[str], argument(metavar="COMMAND...", help="Starts the broker's MCP server.")],
+    limits: LimitsOption = None,
+    db: StoreOption = None,
+    mode: ModeOption = "shadow",
+    name: NameOption = "guard",
+    account: Annotated[
+        Path | None, option(metavar="FILE", help="JSON of the account, read at each order. [not known]")
+    ] = None,
+    bars: Annotated[
+        Path | None,
+        option(metavar="PATH", help="File or folder of bars, read at each order. [limits alone are checked]"),
+    ] = None,
+) -> None:
+    """Stand in front of a broker's MCP server: the same tools, and orders only where they pass."""
+    from worker.guard_proxy.gate import OrderGate
+    from worker.guard_proxy.proxy import run_proxy
+    from worker.operations.logs import configure_logging
+
+    with configure_logging(load_settings().settings):
+        async with open_desk(limits, db, mode, name) as desk:
+            await run_proxy(command, OrderGate(desk, account, bars))
+
+
+@app.command("serve")
+async def serve(
+    limits: LimitsOption = None,
+    db: StoreOption = None,
+    mode: ModeOption = "shadow",
+    name: NameOption = "guard",
+    host: Annotated[str, typer.Option(metavar="H", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="Port; 0 takes any.")] = 8_766,
+) -> None:
+    """Check orders that are posted to /check, until Ctrl-C."""
+    from worker.operations.logs import configure_logging
+    from worker.operations.monitoring import operate, prepare
+    from worker.operations.order_checks import OrderChecks
+
+    heard: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
+    place = {"runtime.operations.host": ("--host", host), "runtime.operations.port": ("--port", port)}
+    settings = load_settings(flags=place).settings
+    with configure_logging(settings) as logs:
+        prepared = prepare(settings.runtime.operations, logs.redactor)
+        async with open_desk(limits, db, mode, name) as desk:
+            checks = OrderChecks(desk)
+            async with operate(prepared, checks, desk.run_id, "guard", checks.answer) as operations:
+                hear_stops(lambda signum: None if heard.done() else heard.set_result(signum))
+                heard_at = 0 if operations.endpoint is None else operations.endpoint.port
+                complain(f"orders are checked at http://{host}:{heard_at}/check until Ctrl-C")
+                raise RunInterrupted(await heard)
 
 
 @app.command("questions")
@@ -110,3 +198,29 @@ def _render(found: list[dict[str, Any]]) -> None:
         for asked in found
     )
     stdout_console().print(made_table(("question", "order", "found", "until"), rows))
+
+
+@asynccontextmanager
+async def open_desk(
+    limits: Path | None, db: str | None, mode: str, name: str = "guard"
+) -> "AsyncIterator[GuardDesk]":
+    """A guard that checks by rules.
+
+    Raises:
+        ConfigError: a limit, a mode or a store that cannot be.
+    """
+    from services.guard.desk import GuardDesk
+    from services.guard.reading import read_settings
+    from worker.operations.environment import environment
+
+    settings = read_settings(limits)
+    if settings.reflection.mode == "full":
+        raise ConfigError("reflection.mode 'full': `tt.guard` alone asks a second reader; take it out")
+    given: Any = mode
+    desk = await GuardDesk.open(
+        store_address(db), settings, mode=given, name=name, clock=time.time_ns, environment=environment()
+    )
+    try:
+        yield desk
+    finally:
+        await desk.close()

@@ -9,7 +9,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json, time_option
-from worker.cli.guard_desk import LimitsOption, ModeOption, open_desk
+from worker.cli.guard import LimitsOption, ModeOption, open_desk
 from worker.cli.options import DbOption, open_to_read, option, store_address
 from worker.runs.interrupts import RunInterrupted, run_async
 

@@ -19,13 +19,15 @@ PAPER = "paper"
 
 
 @asynccontextmanager
-async def open_to_write(db: str | None, run: str) -> "AsyncIterator[tuple[Store, RunRecord]]":
-    """The store, to be written to, and the named run in it.
+async def open_to_write(
+    db: str | None, run: str, *, guards: bool = False
+) -> "AsyncIterator[tuple[Store, RunRecord]]":
+    """The store, to be written to, and the named run in it, with `guards` also one of a guard.
 
     Raises:
         ConfigError: there is no such store, or no such run in it; then nothing was made.
     """
-    async with open_for_run(db, run) as (_, record):
+    async with open_for_run(db, run, guards=guards) as (_, record):
         pass
     async with await open_for_writing(store_address(db)) as store:
         yield store, record

@@ -41,6 +41,7 @@ AtOption = Annotated[
     str | None,
     option(metavar="TIME", help="As of the last bar that had closed at TIME (ISO, UTC). [the end]"),
 ]
+ByOption = Annotated[str | None, option("--by", metavar="NAME", help="Who decides. [the user's name]")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 
@@ -109,7 +110,7 @@ async def open_for_run(
         record = await store.runs.find(run, changed=changed)
         if record.mode == "guard" and not guards:
             ways = ", ".join(
-                f"`thinktwice {word}`" for word in ("guard", "journal", "status", "verify", "why")
+                f"`thinktwice {word}`" for word in ("guard", "journal", "kill", "status", "verify", "why")
             )
             raise ConfigError(
                 f"run {record.run_id} is a guard: it holds verdicts on orders and no bars; {ways} read it"

@@ -12,6 +12,7 @@ from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
 from worker.cli.console import complain, print_json, print_line, print_lines, print_page
 from worker.cli.options import (
+    ByOption,
     DbOption,
     JsonOption,
     argument,
@@ -41,7 +42,6 @@ PlanArgument = Annotated[str, argument(metavar="PLAN", help="Plan id, or the sta
 RunOption = Annotated[
     str | None, option("--run", metavar="RUN", help="The run of PLAN. [the newest that has it]")
 ]
-ByOption = Annotated[str | None, option("--by", metavar="NAME", help="Who decides. [the user's name]")]
 
 
 app.add_typer(make_app, name="make")

@@ -1,5 +1,6 @@
 """`thinktwice kill` and `thinktwice requests`: what an operator asks of a process that trades."""
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -7,7 +8,15 @@ import typer
 from schemas.errors import ConfigError
 from worker.cli.console import print_document, print_json, print_line, stdout_console
 from worker.cli.open_runs import open_to_write, queue_request, takes_requests, told_request
-from worker.cli.options import LATEST, DbOption, JsonOption, RunArgument, RunOption, open_for_run
+from worker.cli.options import (
+    LATEST,
+    DbOption,
+    JsonOption,
+    RunArgument,
+    RunOption,
+    open_for_run,
+    operator_name,
+)
 from worker.pages.tables import made_table
 
 if TYPE_CHECKING:
@@ -25,8 +34,17 @@ async def kill(
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Ask the process that trades a run to turn its kill switch on or off."""
-    async with open_to_write(db, run) as (store, record):
+    """Ask the process that trades a run to turn its kill switch on or off; a guard heeds it at once."""
+    async with open_to_write(db, run, guards=True) as (store, record):
+        if record.mode == "guard":
+            from services.guard.desk import GuardDesk
+
+            desk = await GuardDesk.attach(store, record, time.time_ns)
+            await desk.kill(on=switch == "on", by=operator_name(None))
+            told = {"run_id": record.run_id, "kind": "kill_switch", "payload": {"on": switch == "on"}}
+            lets = "every entry is blocked, exits pass" if switch == "on" else "entries pass again"
+            print_document(told, json, lambda _: print_line(f"guard {record.run_id}: {lets}"))
+            return
         if not takes_requests(record):
             raise ConfigError(
                 f"run {record.run_id} is {record.status}: nothing trades it that could be stopped"

@@ -3,18 +3,21 @@
 import json
 import logging
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemas.errors import DataError
-from schemas.guard import Account
 from services.evidence.tools import quote_value
 from services.guard.desk import GuardDesk
-from services.guard.reading import read_held, read_order
+from services.guard.reading import attempt, read_held, read_order
 from services.model_calls.quoting import visible
+
+if TYPE_CHECKING:
+    from trading_core.bars import BarSeries
 
 LOG = logging.getLogger("thinktwice.guard")
 ID = "client_order_id"
-NUMBERS = {"quantity", "notional", "price", "stop", "target", "conviction", "horizon_bars"}
+MARK = "reduce_only"
+EXACT = {"quantity", "notional", "price", "stop", "target", "conviction", "horizon_bars", MARK}
 
 
 class OrderGate:
@@ -23,10 +26,11 @@ class OrderGate:
     Args:
         desk: the guard.
         account: a JSON file that has the account at each order; None: it is not known.
+        bars: a file or folder that has the bars of a symbol at each order; None: limits alone are checked.
     """
 
-    def __init__(self, desk: GuardDesk, account: Path | None = None) -> None:
-        self._desk, self._settings, self._account = desk, desk.settings.proxy, account
+    def __init__(self, desk: GuardDesk, account: Path | None = None, bars: Path | None = None) -> None:
+        self._desk, self._settings, self._account, self._bars = desk, desk.settings.proxy, account, bars
         self._reading: dict[str, bool] = {}
 
     def learn(self, tools: Any) -> None:
@@ -69,19 +73,19 @@ class OrderGate:
             fields[field] = str(fields[field]).lower()
         why = str(fields.pop("why", ""))
         try:
-            for field in fields.keys() & NUMBERS:
-                fields[field] = _read_number(fields[field], names[field])
+            for field in fields.keys() & EXACT:
+                fields[field] = _read_exact(fields[field], names[field], bool if field == MARK else float)
             order = read_order(fields, {})
-            account, failure = self._read_account(order.symbol)
-            verdict = await self._desk.check(order, account, why=why, failure=failure)
+            failures = list[Exception]()
+            account = read_held(self._read_account, order.symbol, failures)
+            bars = attempt(self._read_bars, failures)
+            verdict = await self._desk.check(order, account, bars=bars, why=why, failures=failures)
             if not verdict:
                 return visible(verdict.reply)
             await self._desk.spend(verdict.id, order)
         except Exception as error:  # noqa: BLE001 - no order may slip through, and no fault may end the proxy
             return f"the order is held back: {visible(str(error))}"
-        for field in (
-            fields.keys() & NUMBERS
-        ):  # another program may read a text otherwise than it was read here
+        for field in fields.keys() & EXACT:  # another program may read a text otherwise than it was read
             if not names[field].startswith("="):
                 text = isinstance(arguments[names[field]], str)
                 arguments[names[field]] = json.dumps(fields[field]) if text else fields[field]
@@ -89,26 +93,30 @@ class OrderGate:
             arguments[names[ID]] = verdict.id
         return None
 
-    def _read_account(self, symbol: str) -> tuple[Account | None, Exception | None]:
-        try:
-            held = None if self._account is None else json.loads(self._account.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            return None, error
-        return read_held(held, symbol)
+    def _read_account(self) -> Any:
+        return None if self._account is None else json.loads(self._account.read_text("utf-8"))
+
+    def _read_bars(self) -> "BarSeries | None":
+        if self._bars is None:
+            return None
+        from worker.feeds.files.files import load_bar_file
+
+        return load_bar_file(self._bars)
 
 
-def _read_number(given: Any, argument: str) -> float:
-    """A number, or the number that a text has as JSON has it.
+def _read_exact(given: Any, argument: str, kind: type[float] | type[bool]) -> Any:
+    """A number or a truth value, or the one that a text has as JSON has it.
 
     Raises:
-        DataError: it is neither; names the argument.
+        DataError: it is none; names the argument.
     """
     try:
         found = json.loads(given) if isinstance(given, str) else given
     except ValueError:
         found = None
-    if isinstance(found, bool) or not isinstance(found, int | float):
+    if isinstance(found, bool) is not (kind is bool) or not isinstance(found, int | float):
+        what = "neither true nor false" if kind is bool else "no number"
         raise DataError(
-            f"argument {quote_value(argument)}: {quote_value(given)} is no number: give one as JSON has it"
+            f"argument {quote_value(argument)}: {quote_value(given)} is {what}: give one as JSON has it"
         )
     return found

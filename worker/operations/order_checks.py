@@ -3,16 +3,19 @@
 import json
 import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
 
 from schemas.errors import DataError, OperatorError, OrderRefused, StoreError
 from schemas.guard import OrderCheck
 from services.guard.desk import GuardDesk
-from services.guard.reading import read_contract, read_held
+from services.guard.reading import attempt, read_contract, read_held
 from services.model_calls.quoting import visible
 from worker.operations.status import ProcessStatus
+
+if TYPE_CHECKING:
+    from trading_core.bars import BarSeries
 
 
 class OrderChecks:
@@ -44,9 +47,11 @@ class OrderChecks:
             StoreError: it cannot be recorded.
         """
         fields = given if isinstance(given, dict) else {}
-        asked = read_contract(OrderCheck, {**fields, "account": None}, "check", DataError)
-        held, failure = read_held(fields.get("account"), asked.order.symbol)
-        verdict = await self._desk.check(asked.order, held, why=asked.why, failure=failure)
+        asked = read_contract(OrderCheck, {**fields, "account": None, "bars": None}, "check", DataError)
+        failures = list[Exception]()
+        held = read_held(fields.get("account"), asked.order.symbol, failures)
+        bars = attempt(lambda: _read_bars(fields, asked.order.symbol), failures)
+        verdict = await self._desk.check(asked.order, held, bars=bars, why=asked.why, failures=failures)
         self._outcomes[verdict.status] = self._outcomes.get(verdict.status, 0) + 1
         if asked.spend and verdict:
             await self._desk.spend(verdict.id, asked.order)
@@ -57,8 +62,22 @@ class OrderChecks:
         return ProcessStatus(
             self._desk.run_id, "guard", "guard", f"guard:{os.getpid()}", self._started,
             errors=self._errors, evaluations=dict(self._outcomes),
-            kill_switch=self._desk.settings.envelope.kill_switch,
+            kill_switch=self._desk.settings.envelope.kill_switch or self._desk.ledger.killed,
         )  # fmt: skip
+
+
+def _read_bars(fields: dict[str, Any], symbol: str) -> "BarSeries | None":
+    if not fields.get("bars"):
+        return None
+    import pandas as pd
+
+    from worker.feeds.files.bar_table import BarTable
+    from worker.feeds.files.files import bars_of_tables
+    from worker.feeds.files.symbol_rows import Selection
+
+    asked = read_contract(OrderCheck, {**fields, "account": None}, "check", DataError)
+    frame = pd.DataFrame([row.payload() for row in asked.bars or ()]).dropna(axis=1, how="all")
+    return bars_of_tables([(BarTable.of_frame(frame), symbol)], Selection())
 
 
 def _read(body: bytes) -> Any:

@@ -146,13 +146,6 @@ def test_entries_of_a_day_are_counted_from_midnight():
     assert "too_many_entries" not in codes(context(settings=limits, ledger=ledger, now=NOW + DAY_NS))
 
 
-def test_size_a_hundred_times_the_usual_is_stopped():
-    ledger = ledger_of(*(passed(at=NOW - (9 - n) * 3_600 * NS, notional=100.0) for n in range(5)))
-    assert "size_unusual" in codes(context(ledger=ledger))
-    assert "size_unusual" not in codes(context({"quantity": 15}, ledger=ledger))
-    assert "size_unusual" not in codes(context({"strategy": "new"}, ledger=ledger))
-
-
 def test_adds_to_a_losing_position_are_counted_since_it_was_opened():
     losing = {"positions": {"IBM": {"quantity": 100, "price": 105.0}}}
     limits = LISTED | {"limits": {"averaging_down": 1}}
@@ -383,11 +376,30 @@ def test_market_exit_counts_against_one_that_was_just_sent(orders):
     account, again = LONG | {"orders": orders}, OUT | {"quantity": 60}
     assert not context(again, account, ledger=sent_exit()).reduces
     assert context(again | {"quantity": 40}, account, ledger=sent_exit()).reduces
-    assert context(again, account, ledger=sent_exit(), now=NOW + 6 * NS).reduces  # it never arrived
+    assert context(again, account, ledger=sent_exit(), now=NOW + 56 * NS).reduces  # it never arrived
     unsent = sent_exit()
     unsent.spent.clear()
-    assert context(again, account, ledger=unsent).reduces
+    assert not context(again, account, ledger=unsent).reduces
+    late = sent_exit(at=NOW - 90 * NS)
+    late.spent = dict.fromkeys(late.spent, NOW - 50 * NS)
+    assert not context(again, account, ledger=late).reduces
     assert context(STOP, account, ledger=sent_exit()).reduces
+    off = LISTED | {"limits": {"duplicate_window_s": 0.0}}
+    assert context(again, account, off, ledger=sent_exit()).reduces
+
+
+def test_exit_without_an_account_is_one_where_it_says_so_or_the_own_orders_opened_it():
+    out = OUT | {"quantity": 60}
+    assert not context(out, None).reduces
+    marked = context(out | {"reduce_only": True}, None)
+    assert marked.reduces
+    assert "says so itself; no account tells what is held" in marked.exit_note
+    assert not context(out | {"reduce_only": True}).reduces, "an account that is there holds none"
+    opened = Ledger(holdings={"IBM": 60.0})
+    assert context(out, None, ledger=opened).reduces
+    assert not context(out | {"quantity": 61}, None, ledger=opened).reduces
+    assert not context({"quantity": 60, "stop": None}, None, ledger=opened).reduces
+    assert not context(out, ledger=opened).reduces, "an account that is there holds none"
 
 
 @pytest.mark.parametrize(("held", "left"), [(100, 40), (70, 40), (40, 40), (30, 30)])

@@ -78,6 +78,20 @@ def test_orders_needed_show_this_worth_in_most_records_of_that_length():
     assert said.count("helped") > 15
 
 
+def test_worth_that_so_many_orders_find_is_found_in_four_readings_of_five():
+    said = [draw_and_weigh(seed, 0.0)["finds_r"] for seed in range(20)]
+    finds = float(np.median(said))
+    found = [draw_and_weigh(seed, finds)["answer"] == "helped" for seed in range(100)]
+    assert 0.7 <= np.mean(found) <= 0.92
+
+
+def draw_and_weigh(seed, worth):
+    """300 orders with a spread of 1R, of which a third is refused."""
+    draw = np.random.Generator(np.random.PCG64([9, seed]))
+    refused = draw.random(300) < 1.0 / 3.0
+    return weigh_refusals(draw.standard_normal(300) - 1.5 * worth * refused, refused)
+
+
 def test_one_outcome_that_decides_leaves_the_answer_open():
     draw = np.random.default_rng(8)
     refused = draw.random(300) < 0.5
@@ -101,7 +115,8 @@ def test_refused_orders_that_all_lost_say_nothing_until_their_target_is_known():
 def test_few_orders_on_a_side_have_no_figures():
     refused = np.arange(60) < 9
     assert weigh_refusals(np.linspace(-1.0, 1.0, 60), refused) == {
-        "answer": "unknown", "worth_r": None, "lower": None, "upper": None, "orders_needed": None,
+        "answer": "unknown", "worth_r": None, "lower": None, "upper": None, "finds_r": None,
+        "orders_needed": None,
     }  # fmt: skip
 
 

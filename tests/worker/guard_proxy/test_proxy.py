@@ -16,6 +16,7 @@ from worker.guard_proxy.proxy import MOST_LINE, ServerProxy
 NAMES = {
     "symbol": "symbol", "side": "side", "quantity": "qty", "kind": "type", "price": "limit_price",
     "stop": "stop_loss", "client_order_id": "client_order_id",
+    "reduce_only": "reduce",
 }  # fmt: skip
 SETTINGS = GuardSettings.model_validate(
     {
@@ -38,9 +39,9 @@ WRITES = {"name": "transfer", "inputSchema": {"type": "object"}}
 class Both:
     """Client and server of one proxy, where the tools of the server were listed."""
 
-    def __init__(self, desk, account=None):
+    def __init__(self, desk, account=None, bars=None):
         self.client, self.server = list[Any](), list[Any]()
-        self.gate = OrderGate(desk, account)
+        self.gate = OrderGate(desk, account, bars)
         self.gate.learn([READS, WRITES])
         self.proxy = ServerProxy(self.gate, self.to_client, self.to_server)
 
@@ -75,7 +76,7 @@ def store(tmp_path):
     return tmp_path / "guard.sqlite"
 
 
-def between(store, scenario, mode="enforce", account=None):
+def between(store, scenario, mode="enforce", account=None, bars=None):
     """Run a scenario with a client, a server and a guard of this mode between them."""
 
     async def run():
@@ -84,7 +85,7 @@ def between(store, scenario, mode="enforce", account=None):
             address, SETTINGS, mode=mode, name="guard", clock=time.time_ns, environment={}
         )
         try:
-            both = Both(desk, account)
+            both = Both(desk, account, bars)
             await scenario(both)
             return both
         finally:
@@ -279,3 +280,33 @@ def test_account_is_read_from_its_file_at_each_order(store, tmp_path):
     both = between(store, scenario, account=account)
     assert [message["id"] for message in both.server] == [2]
     assert [row["verdict"]["reduces"] for row in rows(store, "guard_verdict")] == [False, True]
+
+
+def test_bars_are_read_from_their_file_at_each_order_and_are_of_their_symbol_alone(store, tmp_path):
+    path, hour = tmp_path / "AAPL.csv", int(time.time()) // 3_600 - 40
+
+    async def scenario(both):
+        path.write_text(
+            "time,open,high,low,close\n"
+            + "".join(f"{3_600 * (hour + n)},200,201,199,200\n" for n in range(40))
+        )
+        await both.call("place_order", RIGHT)
+        await both.call("place_order", {**RIGHT, "symbol": "MSFT"}, number=2)
+
+    both = between(store, scenario, bars=path)
+    assert both.server == []
+    prices, symbols = (message["result"]["content"][0]["text"] for message in both.client)
+    assert "price_outside_collar" in prices
+    assert "bars are of AAPL" in symbols
+
+
+@pytest.mark.parametrize(("given", "sent"), [(True, True), ("true", "true"), ("yes", None), (1, None)])
+def test_order_that_says_that_it_only_closes_passes_where_it_says_so_as_json_has_it(store, given, sent):
+    order = {"symbol": "AAPL", "side": "sell", "qty": 10, "reduce": given}
+    both = between(store, lambda both: both.call("place_order", order))
+    if sent is None:
+        assert both.server == []
+        assert "neither true nor false" in both.told
+    else:
+        assert both.server[0]["params"]["arguments"]["reduce"] == sent
+        assert rows(store, "guard_verdict")[0]["verdict"]["reduces"]

@@ -106,6 +106,55 @@ def test_account_that_cannot_be_read_is_refused_once_that_is_recorded_but_for_an
     assert len(rows(store, "guard_verdict")) == 2
 
 
+def bars(count=40, **last):
+    """Hourly rows up to the last full hour."""
+    hour = int(time.time()) // 3_600 - count
+    rows = [{"t": 3_600 * (hour + n), "o": 100.0, "h": 101.0, "l": 99.0, "c": 100.0} for n in range(count)]
+    return [*rows[:-1], {**rows[-1], **last}]
+
+
+def test_bars_of_an_order_are_checked_and_without_them_their_checks_are_named(store):
+    far = {**RIGHT, "stop": 70.0}
+    plain, right, stopped, exits = (
+        json.loads(reply.body)
+        for reply in replies(
+            store,
+            post({"order": RIGHT}),
+            post({"order": {**RIGHT, "symbol": "IBM", "target": 115.0}, "bars": bars()}),
+            post({"order": {**far, "symbol": "IBM"}, "bars": bars()}),
+            post(
+                {
+                    "order": {"symbol": "MSFT", "side": "sell", "quantity": 1, "reduce_only": True},
+                    "bars": [{}],
+                }
+            ),
+        )
+    )
+    named = {"price_collar", "stop_distance", "staleness"}
+    assert named <= set(plain["not_checked"])
+    assert right["status"] == "pass"
+    assert not named & set(right["not_checked"])
+    assert "stop_too_far" in stopped["reply"]
+    assert exits["send"] is True, "an exit does not wait for bars that cannot be read"
+    assert "check.bars.0" in exits["findings"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (bars(c=None), "check.bars.39.c = None"),
+        (bars(x=1.0), "check.bars.39.x: no such field"),
+        (bars(501), "check.bars"),
+        (bars()[:1], "check.bars"),
+        (bars(h=50.0), "high"),
+    ],
+)
+def test_bars_that_cannot_be_read_are_refused_in_one_line(store, rows, told):
+    [reply] = replies(store, post({"order": RIGHT, "bars": rows}))
+    assert reply.status == 400
+    assert told in json.loads(reply.body)["error"]
+
+
 @pytest.mark.parametrize(
     ("request_bytes", "status"),
     [
