@@ -16,8 +16,15 @@ from schemas.errors import ConfigError
 from schemas.settings.live import OperationsSettings
 from tests.worker.operations.receiver import HANG, OK, receiving, status
 from worker.operations.alerts import SEVERITIES, Alert, of_journal, of_worker
-from worker.operations.notifications import MOST_ATTEMPTS, MOST_OF_A_TOPIC, Notifier, configured_webhook
-from worker.operations.webhook import Outcome, Webhook, check_webhook
+from worker.operations.notifications import (
+    MOST_ATTEMPTS,
+    MOST_OF_A_TOPIC,
+    Notifier,
+    Outcome,
+    Webhook,
+    check_webhook,
+    configured_webhook,
+)
 from worker.secrets.redaction import Redactor
 
 CANARY = "c4nary-0123456789"

@@ -34,8 +34,7 @@ from worker.live.crash_counter import crash_loop
 from worker.operations.alerts import Alert
 from worker.operations.logs import configure_logging, logger
 from worker.operations.monitoring import operate, prepare
-from worker.operations.notifications import Notifier
-from worker.operations.webhook import Outcome
+from worker.operations.notifications import Notifier, Outcome
 from worker.secrets.redaction import Redactor
 from worker.settings import ResolvedSettings
 
