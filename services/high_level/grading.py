@@ -13,7 +13,8 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import GateSettings
 from schemas.slow_reflection import ClusterFinding, GridTrial
 from schemas.vocabulary import Claim, EvidenceGrade
-from services.high_level.clusters import Measure, describe
+from services.high_level.cluster_figures import describe
+from services.high_level.clusters import Measure
 from services.high_level.gate import Evidence, GateDecision, decide
 from services.model_calls.quoting import count_noun
 from services.statistics.blocks import GAINING, LOSING
@@ -170,8 +171,8 @@ def grade_clusters(
     cases = [case_of(item, gate, definitions.get(item.cluster.playbook_id)) for item in measures]
     verdicts = decide_cases(cases, family, gate)
     levels = [verdict.alpha or gate.q for verdict in verdicts]
-    shown = ranges([(item.track, item.sample) for item in measures], levels)
-    found = [sharpe_of_a_block(item.track, item.sample.blocks) for item in measures]
+    shown = ranges([(item.cluster.track, item.sample) for item in measures], levels)
+    found = [sharpe_of_a_block(item.cluster.track, item.sample.blocks) for item in measures]
     tried = [sharpe for sharpe in (*found, *(trial.sharpe for trial in trials)) if sharpe is not None]
     return tuple(
         _finding(item, verdict, seen, family, gate, definitions.get(item.cluster.playbook_id), tried)
@@ -202,7 +203,9 @@ def _finding(
 ) -> ClusterFinding:
     cluster, seen = item.cluster, item.sample
     size = len(family) if family is not None and verdict.alpha is not None else 0
-    figures = sharpe_figures(item.track, seen, family.variants if family is not None and size else 0, tried)
+    figures = sharpe_figures(
+        cluster.track, seen, family.variants if family is not None and size else 0, tried
+    )
     return ClusterFinding(
         playbook_id=cluster.playbook_id,
         regime=cluster.regime,
@@ -234,7 +237,7 @@ def _finding(
         reason="; ".join(
             filter(None, (full_reason(verdict.decision, seen, shown), figures.beside(verdict.claim)))
         ),
-        evidence=tuple(episode.episode_id for episode in cluster.episodes[-EVIDENCE_LIMIT:]),
+        evidence=tuple(episode.episode_id for episode in item.episodes[-EVIDENCE_LIMIT:]),
         **figures._asdict(),
-        **describe(cluster.episodes, definition),
+        **describe(item.episodes, definition),
     )

@@ -142,7 +142,7 @@ def _entries(file: TradeFile, settings: Settings) -> dict[str, Any] | None:
 
 
 def _cluster(item: GradedCluster) -> dict[str, Any]:
-    seen, decision = item.sample, item.verdict.decision
+    seen, decision = item.measured.sample, item.verdict.decision
     first = item.first_significant_at
     return {
         "playbook": item.cluster.playbook_id,
@@ -176,12 +176,12 @@ def _cluster(item: GradedCluster) -> dict[str, Any]:
 
 
 def _decay(item: GradedCluster) -> dict[str, Any] | None:
-    """State of the e-detector of a whole playbook; None for a cell."""
-    if item.decay is None:
+    decay = item.measured.decay
+    if decay is None:
         return None
     return {
-        "level": _round(min(item.decay.level, LEVEL_SHOWN)),
-        "highest": _round(min(item.decay.highest, LEVEL_SHOWN)),
+        "level": _round(min(decay.level, LEVEL_SHOWN)),
+        "highest": _round(min(decay.highest, LEVEL_SHOWN)),
         "limit": ARL,
         "alarmed_at": None if item.alarm is None else ns_to_datetime(item.alarm.known_at).isoformat(),
     }

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.errors import DataError, nearest
-from services.high_level.trade_table import TradeTable
+from services.high_level.clusters import TradeTable
 from worker.feeds.files.bar_table import BarTable
 from worker.feeds.files.tables import read_table
 from worker.feeds.files.times import utc_labels, zone_named
