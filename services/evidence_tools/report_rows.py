@@ -16,7 +16,6 @@ from services.evidence.run_facts import KnownPlaybook, RunFacts
 from services.evidence_tools.run_view import episode_of, row_of
 from services.high_level.report_facts import known_playbook
 from services.journal.index import JournalIndex
-from services.slow_loop.artefacts import with_moments
 
 REPORT = "high_level_report"
 KINDS = frozenset({"genesis", "episode", "playbook_version", REPORT})
@@ -44,7 +43,7 @@ def _with_rows(statement: Mapping[str, Any], facts: RunFacts) -> dict[str, Any]:
 
 
 def _facts(stored: Mapping[str, Any], index: JournalIndex) -> RunFacts:
-    report = HighLevelReflectionReport.model_validate(with_moments(dict(stored)))
+    report = HighLevelReflectionReport.model_validate(dict(stored))
     until = report.known_at
     reports = [event for event in index.of_kind(REPORT) if event.row.known_at <= until]
     own = next((event for event in reports if event.payload["report"] == stored), None)

@@ -12,7 +12,6 @@ from services.evidence.run_facts import KnownEpisode, KnownPlaybook, RunFacts
 from services.evidence_tools.run_view import episode_of
 from services.high_level.report_facts import known_playbook
 from services.journal.index import Event, RecentRows, StoredEvent
-from services.slow_loop.artefacts import with_moments
 from worker.review.report_finder import FoundReport, find_report
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ class FactFold:
 
 
 def _report(event: Event) -> HighLevelReflectionReport:
-    return HighLevelReflectionReport.model_validate(with_moments(event.glance()["report"]))
+    return HighLevelReflectionReport.model_validate(event.glance()["report"])
 
 
 def _playbook(event: Event) -> KnownPlaybook | None:
