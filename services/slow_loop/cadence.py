@@ -12,9 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from schemas.episode import Episode
+from schemas.settings import Settings
 from schemas.vocabulary import OverrideReason, SlowSkipReason
 from services.clock import DAY_NS, INTERVAL_NS, Interval, is_slot, next_slot
 
+ORDINARY_MINIMUM = 20  # a playbook that asks for no more is counted as its trades come
 SURPRISE_LIMIT = 1.0
 SAFETY_OVERRIDES = frozenset({OverrideReason.ENVELOPE_BREACH, OverrideReason.KILL_SWITCH})
 
@@ -190,6 +193,12 @@ def surprise_moment(facts: CadenceFacts, surprises: Sequence[tuple[int, float]])
         if math.floor(total / SURPRISE_LIMIT) > seen:
             return known_at
     return None
+
+
+def surprises(fresh: Sequence[Episode], settings: Settings) -> list[tuple[int, float]]:
+    """When each new outcome was known (ns), and its distance from the reference, as a share of the limit."""
+    limit, reference = settings.high_level.surprise_limit_r, settings.gate.reference_r
+    return [(episode.known_at, abs(episode.r - reference) / limit) for episode in fresh]
 
 
 def _waits_out_a_failure(facts: CadenceFacts) -> bool:

@@ -7,6 +7,7 @@ writes nothing; what only bars can tell is asked of plans on paper.
 
 import json
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -35,12 +36,11 @@ from services.high_level.fire_quality import rule_name
 from services.high_level.hypotheses import declared_hypotheses
 from services.journal.chain import JournalRow
 from services.playbooks.measures import duration_ns
-from services.slow_loop.cadence import CadenceFacts, Run
+from services.slow_loop.cadence import ORDINARY_MINIMUM, CadenceFacts, Run, surprises
 from services.slow_loop.drift_window import COUNTED, DriftWindow
 from services.slow_loop.evidence_epochs import EvidenceEpochs, active, ancestors, next_versions, on_trial
 from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.past_runs import PastRuns, Taker
-from services.slow_loop.requests import CadenceState, cadence_facts, changes_structure
 from services.slow_loop.run_state import RunState
 from services.slow_loop.untraded_signals import EVENTS, PaperBars, UntradedSignals
 
@@ -205,17 +205,25 @@ class LoopFacts(Stateful):
         if last_attempt is not None:
             attempts.append(last_attempt)
         overrides = [reason for at, reason in self._overrides if since < at <= clock]
-        acted = [run.acted_at for run in past if changes_structure(run.done)]
-        state = CadenceState(
-            self.started_at,
+        high_level, fresh = self._settings.high_level, self.fresh(slot, clock)
+        added = surprises(fresh, self._settings)
+        seen = [] if last_examined is None else [each for at, each in added if at <= last_examined]
+        minima = {book.id: book.minimum_episodes for book in self.definitions(clock)}
+        return CadenceFacts(
+            now=slot,
+            interval=high_level.interval_for(self.timeframe),
+            started_at=self.started_at,
             last_run=past[-1].slot if past else None,
             last_attempt=max(attempts, default=None),
-            last_examined=last_examined,
-            last_structural=max(acted, default=None),
-            override=overrides[-1] if overrides else None,
-        )
-        return cadence_facts(
-            slot, self._settings, self.timeframe, state, self.fresh(slot, clock), self.definitions(clock)
+            last_structural=max((run.acted_at for run in past if run.changes_structure), default=None),
+            new_episodes=dict(sorted(Counter(episode.playbook_id for episode in fresh).items())),
+            minimum_episodes=high_level.minimum_episodes,
+            playbook_minimum={name: least for name, least in minima.items() if least > ORDINARY_MINIMUM},
+            structural_interval_days=high_level.structural_interval_days,
+            surprise=sum(each for _, each in added),
+            surprise_seen=sum(seen),
+            safety_override=overrides[-1] if overrides else None,
+            enabled=high_level.enabled,
         )
 
     def fresh(self, slot: int, clock: int) -> list[Episode]:

@@ -15,10 +15,9 @@ from schemas.settings import Settings
 from schemas.slow_reflection import HighLevelReflectionRequest
 from services.clock import last_slot
 from services.ports import Clock
-from services.slow_loop.cadence import Run, Skip, due, early_moment, surprise_moment
+from services.slow_loop.cadence import Run, Skip, due, early_moment, surprise_moment, surprises
 from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.past_runs import PastRun
-from services.slow_loop.requests import surprises
 from services.slow_loop.untraded_signals import PaperBars
 from services.store import Store
 from services.store.claims import Claim, ClaimState, SlotKey
