@@ -152,6 +152,11 @@ class RunView:
         """The moment as an ISO time."""
         return iso(self.known_at)
 
+    def cite(self, rows: Iterable[FactRow | None], cursor: str | None = None) -> dict[str, Any]:
+        """The fields that every answer has: the run, the moment as an ISO time, the rows that there are."""
+        there = tuple(row for row in rows if row is not None)
+        return {"run_id": self.run_id, "known_at": self.moment, "rows": there, "next_cursor": cursor}
+
 
 class RunRows:
     """All rows of a run that were read so far, and views of them; more rows may be added behind."""
