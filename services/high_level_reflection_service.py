@@ -56,7 +56,6 @@ from services.high_level.recommendations import (
     recommend,
     strongest,
 )
-from services.high_level.report_facts import report_facts
 from services.high_level.report_sections import rule_narrative
 from services.high_level.trade_bounds import reference_of
 from services.model_calls.wording import Wording, Wordings
@@ -150,7 +149,7 @@ class HighLevelReflectionService:
         definitions: Sequence[PlaybookDefinition],
     ) -> Narrative:
         """The narrative of a report, of the rules or of a model."""
-        facts = report_facts(report, episodes, definitions)
+        facts = RunFacts.of_report(report, episodes, definitions)
         if self._narrator is None:
             return rule_narrative(report, facts)
         return await self._narrator.tell(report, facts, self._wordings.at(report.known_at))

@@ -14,8 +14,7 @@ from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 from services.evidence.catalogue import CATALOGUE, is_loss, won
 from services.evidence.facts import Subject
-from services.evidence.run_facts import KnownEpisode
-from services.evidence.selection import chosen_of
+from services.evidence.selection import KnownEpisode, chosen_of
 from services.evidence.tools import NEAR, demand_known, page_of, the_one
 from services.evidence_tools.run_view import RunView, iso, row_of, with_times
 from services.journal.index import FILL_KINDS, Event

@@ -14,7 +14,6 @@ from schemas.slow_reflection import HighLevelReflectionReport
 from services.claims.check import ClaimResult, check
 from services.evidence.run_facts import KnownPlaybook, RunFacts
 from services.evidence_tools.run_view import episode_of, row_of
-from services.high_level.report_facts import known_playbook
 from services.journal.index import JournalIndex
 
 REPORT = "high_level_report"
@@ -66,5 +65,5 @@ def _playbooks(index: JournalIndex, until: int) -> tuple[KnownPlaybook, ...]:
     for event in index.of_kind("playbook_version"):
         if event.row.known_at <= until and event.payload["state"] == "active":
             definition = PlaybookDefinition.model_validate(event.payload["definition"])
-            found[definition.id] = known_playbook(definition)
+            found[definition.id] = KnownPlaybook.of(definition)
     return tuple(found[name] for name in sorted(found))

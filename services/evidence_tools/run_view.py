@@ -11,7 +11,7 @@ from schemas.episode import Episode
 from schemas.errors import ToolRefused
 from schemas.settings import Settings
 from schemas.vocabulary import REGIMES
-from services.evidence.run_facts import KnownEpisode
+from services.evidence.selection import KnownEpisode
 from services.journal.chain import JournalRow
 from services.journal.index import Event, JournalIndex, JournalIndexPart, RecentRows, StoredEvent
 from services.journal.lineage import TIME_FACTS

@@ -22,7 +22,8 @@ from schemas.claims import FactRow
 from schemas.episode import Episode
 from schemas.slow_reflection import HighLevelReflectionReport
 from services.evidence.observed import Observed
-from services.evidence.run_facts import KnownEpisode, KnownPlaybook, RunFacts
+from services.evidence.run_facts import KnownPlaybook, RunFacts
+from services.evidence.selection import KnownEpisode
 from services.store import open_store
 from worker.review.run_facts import read_facts
 
