@@ -130,7 +130,6 @@ def _page(
 
 
 def _groups(matching: list[KnownEpisode], by: str | None) -> tuple[told.GroupSeen, ...]:
-    """Figures of the trades by what they have in common, the most R first."""
     if by is None:
         return ()
     common = COMMON.get(by) or attrgetter(by)
@@ -190,7 +189,6 @@ def why(view: RunView, arguments: asked.FillArguments) -> told.FillResult:
 
 
 def _exits(view: RunView, prefix: str) -> list[Event]:
-    """The fills that closed the trades whose id starts with `prefix`."""
     trades = (known for known in view.episodes if known.episode.episode_id.startswith(prefix))
     exits = (view.exit_of(known) for known in trades)
     return [event for fill in exits if fill is not None for event in view.index.fills(fill)]

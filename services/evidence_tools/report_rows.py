@@ -60,7 +60,6 @@ def _facts(stored: Mapping[str, Any], index: JournalIndex) -> RunFacts:
 
 
 def _playbooks(index: JournalIndex, until: int) -> tuple[KnownPlaybook, ...]:
-    """Of each playbook the version that was in force then, in order of name."""
     found = {}
     for event in index.of_kind("playbook_version"):
         if event.row.known_at <= until and event.payload["state"] == "active":

@@ -143,7 +143,6 @@ def _holds(interval: Interval, mean: float) -> bool:
 
 
 def _waiting(seen: Sample) -> str:
-    """Trades that do not count yet."""
     waiting = seen.n - seen.counted
     if not waiting:
         return ""

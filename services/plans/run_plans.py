@@ -295,7 +295,6 @@ class RunPlans(Stateful):
         return _answer(plan.plan_id, "awaiting_approval")
 
     def _write_arrival(self, plan: ChangePlan, now: int) -> WaitingPlan:
-        """A plan that was made beside the run enters its journal."""
         self.counters.made += 1
         self._rows.write_draft(plan, plan.trigger, (plan.report_id, plan.verdict_id), now)
         return WaitingPlan(plan, edited=plan.revision > 1, changes=dict(list_changes(plan)))
@@ -345,7 +344,6 @@ class RunPlans(Stateful):
         return _answer(plan.plan_id, status, versions=versions)
 
     def _list_made(self, plan: ChangePlan, done: Sequence[ExecutedStep]) -> tuple[tuple[str, str, str], ...]:
-        """What a plan has made so far, with the versions that it replaced."""
         before = self.finished.get(plan.plan_id)
         made = [] if before is None else list(before.made)
         stood = {name: held.version_hash for name, held in plan.basis.versions.items()}
@@ -417,7 +415,6 @@ class RunPlans(Stateful):
         now: int,
         told: ChangePlan | None = None,
     ) -> dict[str, Any]:
-        """A plan that is over without having acted."""
         self.waiting.pop(waiting.plan.plan_id, None)
         self._rows.write_decision(waiting, decision, by, state, reasons, now, told)
         self._finish(waiting, state, self._list_made(waiting.plan, ()))

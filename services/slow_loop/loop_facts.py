@@ -434,7 +434,7 @@ class LoopFacts(Stateful):
 
 
 def _blocks(result: Mapping[str, Any]) -> bool:
-    """Whether a reflection blocked a plan for another reason than an invariant: that one may not trade."""
+    # What an invariant blocks may not trade anyway.
     return result.get("status") == ReflectionStatus.BLOCK and not any(
         finding["check"] == CheckName.INVARIANT and finding["severity"] == Severity.BLOCKER
         for finding in result["findings"]

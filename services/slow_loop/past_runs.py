@@ -212,5 +212,4 @@ class PastRuns(Stateful):
 
 
 def _plain(plan: Any) -> Any:
-    """A plan as plain data, whether it was read from a row or is the one that was written."""
     return plan.payload() if isinstance(plan, ChangePlan) else plan

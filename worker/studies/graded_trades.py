@@ -79,11 +79,6 @@ class Grading:
 
 
 def _looks(option: str | None, file: TradeFile, settings: Settings) -> tuple[int, ...]:
-    """Times of the looks, ns.
-
-    Raises:
-        ConfigError: the option is neither a schedule nor a number of trades.
-    """
     exits = file.trades.exit_ns
     if option is None:
         return file.looks or (int(exits.max()),)
@@ -127,7 +122,6 @@ def gate_document(graded: GradedTable, settings: Settings, file: TradeFile) -> d
 
 
 def _entries(file: TradeFile, settings: Settings) -> dict[str, Any] | None:
-    """The limit of entries that the stakes trust, against what the table holds; None without a limit."""
     limit = settings.envelope.max_entries_per_block
     if not limit:
         return None
