@@ -6,19 +6,20 @@ of the last look, with the first look at which a cluster was selected.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
+from schemas.canonical import ns_to_datetime
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import GateSettings
 from schemas.vocabulary import EvidenceGrade
 from services.clock import INTERVAL_NS, Interval, next_slot
 from services.high_level.clusters import Cluster, Measure, TradeTable, build_clusters
 from services.high_level.drift import DecayAlarm
-from services.high_level.grading import Range, Verdict, case_of, decide_cases, full_reason, ranges
+from services.high_level.grading import Range, Verdict, decide_measures, full_reason, range_of
 from services.high_level.hypotheses import declared_hypotheses
-from services.statistics.calendar_units import BlockUnit, Integers, block_unit, unit_numbers, unit_starts
+from services.statistics.calendar_units import Integers, block_unit, unit_numbers, unit_starts
 from services.statistics.multiplicity import Family, register_family
 from services.statistics.track import Bounds
 
@@ -95,42 +96,23 @@ def grade_table(
     first: dict[int, int] = {}
     for look in tell(looks):
         measures = [Measure(cluster, cluster.track.at(look)) for cluster in clusters]
-        cases = [case_of(item, gate, books.get(item.cluster.playbook_id)) for item in measures]
-        verdicts = decide_cases(cases, family, gate)
+        verdicts = decide_measures(measures, family, gate, books)
         for index, verdict in enumerate(verdicts):
             if verdict.decision.grade is EvidenceGrade.SIGNIFICANT:
                 first.setdefault(index, look)
-    shown = ranges(
-        [(item.cluster.track, item.sample) for item in measures],
-        [verdict.alpha or gate.q for verdict in verdicts],
+    graded = tuple(
+        GradedCluster(item, verdict, range_of(item, verdict, gate), first.get(index))
+        for index, (item, verdict) in enumerate(zip(measures, verdicts, strict=True))
     )
-    rows = enumerate(zip(measures, verdicts, shown, strict=True))
-    graded = tuple(GradedCluster(*row, first.get(index)) for index, row in rows)
     return GradedTable(family, graded, tuple(looks))
 
 
-@dataclass(frozen=True)
-class EntriesPerBlock:
-    """How many trades of a table were entered in one block, whatever their playbook.
+def entries_per_block(table: TradeTable, gate: GateSettings, limit: int) -> dict[str, Any]:
+    """How many trades were entered in one block, whatever their playbook, as plain data.
 
-    Attributes:
-        most: the largest number of them.
-        unit: what that block is.
-        begins: its first moment, ns UTC.
-        beyond: blocks with more than the limit.
-    """
-
-    most: int
-    unit: BlockUnit
-    begins: int
-    beyond: int
-
-
-def entries_per_block(table: TradeTable, gate: GateSettings, limit: int) -> EntriesPerBlock:
-    """The fullest block of a table, and how many hold more than `limit`.
-
-    A trade belongs to the block in which its playbook counts, by the longest bars of the playbook. Of blocks
-    that are equally full the first one is named.
+    `most` is that of the fullest `block`, which `begins` then, as an ISO time in UTC; of equally full ones
+    that of the first. `beyond` counts the blocks with more than `limit`. A trade belongs to the block in
+    which its playbook counts, by the longest bars of the playbook.
     """
     longest = np.zeros(len(table.playbooks), dtype=np.int64)
     np.maximum.at(longest, table.playbook, np.array(table.bar_s, dtype=np.int64)[table.timeframe])
@@ -143,7 +125,9 @@ def entries_per_block(table: TradeTable, gate: GateSettings, limit: int) -> Entr
         begins = int(unit_starts(numbers[fullest], unit))
         found.append((int(counts[fullest]), -begins, unit, int((counts > limit).sum())))
     most, earlier, unit, _ = max(found)
-    return EntriesPerBlock(most, unit, -earlier, sum(beyond for *_, beyond in found))
+    begins_at = ns_to_datetime(-earlier).isoformat()
+    beyond = sum(over for *_, over in found)
+    return {"limit": limit, "most": most, "block": unit, "begins": begins_at, "beyond": beyond}
 
 
 def scheduled_looks(exit_ns: Integers, interval: str, batch: int) -> tuple[int, ...]:

@@ -102,7 +102,8 @@ def gate_document(graded: GradedTable, settings: Settings, file: TradeFile) -> d
         file: the table that was read: what was left out of it, and which rows were one position.
     """
     family, positions = graded.family, file.positions
-    limited = _entries(file, settings)
+    limit = settings.envelope.max_entries_per_block
+    limited = {"entries_per_block": entries_per_block(file.trades, settings.gate, limit)} if limit else {}
     return {
         "family": {
             "id": family.family_id,
@@ -117,21 +118,7 @@ def gate_document(graded: GradedTable, settings: Settings, file: TradeFile) -> d
         "clusters": [_cluster(item) for item in graded.clusters],
         **({} if file.no_learn is None else {"left_out": {"no_learn": file.no_learn}}),
         "positions": {**vars(positions), "merged": positions.merged},
-        **({} if limited is None else {"entries_per_block": limited}),
-    }
-
-
-def _entries(file: TradeFile, settings: Settings) -> dict[str, Any] | None:
-    limit = settings.envelope.max_entries_per_block
-    if not limit:
-        return None
-    found = entries_per_block(file.trades, settings.gate, limit)
-    return {
-        "limit": limit,
-        "most": found.most,
-        "block": found.unit,
-        "begins": ns_to_datetime(found.begins).isoformat(),
-        "beyond": found.beyond,
+        **limited,
     }
 
 
