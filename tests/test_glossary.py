@@ -19,7 +19,7 @@ NO_NOUNS = frozenset({
     "judged", "keep", "kept", "late", "lazy", "live", "lost", "made", "malformed",
     "missing", "named", "new", "not", "observed", "offered", "on", "once", "one",
     "open", "operated", "outgoing", "paired", "parked", "parking", "partial", "past", "pending",
-    "per", "plain", "possible", "prepared", "propose", "proposed", "public", "published",
+    "plain", "possible", "prepared", "propose", "proposed", "public", "published",
     "quiet", "random", "raw", "rebuilt", "recent", "recommended", "recorded", "recovering",
     "redacted", "redacting", "reflecting", "refused", "resolved", "restored", "resume", "retrying",
     "remote", "replayable", "rewriting", "running", "safe", "sampled", "sectioned", "seen", "shared",

@@ -134,17 +134,12 @@ def build_clusters(
     # Rows that may be one trade share their cell: both readings have the same clusters in the same order.
     others = iter(() if table.otherwise is None else build_clusters(table.otherwise, gate, bounds))
     for (playbook, regime, frame), tested_as, rows in _group_rows(table, starts):
-        held = [
-            entry.entry_label
-            for entry in open_entries
-            if entry.playbook_id == playbook and regime in (None, entry.regime)
-        ]
         track = Track(
             Trades(table.entry_ns[rows], table.exit_ns[rows], table.r[rows]),
             block_unit(gate.block, int(bar_s[table.timeframe[rows]].max())),
             references[playbook],
             (bounds or {}).get(playbook, usual),
-            min(held, default=None),
+            _find_first_entry(open_entries, playbook, regime),
             teacher=teachers.get(playbook),
             otherwise=None if table.otherwise is None else next(others).track,
         )
@@ -153,13 +148,26 @@ def build_clusters(
     return tuple(found)
 
 
+def _find_first_entry(open_entries: Sequence[OpenEntry], playbook: str, regime: str | None) -> int | None:
+    held = [
+        entry.entry_label
+        for entry in open_entries
+        if entry.playbook_id == playbook and regime in (None, entry.regime)
+    ]
+    return min(held, default=None)
+
+
+def _sort_key(group: tuple[Key, object]) -> tuple[str, ...]:
+    return tuple(name or "" for name in group[0])
+
+
 def _group_rows(table: TradeTable, starts: Starts) -> Iterator[tuple[Key, str, Integers]]:
     groups: dict[Key, list[Integers]] = {}
     for (playbook, regime, frame), rows in table.cells():
         for key in ((playbook, None, None), (playbook, regime, None), (playbook, regime, frame)):
             groups.setdefault(key, []).append(rows)
     kept = {}
-    for (playbook, regime, frame), parts in sorted(groups.items(), key=lambda group: _sorted_as(group[0])):
+    for (playbook, regime, frame), parts in sorted(groups.items(), key=_sort_key):
         rows = np.sort(np.concatenate(parts), kind="stable")  # which merges what rises already
         start = starts.get(hypothesis(playbook, regime or WHOLE))
         rows = rows if start is None else rows[table.entry_ns[rows] >= start]
@@ -169,10 +177,6 @@ def _group_rows(table: TradeTable, starts: Starts) -> Iterator[tuple[Key, str, I
     for (playbook, regime, frame), rows in kept.items():
         own = frame if frames[playbook, regime] > 1 else None
         yield (playbook, regime, frame), hypothesis(playbook, regime, own), rows
-
-
-def _sorted_as(key: Key) -> tuple[str, ...]:
-    return tuple(name or "" for name in key)
 
 
 @dataclass(frozen=True)

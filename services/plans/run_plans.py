@@ -31,11 +31,10 @@ from services.plans.same_change import (
     list_outdated,
     list_proven,
 )
-from services.plans.sources import PlanSources, propose_again
+from services.plans.sources import OpenTrials, PlanSources, propose_again
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.ports import EventJournal
 from services.slow_loop.loop_facts import LoopFacts
-from services.slow_loop.shadow_trials import ShadowTrials
 from trading_core.market import Market
 
 AUTO, UNATTENDED, RUN = "auto", "unattended", "run"
@@ -95,7 +94,7 @@ class RunPlans(Stateful):
         settings: Settings,
         market: Market,
         lifecycle: PlaybookLifecycle,
-        trials: ShadowTrials,
+        trials: OpenTrials,
         facts: LoopFacts,
         journal: EventJournal,
         effects: Effects,

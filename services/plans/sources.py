@@ -4,25 +4,51 @@ Each becomes typed actions with the evidence and the very version that would com
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from schemas.errors import InvariantViolation
 from schemas.judge import JudgeAction
 from schemas.plan import PlanStep, Proposed, RollbackAction
-from schemas.playbook import PlaybookDefinition
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.settings import Settings
 from services.playbooks.action_effects import Lift, Limit
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.measures import RISK, Measure
 from services.playbooks.trials import OpenTrial
-from services.slow_loop.shadow_trials import ShadowTrials
+from services.slow_loop.promotion_levels import Key, TrialKey
+from services.slow_loop.trial_evidence import Evidence
+
+
+class OpenTrials(Protocol):
+    """The trials of a run on paper: what they have proven, and that they hear what became of them."""
+
+    @property
+    def proven(self) -> Mapping[Key, Evidence]:
+        """Measures that their own trades contradict, by ledger."""
+        ...
+
+    def proves(self) -> dict[str, Evidence]:
+        """What is proven as of the last step: candidates by version hash, measures as `HASH|CELL`."""
+        ...
+
+    def key_of(self, version_hash: str) -> TrialKey | None:
+        """Key of the ledger of a candidate in shadow; None where there is none any more."""
+        ...
+
+    def note_promotion(self, key: TrialKey, at: int) -> None:
+        """Note that a candidate came into force."""
+        ...
+
+    def note_lift(self, changed: tuple[PlaybookVersion, ...], at: int) -> None:
+        """Note measures that ended on their own evidence."""
+        ...
 
 
 class PlanSources:
     """What the slow loop of a run wants changed, as proposed steps."""
 
     def __init__(
-        self, settings: Settings, lifecycle: PlaybookLifecycle, trials: ShadowTrials, timeframe: str
+        self, settings: Settings, lifecycle: PlaybookLifecycle, trials: OpenTrials, timeframe: str
     ) -> None:
         self._settings = settings
         self._lifecycle = lifecycle

@@ -14,7 +14,7 @@ from schemas.errors import ModelError
 from schemas.settings import Settings
 from services.high_level.narrator import DEADLINE_MS as NARRATIVE_MS
 from trading_core.tick_guard import TickGuard
-from worker.doctor.checks import DoctorContext, Finding, failed, ok, warning
+from worker.doctor.checks import DoctorContext, Finding, fail, ok, warn
 from worker.models import check_models, configured_models
 from worker.operations.endpoint_access import demand_address, guard_of, is_loopback
 from worker.operations.notifications import check_webhook
@@ -40,9 +40,9 @@ async def feed(patient: DoctorContext) -> Finding:
             await anext(items)
     except TimeoutError:
         step = "check the network, and whether the exchange has these symbols"
-        return failed(f"{said}: nothing came within {PATIENCE_S:.0f} s", step)
+        return fail(f"{said}: nothing came within {PATIENCE_S:.0f} s", step)
     except StopAsyncIteration:
-        return failed(f"{said}: it has no bars", "check the file and the range")
+        return fail(f"{said}: it has no bars", "check the file and the range")
     finally:
         await opened.close()
     return ok(f"{said}; bars come")
@@ -86,10 +86,10 @@ async def _ask_models(patient: DoctorContext) -> Finding:
         await models.close()
     if refused:
         step = "check the key, the name of the model and its address (llm.base_url)"
-        return failed("; ".join([*refused, *said]), step)
+        return fail("; ".join([*refused, *said]), step)
     if late:
         step = "raise the deadlines, or use a faster model"
-        return warning(f"{'; '.join(said)}; too slow for {', '.join(late)}", step)
+        return warn(f"{'; '.join(said)}; too slow for {', '.join(late)}", step)
     return ok("; ".join(said))
 
 
@@ -126,7 +126,7 @@ async def webhook(patient: DoctorContext) -> Finding:
     shown = masked_webhook(check_webhook(url))
     parts = urlsplit(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        return warning(f"{shown} is not encrypted", "use https")
+        return warn(f"{shown} is not encrypted", "use https")
     signed = secret(WEBHOOK_SECRET, patient.environment) is not None
     return ok(f"{shown}, signed" if signed else f"{shown}; not signed, {WEBHOOK_SECRET} does that")
 
@@ -145,7 +145,7 @@ async def secret_files(patient: DoctorContext) -> Finding:
         step = f"chmod 600 {' '.join(patient.environment[variable] for variable in loose)}"
     else:  # a container reads the file of its host's user and cannot change it
         step = "another user owns it: see that its folder keeps others out"
-    return warning(f"others may read what {', '.join(loose)} name", step)
+    return warn(f"others may read what {', '.join(loose)} name", step)
 
 
 async def log_file(patient: DoctorContext) -> Finding:
@@ -155,7 +155,7 @@ async def log_file(patient: DoctorContext) -> Finding:
         return ok("logs go to stderr")
     folder = os.path.dirname(path) or "."
     if not os.access(folder, os.W_OK):
-        return failed(f"folder {folder} cannot be written", "make it, or name another file")
+        return fail(f"folder {folder} cannot be written", "make it, or name another file")
     return ok(path)
 
 

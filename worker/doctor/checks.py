@@ -28,12 +28,12 @@ def ok(found: str) -> Finding:
     return Finding("", "ok", found)
 
 
-def warning(found: str, next_step: str) -> Finding:
+def warn(found: str, next_step: str) -> Finding:
     """A run works, and something had better be done."""
     return Finding("", "warning", found, next_step)
 
 
-def failed(found: str, next_step: str) -> Finding:
+def fail(found: str, next_step: str) -> Finding:
     """No run works before something is done."""
     return Finding("", "failed", found, next_step)
 
@@ -68,6 +68,6 @@ async def _run(check: Check, patient: DoctorContext) -> Finding:
         return await check(patient)
     except ThinktwiceError as error:
         found, colon, step = str(error).rpartition(": ")
-        return failed(found if colon else str(error), step if colon else "see the message")
+        return fail(found if colon else str(error), step if colon else "see the message")
     except Exception as error:  # noqa: BLE001 - a check that breaks is a finding, and others may say why
-        return failed(f"{type(error).__name__}: {error}", "report this with the line above")
+        return fail(f"{type(error).__name__}: {error}", "report this with the line above")

@@ -11,7 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from trading_core.compiled_cache import cache_folder
-from worker.doctor.checks import DoctorContext, Finding, failed, ok, warning
+from worker.doctor.checks import DoctorContext, Finding, fail, ok, warn
 from worker.operations.environment import environment
 
 LEAST_FREE, SMALL_FREE = 100 * 2**20, 2**30
@@ -28,7 +28,7 @@ async def libraries(_: DoctorContext) -> Finding:
     """Whether every library of the core is there."""
     missing = list(_missing_libraries())
     if missing:
-        return failed(f"missing: {', '.join(missing)}", "install thinktwice again")
+        return fail(f"missing: {', '.join(missing)}", "install thinktwice again")
     found = environment()
     return ok(", ".join(f"{name} {found[name]}" for name in ("thinktwice", "numpy", "numba")))
 
@@ -52,12 +52,10 @@ async def compiled_code(_: DoctorContext) -> Finding:
     except OSError:
         writable = False
     if not writable:
-        return failed(
-            f"{folder} cannot be written", "set THINKTWICE_CACHE_DIR to a folder that can be written"
-        )
+        return fail(f"{folder} cannot be written", "set THINKTWICE_CACHE_DIR to a folder that can be written")
     if folder.name.startswith("thinktwice-numba-"):
         step = "set THINKTWICE_CACHE_DIR to a folder that stays"
-        return warning(f"kept in {folder}, which may be cleared", step)
+        return warn(f"kept in {folder}, which may be cleared", step)
     return ok(f"kept in {folder}")
 
 
@@ -72,7 +70,7 @@ async def kernel(_: DoctorContext) -> Finding:
 
     twice: Any = njit(lambda number: number * 2)
     if twice(21) != 42:
-        return failed("compiled code computes wrongly", "install numba again")
+        return fail("compiled code computes wrongly", "install numba again")
     return ok("code can be compiled; the first run takes about half a minute longer")
 
 
@@ -84,8 +82,8 @@ async def disk(patient: DoctorContext) -> Finding:
     free = shutil.disk_usage(folder).free
     found = f"{free / 2**30:.1f} GiB free at {folder.absolute()}"
     if free < LEAST_FREE:
-        return failed(found, "free some space")
-    return warning(found, "free some space") if free < SMALL_FREE else ok(found)
+        return fail(found, "free some space")
+    return warn(found, "free some space") if free < SMALL_FREE else ok(found)
 
 
 async def clock(_: DoctorContext) -> Finding:
@@ -93,7 +91,7 @@ async def clock(_: DoctorContext) -> Finding:
     now = datetime.now(UTC)
     if EARLIEST < now < LATEST:
         return ok(f"{now:%Y-%m-%d %H:%M}Z")
-    return failed(f"it is {now:%Y-%m-%d %H:%M}Z here", "set the clock of this machine")
+    return fail(f"it is {now:%Y-%m-%d %H:%M}Z here", "set the clock of this machine")
 
 
 async def time_zones(_: DoctorContext) -> Finding:
@@ -102,7 +100,7 @@ async def time_zones(_: DoctorContext) -> Finding:
         for name in SOME_ZONES:
             ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError):
-        return warning(f"zone {name!r} is not known", "install the package tzdata")
+        return warn(f"zone {name!r} is not known", "install the package tzdata")
     return ok("zones can be named; the program itself keeps UTC")
 
 

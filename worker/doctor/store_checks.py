@@ -18,7 +18,7 @@ from services.store.file_watch import COMPANIONS
 from services.store.opening import check_file, transaction
 from services.store.urls import StoreUrl, parse_url
 from worker.doctor.access_checks import FOR_OTHERS
-from worker.doctor.checks import DoctorContext, Finding, failed, ok, warning
+from worker.doctor.checks import DoctorContext, Finding, fail, ok, warn
 
 PATIENCE_S = 5.0
 MOST_SKEW_S = 2.0
@@ -37,14 +37,14 @@ async def store(patient: DoctorContext) -> Finding:
         found = await examine(patient.settings.runtime.db, full=False)
     except StoreMissing:
         if url.server is not None:
-            return failed(f"{url.text} has no tables yet", UPGRADE)
+            return fail(f"{url.text} has no tables yet", UPGRADE)
         check_file(url, create=True)
         return ok(f"{url.text} is made by the first run")
     said = f"{found.store} at revision {found.revision} ({found.state}), {found.rows.get('runs', 0)} runs"
     if found.problems:
-        return failed(f"{said}; {found.problems[0]}", "see `thinktwice db check`, and restore a backup")
+        return fail(f"{said}; {found.problems[0]}", "see `thinktwice db check`, and restore a backup")
     if found.state != "current":
-        return failed(said, UPGRADE) if url.server is not None else warning(said, UPGRADE)
+        return fail(said, UPGRADE) if url.server is not None else warn(said, UPGRADE)
     return ok(said)
 
 
@@ -57,10 +57,10 @@ async def store_writable(patient: DoctorContext) -> Finding:
         # A transaction takes its lock with its first statement.
         if not await connection.scalar(text(WITH_A_LOCK if url.server is None else MAY_WRITE)):
             step = "give the role INSERT and UPDATE, on a server that is no standby"
-            return failed(f"{url.text} can only be read", step)
+            return fail(f"{url.text} can only be read", step)
     if loose := loose_files(url):
         step = f"chmod 600 {' '.join(loose)}, unless others are meant to read them"
-        return warning("rows can be written; other users may read the store", step)
+        return warn("rows can be written; other users may read the store", step)
     return ok("rows can be written")
 
 
@@ -83,7 +83,7 @@ async def store_clock(patient: DoctorContext) -> Finding:
         ours = (before + time.time()) / 2
     skew = abs((theirs or 0) / 1_000 - ours)
     found = f"{skew:.1f} s apart"
-    return warning(found, "let both machines follow one time server") if skew > MOST_SKEW_S else ok(found)
+    return warn(found, "let both machines follow one time server") if skew > MOST_SKEW_S else ok(found)
 
 
 async def plans_waiting(patient: DoctorContext) -> Finding:
@@ -99,7 +99,7 @@ async def plans_waiting(patient: DoctorContext) -> Finding:
     if not count:
         return ok("no change plan waits for a decision")
     step = "see `thinktwice plans list --state awaiting_approval`"
-    return warning(f"{count_noun(count, 'change plan')} for a person to decide", step)
+    return warn(f"{count_noun(count, 'change plan')} for a person to decide", step)
 
 
 @asynccontextmanager

@@ -38,7 +38,7 @@ NAMED = ("symbol", "direction")
 BY_ID, BY_ORDER, BY_ROW = "position_id", "symbol, direction, entry and exit", "row"
 MOST_R = 1e9
 TRUE, FALSE = ("true", "1"), ("false", "0")
-OUTCOME = "write the outcome in R, or remove the row (an open trade is not resolved)"
+OUTCOME = "write the outcome in R (profit / risk at entry), or remove the row: an open trade is not resolved"
 QUANTITY = "write how much was traded, or leave the column out"
 ONE_POSITION = "give every position an id of its own, or leave the column out"
 REFERENCE = "write what the playbook's trades are held against, in R, or leave the column out"
@@ -76,8 +76,8 @@ class Positions:
 class TradeFile:
     """The trades of a file, and the times of its own looks, if it has any.
 
-    Trades of a no-learn zone teach nothing: they are left out, and counted in `no_learn`; None
-    for a table that has no such column. `positions` says which rows were one position.
+    Trades of a no-learn zone teach nothing: they are left out, and counted in `no_learn`; None for a table
+    that has no such column.
     """
 
     trades: TradeTable
@@ -168,15 +168,15 @@ class _Columns:
 
     def refuse_early(self, name: str, times: IntArray, before: IntArray, words: str, advice: str) -> None:
         """Refuse a time, ns, that lies before another one of its row; `words` has both in its place."""
-        self.refuse(
-            name,
-            times < before,
-            lambda row: f"the {words.format(*_written(times[row], before[row]))}{advice}",
-        )
+
+        def problem(row: int) -> str:
+            return f"the {words.format(*_write_times(times[row], before[row]))}{advice}"
+
+        self.refuse(name, times < before, problem)
 
 
-def _written(*times_ns: Any) -> tuple[str, ...]:
-    return tuple(f"{np.datetime64(int(time_ns) // 10**9, 's')!s}Z" for time_ns in times_ns)
+def _write_times(*times_ns: Any) -> list[str]:
+    return [f"{np.datetime64(int(time_ns) // 10**9, 's')!s}Z" for time_ns in times_ns]
 
 
 def _encode(column: Any) -> tuple[IntArray, list[Any]]:
@@ -216,15 +216,7 @@ def read_trades(
     entry, exit_ns = columns.times("entry_time"), columns.times("exit_time")
     advice = ": correct one of them, or remove the row"
     columns.refuse_early("exit_time", exit_ns, entry, "exit {} lies before the entry {}", advice)
-    r = columns.numbers("r", OUTCOME)
-    columns.refuse(
-        "r",
-        np.abs(r) > MOST_R,
-        lambda row: (
-            f"{float(r[row])!r} is more than {MOST_R:,.0f} times what was risked: write the outcome in R "
-            "(profit / risk at entry), or remove the row"
-        ),
-    )
+    r = _outcomes(columns)
     (books, names), (regimes, cells) = columns.names("playbook"), columns.names("regime")
     frames, labels, bar_s = columns.timeframes()
     held = tuple(usual.get(name, usual[""]) if reference is None else reference for name in names)
@@ -238,6 +230,13 @@ def read_trades(
     merged, positions = _join_positions(columns, trades, looks)
     own_looks = None if looks is None else tuple(np.unique(looks).tolist())
     return TradeFile(merged, own_looks, left_out, positions)
+
+
+def _outcomes(columns: _Columns) -> FloatArray:
+    values = columns.numbers("r", OUTCOME)
+    beyond = f"is more than {MOST_R:,.0f} times what was risked: {OUTCOME}"
+    columns.refuse("r", np.abs(values) > MOST_R, lambda row: f"{float(values[row])!r} {beyond}")
+    return values
 
 
 def trade_columns(names: tuple[str, ...], file: str) -> list[int]:
@@ -439,7 +438,7 @@ def _refuse_apart(columns: _Columns, trades: TradeTable, number: IntArray) -> No
         later = int(apart[0]) + 1
         row, earlier = int(order[later]), order[:later][number[order[:later]] == number[order[later]]]
         last = int(earlier[np.argmax(trades.exit_ns[earlier])])
-        entered, left = _written(trades.entry_ns[row], trades.exit_ns[last])
+        entered, left = _write_times(trades.entry_ns[row], trades.exit_ns[last])
         raise DataError(
             f"{columns.place('entry_time', row)}: {_id_of(columns, row)} enters at {entered}, "
             f"but was out at {left} ({columns.table.place(last)}): {ONE_POSITION}"
