@@ -38,7 +38,7 @@ NAMED = ("symbol", "direction")
 BY_ID, BY_ORDER, BY_ROW = "position_id", "symbol, direction, entry and exit", "row"
 MOST_R = 1e9
 TRUE, FALSE = ("true", "1"), ("false", "0")
-OUTCOME = "write the outcome in R (profit / risk at entry), or remove the row: an open trade is not resolved"
+OUTCOME = "write the outcome in R, or remove the row (an open trade is not resolved)"
 QUANTITY = "write how much was traded, or leave the column out"
 ONE_POSITION = "give every position an id of its own, or leave the column out"
 REFERENCE = "write what the playbook's trades are held against, in R, or leave the column out"
@@ -234,7 +234,7 @@ def read_trades(
 
 def _outcomes(columns: _Columns) -> FloatArray:
     values = columns.numbers("r", OUTCOME)
-    beyond = f"is more than {MOST_R:,.0f} times what was risked: {OUTCOME}"
+    beyond = f"is more than {MOST_R:,.0f} times what was risked (R is profit / risk at entry): {OUTCOME}"
     columns.refuse("r", np.abs(values) > MOST_R, lambda row: f"{float(values[row])!r} {beyond}")
     return values
 
