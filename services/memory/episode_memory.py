@@ -19,10 +19,9 @@ from schemas.regime import UNKNOWN
 from schemas.settings import MemorySettings
 from schemas.snapshot import MemoryBaseRates
 from schemas.state import PART, Stateful
-from schemas.vocabulary import Direction
 from services.memory.reuse import Answers, MemoryTelemetry
 from services.memory.scan import DISTANCE_UNIT, LOSERS, NONE, WINNERS, Found
-from services.memory.store import Population, Populations, counts_of
+from services.memory.store import Population, Populations
 from services.ports import MemoryQuery
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
@@ -165,17 +164,15 @@ class MemoryView:
         self._note(started)
         return summary
 
-    def base_rates(
-        self, known_at: int, playbook_id: str | None = None, direction: Direction | None = None
-    ) -> MemoryBaseRates:
-        """Counts over everything known at `known_at`, of one playbook or direction or of all.
+    def base_rates(self, known_at: int) -> MemoryBaseRates:
+        """Counts over everything known at `known_at`.
 
         Raises:
             InvariantViolation: inside the tick path, or `known_at` lies after the clock.
         """
         self._admit(known_at)
         started = self._timer()
-        rates = _rates(*counts_of(self._populations.chosen(playbook_id, direction), known_at))
+        rates = _rates(*self._populations.counts(known_at))
         self._note(started)
         return rates
 
