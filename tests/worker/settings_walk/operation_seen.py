@@ -222,7 +222,8 @@ def logged(settings: Settings) -> Any:
 def notified(settings: Settings) -> Any:
     """Which news a notifier takes, each told at 0 s, and again after a minute."""
     now = [0.0]
-    made = Notifier(Unheard(), settings.runtime.operations, "r", "paper", Redactor(()), timer=lambda: now[0])
+    unheard: Any = Unheard()
+    made = Notifier(unheard, settings.runtime.operations, "r", "paper", Redactor(()), timer=lambda: now[0])
     told = []
     for at in (0.0, 60.0):
         now[0] = at
