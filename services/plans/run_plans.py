@@ -18,7 +18,7 @@ from schemas.plan import ChangePlan, Decision, PlanAction, PlanState, PlanStep, 
 from schemas.playbook import PlaybookVersion
 from schemas.settings import Settings
 from schemas.state import PART, Stateful
-from services.plans.basis import ATR_BARS, mean_true_range, stale_reasons
+from services.plans.basis import mean_true_range, stale_reasons
 from services.plans.drafting import EmptyPlan, PlanFacts, draft
 from services.plans.execution import ExecutedStep, PlanExecutor, StepFailed
 from services.plans.facts import facts_of
@@ -124,9 +124,8 @@ class RunPlans(Stateful):
         for symbol in {*state.held, *state.policies}:
             s = bars.symbols.index(symbol)
             high, low, close = (values[:row, s] for values in (bars.high, bars.low, bars.close))
-            there = np.flatnonzero(~np.isnan(close))[-ATR_BARS - 1 :]
-            closes[symbol] = float(close[there[-1]])
-            atr[symbol] = mean_true_range(high[there], low[there], close[there])
+            closes[symbol] = float(close[~np.isnan(close)][-1])
+            atr[symbol] = mean_true_range(high, low, close)
         return facts_of(self._facts, now, closes, atr, self._settings)
 
     def of_verdict(

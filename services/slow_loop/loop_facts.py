@@ -9,7 +9,6 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,15 +42,6 @@ from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.past_runs import PastRuns, Taker
 from services.slow_loop.run_state import RunState
 from services.slow_loop.untraded_signals import EVENTS, PaperBars, UntradedSignals
-
-
-@dataclass(frozen=True)
-class FrozenFacts:
-    """What the slow loop needs of a frozen policy."""
-
-    playbook_id: str
-    regime_key: str
-    proposal: PolicyProposal
 
 
 class LoopFacts(Stateful):
@@ -99,7 +89,7 @@ class LoopFacts(Stateful):
         self._epochs = EvidenceEpochs()
         self._shadow: list[tuple[int, tuple[dict[str, Any], ...]]] = []
         self._positions = OpenPositions()
-        self._policies: dict[str, FrozenFacts] = {}
+        self._policies: dict[str, FrozenPolicy] = {}
         self._overrides: list[tuple[int, OverrideReason]] = []
         self._deferred: list[tuple[int, DeferredItem]] = []
         self._drift = DriftWindow()
@@ -148,8 +138,7 @@ class LoopFacts(Stateful):
 
     def in_force(self, policies: Mapping[str, FrozenPolicy]) -> None:
         """The policies that rows to come may tell of, by id."""
-        for name, policy in policies.items():
-            self._policies[name] = FrozenFacts(policy.playbook_id, policy.regime_key, policy.proposal)
+        self._policies.update(policies)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -370,10 +359,7 @@ class LoopFacts(Stateful):
             self._epochs.note_version(version)
 
     def _frozen(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
-        policy = payload["policy"]
-        self._policies[payload["policy_id"]] = FrozenFacts(
-            policy["playbook_id"], policy["regime_key"], PolicyProposal.model_validate(policy["proposal"])
-        )
+        self._policies[payload["policy_id"]] = FrozenPolicy.model_validate(payload["policy"])
 
     def _snapshot(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         """A snapshot taken anew for a late answer belongs to the same evaluation."""
