@@ -23,7 +23,7 @@ from schemas.slow_reflection import HighLevelReflectionReport
 from schemas.snapshot import PolicySnapshot
 from schemas.state import Stateful
 from schemas.vocabulary import JudgeDecision, RecommendedAction
-from services.high_level.report_facts import report_facts
+from services.evidence.run_facts import RunFacts
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
 
@@ -95,7 +95,7 @@ class JudgeAgentClient(Stateful):
         verdict = with_evidence(verdict, evidence)
         if self._model is not None:
             wording = self._wordings.at(report.known_at)
-            facts = report_facts(report, (), definitions)
+            facts = RunFacts.of_report(report, (), definitions)
             verdict = await weigh(
                 verdict, report, self._model, wording=wording, facts=facts, evidence=evidence
             )

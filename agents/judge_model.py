@@ -27,7 +27,6 @@ from schemas.slow_reflection import HighLevelReflectionReport
 from services.claims.sections import WrittenText
 from services.deliberation.claim_critics import ClaimText
 from services.evidence.run_facts import RunFacts
-from services.high_level.report_facts import report_facts
 from services.model_calls.asking import NoReply, ask
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import visible
@@ -73,7 +72,7 @@ async def weigh(
     except ReplyFault as fault:
         return by_rules(verdict, str(fault))
     text = ClaimText(
-        facts or report_facts(report, (), ()),
+        facts or RunFacts.of_report(report, (), ()),
         {called: name for name, called in wording.symbols.items()},
         (REASONS,),
     )

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.settings import GateSettings
+from services.high_level.clusters import TradeTable, build_clusters
 from services.high_level.table_gate import GradedTable, grade_table
-from services.high_level.trade_table import TradeTable, clusters_of
 from services.statistics.blocks import Trades
 from services.statistics.track import Bounds, Track
 from tools.docs_pages import table
@@ -75,7 +75,9 @@ def time_statistics() -> list[Timed]:
         time_work(f"{size}: evidence of both claims, one look", one_look, 5.0),
         time_work(f"{CLUSTERS // 10:,} of them: interval over all looks", intervals),
         time_work(f"a look of a live run: {RUN_TRADES:,} trades, 15 clusters", one_look_of_a_run, 0.05),
-        time_work(f"{TRADES:,} trades into blocks of all clusters", lambda: clusters_of(trades, gate), 3.0),
+        time_work(
+            f"{TRADES:,} trades into blocks of all clusters", lambda: build_clusters(trades, gate), 3.0
+        ),
         time_work(f"{TRADES:,} trades graded, one look", lambda: grade_table(trades, gate, last)),
     ]
 

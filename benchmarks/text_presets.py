@@ -39,7 +39,6 @@ from services.deliberation.presets.reflection_pass import run_pass
 from services.deliberation.refine import Draft, Task
 from services.deliberation.text_models import TextModels
 from services.evidence.run_facts import RunFacts
-from services.high_level.report_facts import report_facts
 from services.high_level.report_sections import TOPICS, rule_sections
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -203,7 +202,7 @@ def texts() -> list[Given]:
         raise ValueError(f"no report in {SPAN}")
     definitions = [version.definition for version in result.session.registry.reader().active()]
     episodes = [episode for episode in result.trades if episode.known_at <= report.known_at]
-    return [(report, report_facts(report, episodes, definitions))]
+    return [(report, RunFacts.of_report(report, episodes, definitions))]
 
 
 def cost_of(

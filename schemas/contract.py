@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
-from schemas.canonical import WRITERS, canonical_json, datetime_to_ns
+from schemas.canonical import WRITERS, canonical_json, datetime_to_ns, ns_to_datetime
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -39,6 +39,14 @@ def _nanoseconds(value: Any) -> Any:
 
 # A moment in ns since 1970; a time with its zone, as text or as TOML writes it, is read as one.
 Nanoseconds = Annotated[int, BeforeValidator(_nanoseconds)]
+
+
+def _as_moment(value: Any) -> Any:
+    return ns_to_datetime(value) if isinstance(value, int) else value
+
+
+# A time with its zone; it is read from ns, as which a hash and a stored text have it.
+Moment = Annotated[datetime, BeforeValidator(_as_moment)]
 
 
 # For contracts of measured numbers: NaN and infinity are refused with the name of their field.

@@ -1,12 +1,11 @@
 """Contracts of the slow reflection: its batch, its graded findings, its report (seed 002, step 4)."""
 
-from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from schemas.claims import FactCheck, WrittenSection
-from schemas.contract import Contract
+from schemas.contract import Contract, Moment
 from schemas.deliberation import Deliberation
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.trials import TrialLedger
@@ -237,8 +236,8 @@ class HighLevelReflectionRequest(Contract):
 
     slot: int
     known_at: int
-    window_start: datetime
-    window_end: datetime
+    window_start: Moment
+    window_end: Moment
     timeframe: str
     episode_ids: tuple[str, ...]
     new_episodes: int
@@ -282,8 +281,8 @@ class HighLevelReflectionReport(Contract):
     telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
     sparse_fields: ClassVar[frozenset[str]] = frozenset({"ledger"})
 
-    window_start: datetime
-    window_end: datetime
+    window_start: Moment
+    window_end: Moment
     n_episodes: int = Field(ge=0)
     regime_cluster_summary: tuple[dict[str, Any], ...] = ()
     playbook_findings: tuple[dict[str, Any], ...] = ()

@@ -27,18 +27,16 @@ from schemas.slow_reflection import (
 from schemas.trials import count_ledger
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome
 from services.evidence.run_facts import RunFacts
-from services.high_level.clusters import (
-    Measure,
+from services.high_level.cluster_figures import (
     Population,
-    build_clusters,
     check_expectations,
     count_failures,
-    measure,
     miss_texts,
     regime_marginals,
     split_population,
     unclassified_share,
 )
+from services.high_level.clusters import Measure, measure
 from services.high_level.drift import (
     DriftInputs,
     decay_alarms,
@@ -58,7 +56,6 @@ from services.high_level.recommendations import (
     recommend,
     strongest,
 )
-from services.high_level.report_facts import report_facts
 from services.high_level.report_sections import rule_narrative
 from services.high_level.trade_bounds import reference_of
 from services.model_calls.wording import Wording, Wordings
@@ -152,7 +149,7 @@ class HighLevelReflectionService:
         definitions: Sequence[PlaybookDefinition],
     ) -> Narrative:
         """The narrative of a report, of the rules or of a model."""
-        facts = report_facts(report, episodes, definitions)
+        facts = RunFacts.of_report(report, episodes, definitions)
         if self._narrator is None:
             return rule_narrative(report, facts)
         return await self._narrator.tell(report, facts, self._wordings.at(report.known_at))
@@ -164,13 +161,13 @@ class HighLevelReflectionService:
         definitions: Mapping[str, PlaybookDefinition],
     ) -> HighLevelReflectionReport:
         measures = measure(
-            build_clusters(population.tested, request.epoch_starts),
+            population.tested,
             self._gate,
             definitions,
-            request.timeframe,
             request.known_at,
-            request.open_entries,
-            self._settings.envelope.max_entries_per_block,
+            starts=request.epoch_starts,
+            open_entries=request.open_entries,
+            most_trades=self._settings.envelope.max_entries_per_block,
         )
         declared = declared_hypotheses(
             definitions.values(),

@@ -66,9 +66,7 @@ class MemoryReader(Protocol):
         """Nearest winners, losers and failure patterns known at `known_at`."""
         ...
 
-    def base_rates(
-        self, known_at: int, playbook_id: str | None = None, direction: Direction | None = None
-    ) -> MemoryBaseRates:
+    def base_rates(self, known_at: int) -> MemoryBaseRates:
         """Counts over the whole eligible population known at `known_at`."""
         ...
 

@@ -45,7 +45,7 @@ class CountingMemory:
         self.queries.append((query, known_at))
         return self.answer
 
-    def base_rates(self, known_at, playbook_id=None, direction=None):
+    def base_rates(self, known_at):
         return self.answer.base_rates
 
 

@@ -15,7 +15,8 @@ from services.claims.words import words_of
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject, Unit
 from services.evidence.observed import Value
-from services.evidence.run_facts import KnownEpisode, RunFacts
+from services.evidence.run_facts import RunFacts
+from services.evidence.selection import KnownEpisode
 
 Reading = tuple[float, tuple[FactRow, ...]]
 Reader = Callable[[RunFacts, Subject], Reading | None]

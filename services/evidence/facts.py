@@ -46,7 +46,6 @@ EMPTY = Subject()
 
 @lru_cache(maxsize=4096)
 def _fields_named(subject: Subject) -> frozenset[str]:
-    """The fields that a subject names."""
     return frozenset(name for name, value in subject._asdict().items() if value is not None)
 
 

@@ -1,15 +1,17 @@
 """The facts of one run as of one moment: what its report, its trades and its playbooks say of a subject."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
 from schemas.claims import FactRow
 from schemas.episode import Episode
+from schemas.playbook import PlaybookDefinition
 from schemas.slow_reflection import ClusterFinding, HighLevelReflectionReport
 from services.evidence.facts import EMPTY, Subject
 from services.evidence.observed import Observed, Value
-from services.evidence.selection import NAMED_FIELDS, chosen_of
+from services.evidence.selection import NAMED_FIELDS, KnownEpisode, chosen_of
 
 EXPECTED = {
     "expected_hold_p50": "expected_hold_p50_bars",
@@ -20,19 +22,16 @@ EXPECTED = {
 
 
 @dataclass(frozen=True)
-class KnownEpisode:
-    """A resolved trade with its row."""
-
-    episode: Episode
-    row: FactRow
-
-
-@dataclass(frozen=True)
 class KnownPlaybook:
     """A playbook's version in force, and the names of its parameters."""
 
     id: str
     parameters: tuple[str, ...]
+
+    @classmethod
+    def of(cls, definition: PlaybookDefinition) -> "KnownPlaybook":
+        """From a definition."""
+        return cls(definition.id, tuple(definition.parameters))
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,32 @@ class RunFacts:
     symbols: tuple[str, ...] = ()
     observed: Observed = Observed()
 
+    @classmethod
+    def of_report(
+        cls,
+        report: HighLevelReflectionReport,
+        episodes: Sequence[Episode],
+        definitions: Sequence[PlaybookDefinition],
+    ) -> "RunFacts":
+        """What a text about a report may claim, before anything of it is stored.
+
+        Args:
+            report: the report itself.
+            episodes: of its batch.
+            definitions: playbooks in force.
+        """
+        row = FactRow(seq=None, kind="episode")  # frozen, so one says it for all
+        return cls(
+            known_at=report.known_at,
+            episodes=tuple(KnownEpisode(item, row) for item in episodes),
+            report=report,
+            reports=1,
+            playbooks=tuple(KnownPlaybook.of(item) for item in definitions),
+            symbols=tuple(sorted({item.symbol for item in episodes})),
+        )
+
     @cached_property
     def _chosen(self) -> dict[Subject, list[KnownEpisode]]:
-        """Trades that were asked for before."""
         return {}
 
     @cached_property
@@ -119,14 +141,12 @@ class RunFacts:
         return {}
 
     def _expectation(self, name: str, subject: Subject) -> Value | None:
-        """What a playbook's file expects of its holds and excursions."""
         checks = () if self.report is None else self.report.expectations
         of_playbook = (check for check in checks if subject == Subject(playbook=check.playbook_id))
         found = next(of_playbook, None)
         return None if found is None else (float(getattr(found, name)), self.report_row)
 
     def _recommendations(self, subject: Subject) -> Value | None:
-        """How many the newest report has, for a playbook or in all."""
         if self.report is None or not subject.fields <= {"playbook"}:
             return None
         advised = self.report.recommendations

@@ -1,8 +1,9 @@
 """Which trades does a subject name? A filter over resolved trades, in the words of `Subject`."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
 
+from schemas.claims import FactRow
 from schemas.episode import Episode
 from services.evidence.catalogue import is_loss, won
 from services.evidence.facts import Subject
@@ -18,18 +19,15 @@ NAMED_FIELDS = {
 Test = Callable[[Episode], bool]
 
 
-class Known(Protocol):
+@dataclass(frozen=True)
+class KnownEpisode:
     """A resolved trade with its row."""
 
-    @property
-    def episode(self) -> Episode:
-        """The trade."""
+    episode: Episode
+    row: FactRow
 
 
-K = TypeVar("K", bound=Known)
-
-
-def chosen_of(known: Sequence[K], subject: Subject) -> list[K]:
+def chosen_of(known: Sequence[KnownEpisode], subject: Subject) -> list[KnownEpisode]:
     """The trades that a subject names, in their order."""
     found = [*known]
     for test in _tests(subject):
@@ -38,7 +36,6 @@ def chosen_of(known: Sequence[K], subject: Subject) -> list[K]:
 
 
 def _tests(subject: Subject) -> Iterator[Test]:
-    """What a trade must be, one test for each field that the subject names."""
     for name, field in NAMED_FIELDS.items():
         asked = getattr(subject, name)
         if asked is not None:

@@ -200,14 +200,19 @@ def the_one(
 def page_of(
     items: Sequence[Item],
     arguments: asked.PageArguments,
-    place: Callable[[Item], int],
+    place: Callable[[Item], int] | None = None,
     *,
     newest_first: bool = False,
 ) -> tuple[list[Item], str | None]:
     """One page of items that lie in order of `place`, and the cursor of the next page.
 
     A cursor is the place of the last item that was given, so rows that are written meanwhile move nothing.
+    Without `place` it is the number in a list that stays as it is.
     """
+    if place is None:
+        start = 0 if arguments.cursor is None else int(arguments.cursor) + 1
+        end = start + arguments.limit
+        return list(items[start:end]), str(end - 1) if end < len(items) else None
     ordered = list(reversed(items)) if newest_first else list(items)
     if arguments.cursor is not None:
         last = int(arguments.cursor)

@@ -12,13 +12,10 @@ CALL = "model_call"
 def account(view: RunView, arguments: asked.AccountArguments) -> told.AccountResult:
     """Open positions by symbol, with the policy and the levels that hold them."""
     opened = sorted(view.open_entries.items(), key=lambda item: str(item[0]))
-    page, cursor = page_of(list(enumerate(opened)), arguments, lambda item: item[0])
-    positions = tuple(_position(view, str(symbol), event) for _, (symbol, event) in page)
+    page, cursor = page_of(opened, arguments)
+    positions = tuple(_position(view, str(symbol), event) for symbol, event in page)
     return told.AccountResult(
-        run_id=view.run_id,
-        known_at=view.moment,
-        rows=tuple(position.row for position in positions),
-        next_cursor=cursor,
+        **view.cite((position.row for position in positions), cursor),
         positions=positions,
     )
 
@@ -54,14 +51,11 @@ def costs(view: RunView, arguments: asked.CostArguments) -> told.CostResult:
     by_seat: dict[str, list[Event]] = {}
     for event in view.index.of_kind(CALL):
         by_seat.setdefault(event.payload["call"]["prompt"], []).append(event)
-    page, cursor = page_of(list(enumerate(sorted(by_seat.items()))), arguments, lambda item: item[0])
-    seats = tuple(_seat(seat, calls) for _, (seat, calls) in page)
+    page, cursor = page_of(sorted(by_seat.items()), arguments)
+    seats = tuple(_seat(seat, calls) for seat, calls in page)
     newest = [known.row for known in view.episodes[-1:]]
     return told.CostResult(
-        run_id=view.run_id,
-        known_at=view.moment,
-        rows=(*newest, *(seat.row for seat in seats)),
-        next_cursor=cursor,
+        **view.cite((*newest, *(seat.row for seat in seats)), cursor),
         fees=sum(trade.fees for trade in trades),
         slippage=slippage,
         funding_bps=None if execution is None else execution.funding_bps,

@@ -22,8 +22,6 @@ STOPPED = {
 }
 FROZEN = frozenset({"frozen", "tightened"})
 NOT_ACTIVATED = "its activation did not come in time"
-
-
 REACHED = ("policy_evaluation", "policy_frozen", "thesis_armed", "entry_filled")
 
 
@@ -90,22 +88,20 @@ def decisions(view: RunView, arguments: asked.DecisionArguments) -> told.Decisio
         newest[both] = max(newest.get(both, found[-1]), found[-1], key=lambda event: event.row.seq)
     stopped = [both for both in counts if both[1] is not None]
     ranked = sorted(stopped, key=lambda both: (-counts[both], both[0], str(both[1])))
-    page, cursor = page_of(list(enumerate(ranked)), arguments, lambda item: item[0])
-    reasons = tuple(_reason(both, counts[both], newest[both]) for _, both in page)
+    page, cursor = page_of(ranked, arguments)
+    reasons = tuple(_reason(both, counts[both], newest[both]) for both in page)
     reached = {
         kind: sum(n for (reached_kind, _), n in counts.items() if reached_kind == kind) for kind in REACHED
     }
-    entry = newest.get(("entry_filled", None))
+    filled = newest.get(("entry_filled", None))
+    entry = None if filled is None else row_of(filled)
     return told.DecisionResult(
-        run_id=view.run_id,
-        known_at=view.moment,
-        rows=(*(reason.row for reason in reasons), *([row_of(entry)] if entry else [])),
-        next_cursor=cursor,
+        **view.cite((*(reason.row for reason in reasons), entry), cursor),
         evaluations=reached["policy_evaluation"],
         policies_frozen=reached["policy_frozen"],
         theses_armed=reached["thesis_armed"],
         entries=reached["entry_filled"],
-        newest_entry=row_of(entry) if entry else None,
+        newest_entry=entry,
         reasons=reasons,
     )
 

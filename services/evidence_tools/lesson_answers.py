@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from schemas.claims import FactRow
+from schemas.judge import ReplanVerdict
 from schemas.vocabulary import REGIMES
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
@@ -65,17 +66,12 @@ def reports(view: RunView, arguments: asked.ReportArguments) -> told.ReportResul
         prefix, newest = arguments.report_id, found[-NEAR:]
         matching = view.index.starting(REPORT, prefix)
         found = [the_one("report", prefix, matching, _id, map(_id, newest))]
-    page, cursor = page_of(found, arguments, _seq, newest_first=True)
+    page, cursor = page_of(found, arguments, lambda event: event.row.seq, newest_first=True)
     full = arguments.report_id is not None
     decided = {event.payload["report_id"]: row_of(event) for event in view.index.of_kind("replan_verdict")}
-    rows = [row_of(event) for event in page] + [
-        decided[_id(event)] for event in page if _id(event) in decided
-    ]
+    rows = [*map(row_of, page), *(decided.get(_id(event)) for event in page)]
     return told.ReportResult(
-        run_id=view.run_id,
-        known_at=view.moment,
-        rows=tuple(rows),
-        next_cursor=cursor,
+        **view.cite(rows, cursor),
         total=len(found),
         reports=tuple(_report(view, event, decided.get(_id(event)), full=full) for event in page),
     )
@@ -85,14 +81,8 @@ def _id(event: Event) -> str:
     return str(event.payload["report_id"])
 
 
-def _seq(event: Event) -> int:
-    return event.row.seq
-
-
 def _report(view: RunView, event: Event, decided: FactRow | None, *, full: bool) -> told.ReportSeen:
     past, report = view.past_runs[_id(event)], event.payload["report"]
-    verdict = past.verdict
-    told_verdict = None if verdict is None else with_times(_verdict(past))
     return told.ReportSeen(
         report_id=_id(event),
         known_at=iso(past.known_at),
@@ -100,7 +90,7 @@ def _report(view: RunView, event: Event, decided: FactRow | None, *, full: bool)
         recommended_action=str(past.recommended_action),
         insufficient_sample=report["insufficient_sample"],
         narrative=report["narrative"],
-        verdict=told_verdict,
+        verdict=None if past.verdict is None else with_times(_verdict(past, past.verdict)),
         content=with_times(_content(view, report)) if full else None,
         row=row_of(event),
         verdict_row=decided,
@@ -108,13 +98,11 @@ def _report(view: RunView, event: Event, decided: FactRow | None, *, full: bool)
 
 
 def _content(view: RunView, report: dict[str, Any]) -> dict[str, Any]:
-    """What a report says, its statements with their rows."""
     return {"sections": sections_with_rows(report, view.index), **{name: report[name] for name in CONTENT}}
 
 
-def _verdict(past: PastRun) -> dict[str, Any]:
-    """The judge's verdict, with what of it the state of the run did not allow."""
-    made = {} if past.verdict is None else past.verdict.payload()
+def _verdict(past: PastRun, verdict: ReplanVerdict) -> dict[str, Any]:
+    made = verdict.payload()
     names = ("decision", "reason", "model", "actions", "known_at")
     refused = [action.payload() for action in past.refused]
     return {"verdict_id": past.verdict_id, **{name: made[name] for name in names}, "refused": refused}
@@ -135,20 +123,17 @@ def gate_of(
     demand_known("regime", arguments.regime, REGIMES)
     newest = [event for event in view.index.of_kind(REPORT)[-1:] if _id(event) == report_id]
     matching = [
-        (number, cluster)
-        for number, cluster in enumerate(clusters)
+        cluster
+        for cluster in clusters
         if arguments.playbook_id in (None, cluster["playbook_id"])
         and arguments.regime in (None, cluster["regime"])
     ]
-    page, cursor = page_of(matching, arguments, lambda item: item[0])
+    page, cursor = page_of(matching, arguments)
     return told.GateResult(
-        run_id=view.run_id,
-        known_at=view.moment,
-        rows=tuple(row_of(event) for event in newest),
-        next_cursor=cursor,
+        **view.cite((row_of(event) for event in newest), cursor),
         report_id=report_id,
         resolved=len(view.episodes),
-        clusters=tuple({name: cluster[name] for name in CLUSTER} for _, cluster in page),
+        clusters=tuple({name: cluster[name] for name in CLUSTER} for cluster in page),
     )
 
 
@@ -159,18 +144,15 @@ def playbooks(view: RunView, arguments: asked.PlaybookArguments) -> told.Playboo
     versions = sorted(
         history.of(arguments.playbook_id), key=lambda known: (known.definition.id, known.definition.version)
     )
-    page, cursor = page_of(list(enumerate(versions)), arguments, lambda item: item[0])
+    page, cursor = page_of(versions, arguments)
     documents, rows = [], []
-    for _, version in page:
+    for version in page:
         document = with_times(history.document(version))
         if arguments.playbook_id is not None:
             document["definition"] = version.definition.payload()
         documents.append(document)
         rows += [row_of(event) for event in view.index.versions(version.definition.content_hash)]
     return told.PlaybookResult(
-        run_id=view.run_id,
-        known_at=view.moment,
-        rows=tuple(rows),
-        next_cursor=cursor,
+        **view.cite(rows, cursor),
         versions=tuple(documents),
     )

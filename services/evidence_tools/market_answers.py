@@ -14,8 +14,7 @@ from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 from services.evidence.catalogue import CATALOGUE, is_loss, won
 from services.evidence.facts import Subject
-from services.evidence.run_facts import KnownEpisode
-from services.evidence.selection import chosen_of
+from services.evidence.selection import KnownEpisode, chosen_of
 from services.evidence.tools import NEAR, demand_known, page_of, the_one
 from services.evidence_tools.run_view import RunView, iso, row_of, with_times
 from services.journal.index import FILL_KINDS, Event
@@ -61,10 +60,7 @@ def market(view: RunView, arguments: asked.SnapshotArguments) -> told.SnapshotRe
     page, cursor = page_of(found, arguments, lambda item: item[0])
     snapshots = tuple(_snapshot(event) for _, event in page)
     return told.SnapshotResult(
-        run_id=view.run_id,
-        known_at=view.moment,
-        rows=tuple(snapshot.row for snapshot in snapshots),
-        next_cursor=cursor,
+        **view.cite((snapshot.row for snapshot in snapshots), cursor),
         snapshots=snapshots,
     )
 
@@ -107,10 +103,7 @@ def trades(view: RunView, arguments: asked.TradeArguments) -> told.TradeResult:
     found = [known.episode for known in matching]
     modes = Counter(str(trade.failure_mode) for trade in found if trade.failure_mode is not None)
     return told.TradeResult(
-        run_id=view.run_id,
-        known_at=view.moment,
-        rows=tuple(item.row for item in seen),
-        next_cursor=cursor,
+        **view.cite((item.row for item in seen), cursor),
         figures=_figures(found),
         failure_modes=dict(sorted(modes.items())),
         groups=_groups(matching, arguments.by),
@@ -133,12 +126,10 @@ def _page(
         return page_of(matching, arguments, _place, newest_first=True)
     rank = ORDERS[arguments.order]
     ranked = sorted(matching, key=lambda known: (-rank(known.episode), -_place(known)))
-    page, cursor = page_of(list(enumerate(ranked)), arguments, lambda item: item[0])
-    return [known for _, known in page], cursor
+    return page_of(ranked, arguments)
 
 
 def _groups(matching: list[KnownEpisode], by: str | None) -> tuple[told.GroupSeen, ...]:
-    """Figures of the trades by what they have in common, the most R first."""
     if by is None:
         return ()
     common = COMMON.get(by) or attrgetter(by)
@@ -168,13 +159,12 @@ def _episode(known: KnownEpisode, fill_id: str | None) -> told.EpisodeSeen:
     trade = known.episode
     names = told.EpisodeSeen.model_fields.keys() & Episode.model_fields.keys()
     same = {name: getattr(trade, name) for name in names - {"exit_reason", "failure_mode"}}
-    mode = None if trade.failure_mode is None else str(trade.failure_mode)
     return told.EpisodeSeen(
         **same,
         entered=iso(trade.entry_label),
         exited=iso(trade.exit_label),
         exit_reason=str(trade.exit_reason),
-        failure_mode=mode,
+        failure_mode=trade.failure_mode and str(trade.failure_mode),
         fill_id=fill_id,
         row=known.row,
     )
@@ -189,21 +179,16 @@ def why(view: RunView, arguments: asked.FillArguments) -> told.FillResult:
     found = found or ([opened] if opened else [])
     event = the_one("fill", prefix, found, _key, known)
     root = trace(index, event) if event.row.kind in FILL_KINDS else trace_move(index, event)
-    nodes = list(enumerate(_nodes(root, 0)))
-    page, cursor = page_of(nodes, arguments, lambda item: item[0])
-    shown = tuple(_step(node, depth) for _, (node, depth) in page)
+    page, cursor = page_of(list(_nodes(root, 0)), arguments)
+    shown = tuple(_step(node, depth) for node, depth in page)
     return told.FillResult(
-        run_id=view.run_id,
-        known_at=view.moment,
-        rows=tuple(step.row for step in shown if step.row is not None),
-        next_cursor=cursor,
+        **view.cite((step.row for step in shown), cursor),
         fill_id=_key(event),
         steps=shown,
     )
 
 
 def _exits(view: RunView, prefix: str) -> list[Event]:
-    """The fills that closed the trades whose id starts with `prefix`."""
     trades = (known for known in view.episodes if known.episode.episode_id.startswith(prefix))
     exits = (view.exit_of(known) for known in trades)
     return [event for fill in exits if fill is not None for event in view.index.fills(fill)]

@@ -208,7 +208,6 @@ def _damage_of(row: JournalRow) -> Iterator[None]:
 
 
 def _find_bans(definition: PlaybookDefinition) -> set[str]:
-    """Regimes in which a side may not be traded any more."""
     return {cell for rules in definition.eligibility.values() for cell in rules.banned}
 
 

@@ -14,9 +14,7 @@ from schemas.slow_reflection import HighLevelReflectionReport
 from services.claims.check import ClaimResult, check
 from services.evidence.run_facts import KnownPlaybook, RunFacts
 from services.evidence_tools.run_view import episode_of, row_of
-from services.high_level.report_facts import known_playbook
 from services.journal.index import JournalIndex
-from services.slow_loop.artefacts import with_moments
 
 REPORT = "high_level_report"
 KINDS = frozenset({"genesis", "episode", "playbook_version", REPORT})
@@ -44,7 +42,7 @@ def _with_rows(statement: Mapping[str, Any], facts: RunFacts) -> dict[str, Any]:
 
 
 def _facts(stored: Mapping[str, Any], index: JournalIndex) -> RunFacts:
-    report = HighLevelReflectionReport.model_validate(with_moments(dict(stored)))
+    report = HighLevelReflectionReport.model_validate(dict(stored))
     until = report.known_at
     reports = [event for event in index.of_kind(REPORT) if event.row.known_at <= until]
     own = next((event for event in reports if event.payload["report"] == stored), None)
@@ -62,10 +60,9 @@ def _facts(stored: Mapping[str, Any], index: JournalIndex) -> RunFacts:
 
 
 def _playbooks(index: JournalIndex, until: int) -> tuple[KnownPlaybook, ...]:
-    """Of each playbook the version that was in force then, in order of name."""
     found = {}
     for event in index.of_kind("playbook_version"):
         if event.row.known_at <= until and event.payload["state"] == "active":
             definition = PlaybookDefinition.model_validate(event.payload["definition"])
-            found[definition.id] = known_playbook(definition)
+            found[definition.id] = KnownPlaybook.of(definition)
     return tuple(found[name] for name in sorted(found))

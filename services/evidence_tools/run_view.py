@@ -11,7 +11,7 @@ from schemas.episode import Episode
 from schemas.errors import ToolRefused
 from schemas.settings import Settings
 from schemas.vocabulary import REGIMES
-from services.evidence.run_facts import KnownEpisode
+from services.evidence.selection import KnownEpisode
 from services.journal.chain import JournalRow
 from services.journal.index import Event, JournalIndex, JournalIndexPart, RecentRows, StoredEvent
 from services.journal.lineage import TIME_FACTS
@@ -151,6 +151,11 @@ class RunView:
     def moment(self) -> str:
         """The moment as an ISO time."""
         return iso(self.known_at)
+
+    def cite(self, rows: Iterable[FactRow | None], cursor: str | None = None) -> dict[str, Any]:
+        """The fields that every answer has: the run, the moment as an ISO time, the rows that there are."""
+        there = tuple(row for row in rows if row is not None)
+        return {"run_id": self.run_id, "known_at": self.moment, "rows": there, "next_cursor": cursor}
 
 
 class RunRows:

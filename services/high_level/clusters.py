@@ -1,62 +1,198 @@
-"""Clusters of resolved trades by declared keys, and what is measured on each.
+"""Clusters of resolved trades by declared keys, on columns: of the slow loop's episodes and of any table.
 
 The keys are playbook, playbook x regime, and playbook x regime x timeframe; the family that is tested is read
-from the playbook files, before any outcome. Only trades of the version now in force are tested: an accepted
-change has a new version hash and so starts a new epoch.
+from the playbook files, before any outcome. Columns, because a table may have a million rows.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal
 
 import numpy as np
 
 from schemas.episode import Episode
-from schemas.playbook import Expectation, PlaybookDefinition
+from schemas.playbook import PlaybookDefinition
 from schemas.settings import GateSettings
-from schemas.slow_reflection import ExpectationCheck, OpenEntry
-from schemas.vocabulary import FailureMode
-from services.high_level.cluster_rows import Keys, cluster_rows
+from schemas.slow_reflection import OpenEntry
+from schemas.timeframes import TIMEFRAME_SECONDS
+from services.high_level.hypotheses import hypothesis
 from services.high_level.trade_bounds import bounds_of, reference_of, trades_of
-from services.statistics.blocks import Blocks, winsorise
-from services.statistics.calendar_units import unit_of_timeframe
-from services.statistics.drift import hold_calibration_z
-from services.statistics.quantiles import quantile
-from services.statistics.track import Sample, Track
+from services.statistics.blocks import Blocks, Floats, Trades
+from services.statistics.calendar_units import Integers, block_unit
+from services.statistics.drift import Decay, detect_decay
+from services.statistics.multiplicity import WHOLE
+from services.statistics.track import Bounds, Sample, Track
 
-RECURRENCE = 2
+Starts = Mapping[str, int]
+EVERY_TRADE: Starts = MappingProxyType({})
+Key = tuple[str, str | None, str | None]
+
+
+@dataclass(frozen=True)
+class TradeTable:
+    """Resolved trades as columns (n,), keys as codes into sorted names.
+
+    Attributes:
+        entry_ns: entry times, ns UTC.
+        exit_ns: exit times; a trade is known from then on.
+        r: outcomes in R after costs.
+        playbook: codes into `playbooks`; `regime` and `timeframe` likewise.
+        bar_s: seconds of a bar of each of `timeframes`.
+        references: what trades of each of `playbooks` are held against.
+        otherwise: the same table where it is not known which rows are one trade, read the other way; a claim
+            stands where both readings prove it.
+    """
+
+    entry_ns: Integers
+    exit_ns: Integers
+    r: Floats
+    playbook: Integers
+    regime: Integers
+    timeframe: Integers
+    playbooks: tuple[str, ...]
+    regimes: tuple[str, ...]
+    timeframes: tuple[str, ...]
+    bar_s: tuple[int, ...]
+    references: tuple[float, ...]
+    otherwise: "TradeTable | None" = None
+
+    @classmethod
+    def of(cls, episodes: Sequence[Episode], references: Mapping[str, float]) -> "TradeTable":
+        """Episodes as rows, in their order; `references` by playbook."""
+        trades = trades_of(episodes)
+        playbook, playbooks = _codes([item.playbook_id for item in episodes])
+        regime, regimes = _codes([item.regime for item in episodes])
+        timeframe, timeframes = _codes([item.timeframe for item in episodes])
+        bar_s = tuple(TIMEFRAME_SECONDS[name] for name in timeframes)
+        held = tuple(references[name] for name in playbooks)
+        keys = playbook, regime, timeframe, playbooks, regimes, timeframes
+        return cls(trades.entry_ns, trades.exit_ns, trades.r, *keys, bar_s, held)
+
+    def __len__(self) -> int:
+        return len(self.r)
+
+    def cells(self) -> Iterator[tuple[Key, Integers]]:
+        """Rows of each playbook x regime x timeframe, rising."""
+        code = (self.playbook * len(self.regimes) + self.regime) * len(self.timeframes) + self.timeframe
+        order = np.argsort(code, kind="stable")
+        found, starts = np.unique(code[order], return_index=True)
+        for value, rows in zip(found.tolist(), np.split(order, starts)[1:], strict=True):
+            cell, frame = divmod(value, len(self.timeframes))
+            playbook, regime = divmod(cell, len(self.regimes))
+            yield (self.playbooks[playbook], self.regimes[regime], self.timeframes[frame]), rows
+
+
+def _codes(names: Sequence[str]) -> tuple[Integers, tuple[str, ...]]:
+    known = sorted(set(names))
+    places = {name: place for place, name in enumerate(known)}
+    return np.array([places[name] for name in names], dtype=np.int64), tuple(known)
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Trades that share a key, in order of exit; see `ClusterRows`."""
+    """Rows, rising, of a table that share a key, and the path of their evidence.
+
+    `regime` and `timeframe` are None on the levels above. `tested_as` is the name of the hypothesis in the
+    family: a cell with one timeframe shares its own, because both levels hold the same trades.
+    """
 
     playbook_id: str
     regime: str | None
     timeframe: str | None
     tested_as: str
-    episodes: tuple[Episode, ...]
+    rows: Integers
+    track: Track
+
+
+def build_clusters(
+    table: TradeTable,
+    gate: GateSettings,
+    bounds: Mapping[str, Bounds] | None = None,
+    starts: Starts = EVERY_TRADE,
+    open_entries: Sequence[OpenEntry] = (),
+) -> tuple[Cluster, ...]:
+    """Clusters of all three levels, sorted by key; a block of one is by the longest bars that it holds.
+
+    Args:
+        table: the trades.
+        gate: settings of the gate.
+        bounds: what is known of the R of single playbooks' trades.
+        starts: entries, ns, from which trades are tested in all open cells of a playbook together
+            (`playbook|*`) and in single cells (`playbook|regime`); all of them where it says nothing.
+        open_entries: positions whose trades will belong to a cluster.
+
+    Raises:
+        DataError: a reference does not lie strictly between the winsor bounds.
+    """
+    bar_s = np.array(table.bar_s, dtype=np.int64)
+    references = dict(zip(table.playbooks, table.references, strict=True))
+    usual = Bounds(gate.winsor_low, gate.winsor_high, strict=gate.strict)
+    teachers: dict[str, Blocks] = {}
+    found = []
+    # Rows that may be one trade share their cell: both readings have the same clusters in the same order.
+    others = iter(() if table.otherwise is None else build_clusters(table.otherwise, gate, bounds))
+    for (playbook, regime, frame), tested_as, rows in _group_rows(table, starts):
+        track = Track(
+            Trades(table.entry_ns[rows], table.exit_ns[rows], table.r[rows]),
+            block_unit(gate.block, int(bar_s[table.timeframe[rows]].max())),
+            references[playbook],
+            (bounds or {}).get(playbook, usual),
+            _find_first_entry(open_entries, playbook, regime),
+            teacher=teachers.get(playbook),
+            otherwise=None if table.otherwise is None else next(others).track,
+        )
+        teachers.setdefault(playbook, track.blocks)  # the playbook comes before its cells
+        found.append(Cluster(playbook, regime, frame, tested_as, rows, track))
+    return tuple(found)
+
+
+def _find_first_entry(open_entries: Sequence[OpenEntry], playbook: str, regime: str | None) -> int | None:
+    held = [
+        entry.entry_label
+        for entry in open_entries
+        if entry.playbook_id == playbook and regime in (None, entry.regime)
+    ]
+    return min(held, default=None)
+
+
+def _sort_key(group: tuple[Key, object]) -> tuple[str, ...]:
+    return tuple(name or "" for name in group[0])
+
+
+def _group_rows(table: TradeTable, starts: Starts) -> Iterator[tuple[Key, str, Integers]]:
+    groups: dict[Key, list[Integers]] = {}
+    for (playbook, regime, frame), rows in table.cells():
+        for key in ((playbook, None, None), (playbook, regime, None), (playbook, regime, frame)):
+            groups.setdefault(key, []).append(rows)
+    kept = {}
+    for (playbook, regime, frame), parts in sorted(groups.items(), key=_sort_key):
+        rows = np.sort(np.concatenate(parts), kind="stable")  # which merges what rises already
+        start = starts.get(hypothesis(playbook, regime or WHOLE))
+        rows = rows if start is None else rows[table.entry_ns[rows] >= start]
+        if len(rows):
+            kept[playbook, regime, frame] = rows
+    frames = Counter((playbook, regime) for playbook, regime, frame in kept if frame is not None)
+    for (playbook, regime, frame), rows in kept.items():
+        own = frame if frames[playbook, regime] > 1 else None
+        yield (playbook, regime, frame), hypothesis(playbook, regime, own), rows
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One cluster and what was measured on it, before any grade."""
+    """One cluster and what was measured on it, before any grade; a table of trades has no `episodes`."""
 
     cluster: Cluster
-    track: Track
     sample: Sample
+    episodes: tuple[Episode, ...] = ()
 
-    @property
-    def n(self) -> int:
-        """Trades in the cluster."""
-        return self.sample.n
-
-    @property
-    def mean_r(self) -> float | None:
-        """Winsorised mean over the trades of complete blocks; None without one."""
-        return self.sample.mean_r
+    @cached_property
+    def decay(self) -> Decay | None:
+        """The e-detector for a loss of a whole playbook in this epoch; None for its cells."""
+        if self.cluster.regime is not None:
+            return None
+        return detect_decay(self.cluster.track.decay[: self.sample.blocks])
 
 
 def by_exit(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
@@ -64,229 +200,26 @@ def by_exit(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
     return tuple(sorted(episodes, key=lambda item: (item.exit_label, item.known_at, item.episode_id)))
 
 
-def build_clusters(
-    episodes: Sequence[Episode], starts: Mapping[str, int] = MappingProxyType({})
-) -> tuple[Cluster, ...]:
-    """Clusters of all three levels, sorted by key; `starts` as `cluster_rows` takes it."""
-    ordered = by_exit(episodes)
-    keys = Keys.of(
-        [item.playbook_id for item in ordered],
-        [item.regime for item in ordered],
-        [item.timeframe for item in ordered],
-    )
-    entries = np.array([item.entry_label for item in ordered], dtype=np.int64)
-    return tuple(
-        Cluster(playbook_id, cell, frame, tested_as, tuple(ordered[row] for row in rows))
-        for playbook_id, cell, frame, tested_as, rows in cluster_rows(keys, entries, starts)
-    )
-
-
 def measure(
-    clusters: Sequence[Cluster],
+    episodes: Sequence[Episode],
     gate: GateSettings,
     definitions: Mapping[str, PlaybookDefinition],
-    timeframe: str,
     at_ns: int,
+    *,
+    starts: Starts = EVERY_TRADE,
     open_entries: Sequence[OpenEntry] = (),
     most_trades: int = 0,
 ) -> tuple[Measure, ...]:
-    """Blocks, means and e-values of the clusters of `build_clusters` at a time, in their order."""
-    found: list[Measure] = []
-    teachers: dict[str, Blocks] = {}
-    for cluster in clusters:
-        definition = definitions.get(cluster.playbook_id)
-        track = Track(
-            trades_of(cluster.episodes),
-            unit_of_timeframe(gate.block, cluster.timeframe or timeframe),
-            reference_of(definition, gate),
-            bounds_of(definition, gate, most_trades),
-            _open_since(cluster, open_entries),
-            teachers.get(cluster.playbook_id),
-        )
-        teachers.setdefault(cluster.playbook_id, track.blocks)  # the playbook comes before its cells
-        found.append(Measure(cluster, track, track.at(at_ns)))
-    return tuple(found)
+    """Blocks, means and e-values of the clusters of episodes at a time, sorted by key.
 
-
-def _open_since(cluster: Cluster, open_entries: Sequence[OpenEntry]) -> int | None:
-    """Earliest entry among the open positions that will belong to a cluster, ns."""
-    entries = [
-        entry.entry_label
-        for entry in open_entries
-        if entry.playbook_id == cluster.playbook_id and cluster.regime in (None, entry.regime)
-    ]
-    return min(entries, default=None)
-
-
-def describe(episodes: Sequence[Episode], definition: PlaybookDefinition | None) -> dict[str, Any]:
-    """Win rate, hold quantiles, excursions and failure modes of a cluster: shown, never tested."""
-    if not episodes:
-        return {}
-    holds = [float(item.hold_bars) for item in episodes]
-    winners = [item.mae_r for item in episodes if item.r > 0]
-    z = None
-    if definition is not None:
-        z = hold_calibration_z(
-            np.array(holds), definition.expectation.hold_p50_bars, definition.expectation.hold_p90_bars
-        )
-    return {
-        "win_rate": round(float(np.mean([item.r > 0 for item in episodes])), 9),
-        "hold_p50_bars": round(quantile(holds, 0.5), 9),
-        "hold_p90_bars": round(quantile(holds, 0.9), 9),
-        "hold_calibration_z": None if z is None else round(z, 9),
-        "mae_p80_r": round(quantile(winners, 0.2), 9) if winners else None,
-        "mfe_p50_r": round(float(np.median([item.mfe_r for item in episodes])), 9),
-        "failure_modes": count_failures(episodes),
-    }
-
-
-def count_failures(episodes: Iterable[Episode]) -> dict[str, int]:
-    """Failure modes with their counts, in name order; losers that are scratches have none."""
-    counts = Counter(str(item.failure_mode) for item in episodes if item.failure_mode is not None)
-    return dict(sorted(counts.items()))
-
-
-def unclassified_share(failures: Mapping[str, int]) -> float | None:
-    """Losers that no predicate matches over all that have a mode; None without one."""
-    losers = sum(failures.values())
-    return round(failures.get(FailureMode.UNCLASSIFIED, 0) / losers, 9) if losers else None
-
-
-def regime_marginals(episodes: Sequence[Episode], gate: GateSettings) -> tuple[dict[str, Any], ...]:
-    """One row per regime over all playbooks: shown beside the clusters, not a hypothesis of its own."""
-    groups: dict[str, list[Episode]] = {}
-    for item in by_exit(episodes):
-        groups.setdefault(item.regime, []).append(item)
-    rows = []
-    for regime, members in sorted(groups.items()):
-        r = winsorise(np.array(sorted(item.r for item in members)), gate.winsor_low, gate.winsor_high)
-        failures = count_failures(members)
-        rows.append(
-            {
-                "regime": regime,
-                "n": len(members),
-                "mean_r": round(float(r.mean()), 9),
-                "win_rate": round(float(np.mean(r > 0)), 9),
-                "playbooks": dict(sorted(Counter(item.playbook_id for item in members).items())),
-                "failure_modes": failures,
-                "recurring": [mode for mode, count in failures.items() if count >= RECURRENCE],
-            }
-        )
-    return tuple(rows)
-
-
-@dataclass(frozen=True)
-class Population:
-    """Episodes of a request, split into what is tested and what is only counted, by reason."""
-
-    live: tuple[Episode, ...]
-    tested: tuple[Episode, ...]
-    excluded: dict[str, int]
-
-
-def split_population(
-    episodes: Sequence[Episode],
-    definitions: Sequence[PlaybookDefinition],
-    epoch_starts: Mapping[str, int],
-    same_rules: Mapping[str, Sequence[str]] = MappingProxyType({}),
-) -> Population:
-    """Keep what may teach: live, learnable, and of the rules in force since their epoch began.
-
-    Plans with their own rules follow no version, and are tested under their id. `same_rules` holds the hashes
-    of the versions whose trades end alike, by playbook; else the one in force. An earlier version's trades
-    suggested the change that made the present one; testing them again would count the same evidence twice.
-    They stay in the descriptive part.
+    `starts` and `open_entries` as `build_clusters` takes them; `most_trades` of a block are all that the
+    account allows.
     """
-    in_force = {
-        definition.id: {definition.content_hash, *same_rules.get(definition.id, ())}
-        for definition in definitions
-    }
-    excluded: Counter[str] = Counter()
-    live, tested = [], []
-    for item in by_exit(episodes):
-        reason = _exclusion(item)
-        if reason is not None:
-            excluded[reason] += 1
-            continue
-        live.append(item)
-        if item.playbook_hash and item.playbook_hash not in in_force.get(item.playbook_id, ()):
-            excluded["earlier_version"] += 1
-        elif item.entry_label < epoch_starts.get(item.playbook_id, item.entry_label):
-            excluded["before_epoch"] += 1
-        else:
-            tested.append(item)
-    return Population(tuple(live), tuple(tested), dict(sorted(excluded.items())))
-
-
-def _exclusion(item: Episode) -> str | None:
-    if item.ledger != "live":
-        return "shadow"
-    return "no_learn" if item.no_learn else None
-
-
-HOLD_Z_LIMIT = 2.0
-EXCURSION_DRIFT_R = 0.25
-MINIMUM_TRADES = 5
-
-Miss = Literal["hold", "MAE", "MFE"]
-
-
-def check_expectations(
-    measures: Iterable[Measure], definitions: Mapping[str, PlaybookDefinition]
-) -> tuple[ExpectationCheck, ...]:
-    """One row per playbook that traded, in name order."""
-    rows = []
-    for measure in measures:
-        cluster = measure.cluster
-        definition = definitions.get(cluster.playbook_id)
-        if cluster.regime is None and definition is not None and measure.n:
-            facts = describe(cluster.episodes, definition)
-            rows.append(_check(cluster.playbook_id, measure.n, facts, definition.expectation))
-    return tuple(sorted(rows, key=lambda row: row.playbook_id))
-
-
-def miss_texts(checks: Sequence[ExpectationCheck]) -> tuple[str, ...]:
-    """A readable line for everything that is off, sorted."""
-    return tuple(sorted(_text(check, miss) for check in checks for miss in check.missed))
-
-
-def _check(playbook_id: str, n: int, facts: Mapping[str, Any], expected: Expectation) -> ExpectationCheck:
-    check = ExpectationCheck(
-        playbook_id=playbook_id,
-        n=n,
-        source=expected.source,
-        hold_p50_bars=facts["hold_p50_bars"],
-        hold_p90_bars=facts["hold_p90_bars"],
-        expected_hold_p50_bars=expected.hold_p50_bars,
-        expected_hold_p90_bars=expected.hold_p90_bars,
-        hold_calibration_z=facts["hold_calibration_z"],
-        winner_mae_p80_r=facts["mae_p80_r"],
-        expected_winner_mae_p80_r=expected.winner_mae_p80_r,
-        mfe_p50_r=facts["mfe_p50_r"],
-        expected_mfe_p50_r=expected.mfe_p50_r,
+    ordered = by_exit(episodes)
+    books = {name: definitions.get(name) for name in {item.playbook_id for item in ordered}}
+    table = TradeTable.of(ordered, {name: reference_of(book, gate) for name, book in books.items()})
+    bounds = {name: bounds_of(book, gate, most_trades) for name, book in books.items()}
+    return tuple(
+        Measure(cluster, cluster.track.at(at_ns), tuple(ordered[row] for row in cluster.rows))
+        for cluster in build_clusters(table, gate, bounds, starts, open_entries)
     )
-    return check if n < MINIMUM_TRADES else check.model_copy(update={"missed": tuple(_find_misses(check))})
-
-
-def _find_misses(check: ExpectationCheck) -> Iterable[Miss]:
-    z, adverse = check.hold_calibration_z, check.winner_mae_p80_r
-    if z is not None and abs(z) > HOLD_Z_LIMIT:
-        yield "hold"
-    if adverse is not None and adverse <= check.expected_winner_mae_p80_r - EXCURSION_DRIFT_R:
-        yield "MAE"
-    if check.mfe_p50_r <= check.expected_mfe_p50_r - EXCURSION_DRIFT_R:
-        yield "MFE"
-
-
-def _text(check: ExpectationCheck, miss: Miss) -> str:
-    name = check.playbook_id
-    if miss == "hold":
-        return (
-            f"hold {name}: P50 {check.hold_p50_bars:g} and P90 {check.hold_p90_bars:g} bars against "
-            f"{check.expected_hold_p50_bars:g} and {check.expected_hold_p90_bars:g}, "
-            f"z {check.hold_calibration_z:.2f}"
-        )
-    if miss == "MAE":
-        against = f"{check.expected_winner_mae_p80_r:.2f}R"
-        return f"MAE {name}: winners' P80 {check.winner_mae_p80_r:.2f}R against {against}"
-    return f"MFE {name}: median {check.mfe_p50_r:.2f}R against {check.expected_mfe_p50_r:.2f}R"

@@ -4,7 +4,7 @@ Everything here is monitoring: an alarm is text in the report and a reason to lo
 itself. It only counts together with a significant loss.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,7 +17,7 @@ from schemas.regime import FINGERPRINT
 from schemas.slow_reflection import DecayLevel, FirePair, RegimeShift
 from services.high_level.clusters import Measure, by_exit
 from services.statistics.blocks import Floats
-from services.statistics.drift import ARL, Decay, detect_decay
+from services.statistics.drift import ARL
 from services.statistics.energy_distance import shift_between_halves
 
 RANK_SHIFT = 0.2
@@ -54,37 +54,30 @@ class DecayAlarm:
 def decay_alarms(measures: Iterable[Measure]) -> tuple[DecayAlarm, ...]:
     """One alarm per playbook whose e-detector has passed its limit in this epoch, in name order."""
     alarms = []
-    for measure, decay in _decays(measures):
-        if decay.alarm_index is not None:
-            complete = int(measure.track.blocks.complete_at[decay.alarm_index])
-            known_at = max(item.known_at for item in measure.cluster.episodes if item.exit_label <= complete)
+    for measure in measures:
+        decay = measure.decay
+        if decay is not None and decay.alarm_index is not None:
+            complete = int(measure.cluster.track.blocks.complete_at[decay.alarm_index])
+            known_at = max(item.known_at for item in measure.episodes if item.exit_label <= complete)
             alarms.append(DecayAlarm(measure.cluster.playbook_id, decay.highest, known_at))
     return tuple(sorted(alarms, key=lambda alarm: alarm.playbook_id))
 
 
-def _decays(measures: Iterable[Measure]) -> Iterator[tuple[Measure, Decay]]:
-    """Each playbook as a whole with what its e-detector says in this epoch."""
-    for measure in measures:
-        if measure.cluster.regime is None:
-            yield measure, detect_decay(measure.track.decay[: measure.sample.blocks])
-
-
 def decay_levels(measures: Iterable[Measure]) -> tuple[DecayLevel, ...]:
     """Level of the e-detector of every playbook that traded in this epoch, in name order."""
-    rows = []
-    for measure, decay in _decays(measures):
-        rows.append(
-            DecayLevel(
-                playbook_id=measure.cluster.playbook_id,
-                n=measure.n,
-                mean_r=measure.mean_r,
-                level=round(min(decay.level, LEVEL_SHOWN), 9),
-                highest=round(min(decay.highest, LEVEL_SHOWN), 9),
-                limit=ARL,
-                alarmed=decay.alarm_index is not None,
-            )
+    return tuple(
+        DecayLevel(
+            playbook_id=measure.cluster.playbook_id,
+            n=measure.sample.n,
+            mean_r=measure.sample.mean_r,
+            level=round(min(measure.decay.level, LEVEL_SHOWN), 9),
+            highest=round(min(measure.decay.highest, LEVEL_SHOWN), 9),
+            limit=ARL,
+            alarmed=measure.decay.alarm_index is not None,
         )
-    return tuple(sorted(rows, key=lambda row: row.playbook_id))
+        for measure in sorted(measures, key=lambda item: item.cluster.playbook_id)
+        if measure.decay is not None
+    )
 
 
 def decay_text(alarm: DecayAlarm) -> str:

@@ -13,14 +13,15 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import GateSettings
 from schemas.slow_reflection import ClusterFinding, GridTrial
 from schemas.vocabulary import Claim, EvidenceGrade
-from services.high_level.clusters import Measure, describe
+from services.high_level.cluster_figures import describe
+from services.high_level.clusters import Measure
 from services.high_level.gate import Evidence, GateDecision, decide
 from services.model_calls.quoting import count_noun
 from services.statistics.blocks import GAINING, LOSING
 from services.statistics.multiplicity import Family, e_bh
 from services.statistics.power import smallest_detectable_effect
 from services.statistics.sharpe import sharpe_figures, sharpe_of_a_block
-from services.statistics.track import INTERVAL_ALPHA, PROVEN_E, Interval, Sample, Track
+from services.statistics.track import INTERVAL_ALPHA, PROVEN_E, Interval, Sample
 
 UNREGISTERED = "unregistered"
 EVIDENCE_LIMIT = 50
@@ -31,18 +32,8 @@ MOVED = {  # what stands in place of the interval of every look
 
 
 @dataclass(frozen=True)
-class Case:
-    """One cluster to be graded; `minimum` trades make a count, `tested_as` names it in the family."""
-
-    tested_as: str
-    sample: Sample
-    minimum: int
-    regime_cell: bool
-
-
-@dataclass(frozen=True)
 class Verdict:
-    """The gate's decision on one case, and the level at which its claim was tested.
+    """The gate's decision on one cluster, and the level at which its claim was tested.
 
     None when not registered.
     """
@@ -54,12 +45,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Range:
-    """What a case could have shown.
+    """What a cluster could have shown.
 
     Attributes:
         interval: of the winsorised mean at 95 %, valid at every look.
         fixed_time: of the same mean for one look declared beforehand; None below ten blocks.
-        smallest_detectable: deviation from the reference that the case's level would have found.
+        smallest_detectable: deviation from the reference that the level of its verdict would have found.
     """
 
     interval: Interval
@@ -76,38 +67,38 @@ def select(family: Family, e_values: Mapping[str, float]) -> int:
     return len(e_bh(family, known))
 
 
-def decide_cases(cases: Sequence[Case], family: Family | None, gate: GateSettings) -> tuple[Verdict, ...]:
-    """One verdict per case of one look, in the same order; without a family everything is only counted."""
+def decide_measures(
+    measures: Sequence[Measure],
+    family: Family | None,
+    gate: GateSettings,
+    definitions: Mapping[str, PlaybookDefinition],
+) -> tuple[Verdict, ...]:
+    """One verdict per cluster of one look, in the same order; without a family everything is only counted."""
     count = 0
     if family is not None:
-        count = select(family, {case.tested_as: case.sample.e_value for case in cases})
+        count = select(family, {item.cluster.tested_as: item.sample.e_value for item in measures})
     verdicts = []
-    for case in cases:
-        alpha = None
-        if family is not None and case.tested_as in family:
-            alpha = family.alpha(case.tested_as, count)
-        seen = case.sample
-        decision = decide(Evidence(seen.n, seen.e_value, alpha, case.minimum, case.regime_cell), gate)
+    for item in measures:
+        cluster, seen, alpha = item.cluster, item.sample, None
+        if family is not None and cluster.tested_as in family:
+            alpha = family.alpha(cluster.tested_as, count)
+        minimum = minimum_of(gate, definitions.get(cluster.playbook_id))
+        evidence = Evidence(seen.n, seen.e_value, alpha, minimum, cluster.regime is not None)
+        decision = decide(evidence, gate)
         proven = seen.leaning if decision.grade is EvidenceGrade.SIGNIFICANT else None
         verdicts.append(Verdict(decision, alpha, proven))
     return tuple(verdicts)
 
 
-def ranges(
-    cases: Sequence[tuple[Track, Sample]], levels: Sequence[float], alpha: float = INTERVAL_ALPHA
-) -> tuple[Range, ...]:
-    """Interval of each sample at `alpha`, and what its own level could have detected."""
-    found = []
-    for (track, seen), level in zip(cases, levels, strict=True):
-        effect = smallest_detectable_effect(track, seen.blocks, level)
-        found.append(
-            Range(
-                track.interval(seen.blocks, alpha),
-                track.fixed_time(seen.blocks),
-                None if effect is None else round(effect, 9),
-            )
-        )
-    return tuple(found)
+def range_of(item: Measure, verdict: Verdict, gate: GateSettings) -> Range:
+    """Interval of a cluster's sample, and what the level of its verdict could have detected."""
+    track, blocks = item.cluster.track, item.sample.blocks
+    effect = smallest_detectable_effect(track, blocks, verdict.alpha or gate.q)
+    return Range(
+        track.interval(blocks, INTERVAL_ALPHA),
+        track.fixed_time(blocks),
+        None if effect is None else round(effect, 9),
+    )
 
 
 def full_reason(decision: GateDecision, seen: Sample, shown: Range) -> str:
@@ -142,7 +133,6 @@ def _holds(interval: Interval, mean: float) -> bool:
 
 
 def _waiting(seen: Sample) -> str:
-    """Trades that do not count yet."""
     waiting = seen.n - seen.counted
     if not waiting:
         return ""
@@ -167,22 +157,12 @@ def grade_clusters(
 
     `trials` are members of the family that are no clusters; DSR reads their Sharpe ratios.
     """
-    cases = [case_of(item, gate, definitions.get(item.cluster.playbook_id)) for item in measures]
-    verdicts = decide_cases(cases, family, gate)
-    levels = [verdict.alpha or gate.q for verdict in verdicts]
-    shown = ranges([(item.track, item.sample) for item in measures], levels)
-    found = [sharpe_of_a_block(item.track, item.sample.blocks) for item in measures]
+    verdicts = decide_measures(measures, family, gate, definitions)
+    found = [sharpe_of_a_block(item.cluster.track, item.sample.blocks) for item in measures]
     tried = [sharpe for sharpe in (*found, *(trial.sharpe for trial in trials)) if sharpe is not None]
     return tuple(
-        _finding(item, verdict, seen, family, gate, definitions.get(item.cluster.playbook_id), tried)
-        for item, verdict, seen in zip(measures, verdicts, shown, strict=True)
-    )
-
-
-def case_of(item: Measure, gate: GateSettings, definition: PlaybookDefinition | None) -> Case:
-    """The case that a measured cluster makes."""
-    return Case(
-        item.cluster.tested_as, item.sample, minimum_of(gate, definition), item.cluster.regime is not None
+        _finding(item, verdict, family, gate, definitions.get(item.cluster.playbook_id), tried)
+        for item, verdict in zip(measures, verdicts, strict=True)
     )
 
 
@@ -194,15 +174,16 @@ def minimum_of(gate: GateSettings, definition: PlaybookDefinition | None) -> int
 def _finding(
     item: Measure,
     verdict: Verdict,
-    shown: Range,
     family: Family | None,
     gate: GateSettings,
     definition: PlaybookDefinition | None,
     tried: Sequence[float],
 ) -> ClusterFinding:
-    cluster, seen = item.cluster, item.sample
+    cluster, seen, shown = item.cluster, item.sample, range_of(item, verdict, gate)
     size = len(family) if family is not None and verdict.alpha is not None else 0
-    figures = sharpe_figures(item.track, seen, family.variants if family is not None and size else 0, tried)
+    figures = sharpe_figures(
+        cluster.track, seen, family.variants if family is not None and size else 0, tried
+    )
     return ClusterFinding(
         playbook_id=cluster.playbook_id,
         regime=cluster.regime,
@@ -234,7 +215,7 @@ def _finding(
         reason="; ".join(
             filter(None, (full_reason(verdict.decision, seen, shown), figures.beside(verdict.claim)))
         ),
-        evidence=tuple(episode.episode_id for episode in cluster.episodes[-EVIDENCE_LIMIT:]),
+        evidence=tuple(episode.episode_id for episode in item.episodes[-EVIDENCE_LIMIT:]),
         **figures._asdict(),
-        **describe(cluster.episodes, definition),
+        **describe(item.episodes, definition),
     )

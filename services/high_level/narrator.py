@@ -7,10 +7,8 @@ reason is kept.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from prompts import load_prompt
-from schemas.claims import Section
+from prompts import PromptTemplate, load_prompt
 from schemas.deliberation import Deliberation
 from schemas.settings.deliberation import DeliberationSettings
 from schemas.slow_reflection import HighLevelReflectionReport
@@ -45,30 +43,12 @@ CORRECTION = (
 )
 
 
-class Prompt(Protocol):
-    """A prompt template: fixed instructions, and a request to fill."""
-
-    @property
-    def hash(self) -> str:
-        """Content hash of the template."""
-        ...
-
-    @property
-    def system(self) -> str:
-        """The instructions."""
-        ...
-
-    def render(self, **values: str) -> str:
-        """The request with its placeholders filled."""
-        ...
-
-
 @dataclass
 class NarrativeWriter:
     """Asks for a narrative, and again with the claims that do not hold; `request` is the whole question."""
 
     model: LanguageModel
-    prompt: Prompt
+    prompt: PromptTemplate
     claims: ClaimText
     request: str
     max_tokens: int
@@ -100,14 +80,14 @@ class NarrativeWriter:
 
 @dataclass(frozen=True)
 class Narrator:
-    """Who tells the narrative of a report; without a model, the rules do.
+    """Who asks a model for the narrative of a report.
 
     Attributes:
         texts: who scores, improves, reviews and writes sections; empty where nobody does.
     """
 
-    prompt: Prompt
-    model: LanguageModel | None = None
+    prompt: PromptTemplate
+    model: LanguageModel
     settings: DeliberationSettings = DeliberationSettings()
     texts: TextModels = field(default_factory=lambda: TextModels({}, {}))
 
@@ -116,18 +96,15 @@ class Narrator:
     ) -> Narrative:
         """The narrative of a report.
 
-        Without a model, or when the model fails or nothing of its text holds, the text of the rules stands.
+        When the model fails or nothing of its text holds, the text of the rules stands.
         `facts` call the symbols by their names; `wording` says what the model calls them.
         """
-        ruled = rule_narrative(report, facts)
-        if self.model is None:
-            return ruled
         cells = wording.json(cells_of(report, facts))
         request = self.prompt.render(cells=cells, topics=quoted_json(list(TOPICS)))
         claims = ClaimText(facts, {called: name for name, called in wording.symbols.items()}, TOPICS)
         writer = NarrativeWriter(self.model, self.prompt, claims, request, self.settings.narrative_tokens)
         done = await self._refine(report, writer, cells)
-        return narrative_of(ruled, done, claims)
+        return narrative_of(rule_narrative(report, facts), done, claims)
 
     async def _refine(
         self, report: HighLevelReflectionReport, writer: NarrativeWriter, cells: str
@@ -182,7 +159,8 @@ class Narrator:
 
 def narrative_of(ruled: Narrative, done: Deliberation, claims: ClaimText) -> Narrative:
     """What stands of a model's text: what holds of it, or the text of the rules."""
-    sections = _final_sections(done)
+    stands = next((c for c in reversed(done.candidates) if c.text == done.final), None)
+    sections = () if stands is None else sections_of(stands)
     if done.status == "failed" or not sections:
         return Narrative(ruled.sections, ruled.text, False, done.error or "no text came", None, done)
     text, checked = claims.write(sections), claims.check(sections)
@@ -191,11 +169,6 @@ def narrative_of(ruled: Narrative, done: Deliberation, claims: ClaimText) -> Nar
     if not text.text:
         return Narrative(ruled.sections, ruled.text, False, reason or "it claims nothing", checked, done)
     return Narrative(text.sections, text.text, True, reason, checked, done)
-
-
-def _final_sections(done: Deliberation) -> tuple[Section, ...]:
-    stands = next((c for c in reversed(done.candidates) if c.text == done.final), None)
-    return () if stands is None else sections_of(stands)
 
 
 def narrator_of(

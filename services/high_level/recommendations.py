@@ -51,6 +51,10 @@ class Context:
     risk_limit: float = MAX_RISK_FRACTION
     promotion_minimum: int = PROMOTION_MINIMUM
 
+    def trials(self, kind: str) -> list[Mapping[str, Any]]:
+        """The trials of one kind, in order."""
+        return [trial for trial in self.shadow_trials if trial.get("kind") == kind]
+
 
 def losing(finding: ClusterFinding) -> bool:
     """Whether a cluster leans to losing: both of its means, as they are printed, lie below the reference."""
@@ -65,7 +69,6 @@ def gaining(finding: ClusterFinding) -> bool:
 
 
 def _means(finding: ClusterFinding) -> tuple[float, ...]:
-    """The winsorised and the raw mean; nothing where one is unknown."""
     if finding.mean_r is None or finding.mean_raw_r is None:
         return ()
     return finding.mean_r, finding.mean_raw_r
@@ -201,12 +204,8 @@ def _candidate(finding: ClusterFinding, definition: PlaybookDefinition, winner: 
 
 
 def _find_refuted(context: Context) -> set[tuple[Any, ...]]:
-    """Values that candidates had whose own trades speak against them: playbook, parameter, value."""
-    return {
-        (shadow_trial["playbook_id"], shadow_trial.get("parameter"), shadow_trial.get("value"))
-        for shadow_trial in context.shadow_trials
-        if shadow_trial.get("kind") == "refuted"
-    }
+    refuted = context.trials("refuted")
+    return {(trial["playbook_id"], trial.get("parameter"), trial.get("value")) for trial in refuted}
 
 
 def _less_risk(finding: ClusterFinding, definition: PlaybookDefinition, context: Context) -> Recommendation:
@@ -215,10 +214,8 @@ def _less_risk(finding: ClusterFinding, definition: PlaybookDefinition, context:
         reason = f"{finding.playbook_id} loses and its risk is at the floor"
         return _recommend(finding, RecommendedAction.HOLD, {}, f"{reason}: {_numbers(finding)}")
     reason = f"{finding.playbook_id} loses: {_numbers(finding)}"
-    for cut in context.shadow_trials:
-        if (cut.get("kind"), cut["playbook_id"]) == ("risk_cut", finding.playbook_id) and _waits(
-            cut, context
-        ):
+    for cut in context.trials("risk_cut"):
+        if cut["playbook_id"] == finding.playbook_id and _waits(cut, context):
             shown = f"{cut['n']} of {context.promotion_minimum} trades since it was cut to {cut['value']:g}"
             mean = "" if cut["mean_r"] is None else f", {cut['mean_r']:+.2f}R"
             return _recommend(finding, RecommendedAction.HOLD, {}, f"{reason}; its risk waits: {shown}{mean}")
@@ -234,13 +231,15 @@ def _waits(cut: Mapping[str, Any], context: Context) -> bool:
 
 def _lifts(context: Context) -> list[Recommendation]:
     """The end of each ban whose paper trades have reached what a promotion needs."""
-    due = (
-        shadow_trial
-        for shadow_trial in context.shadow_trials
-        if shadow_trial.get("kind") == "banned_cell"
-        and gain_is_proven(shadow_trial, context.promotion_minimum)
-    )
-    return [_lift(trial) for trial in due]
+    return [
+        _on_paper(
+            trial,
+            {"kind": "set_eligibility", "regime": trial["regime"], "eligible": True},
+            f"{trial['playbook_id']} gains in {trial['regime']} since it was banned there",
+        )
+        for trial in context.trials("banned_cell")
+        if gain_is_proven(trial, context.promotion_minimum)
+    ]
 
 
 def gain_is_proven(trial: Mapping[str, Any], minimum: int) -> bool:
@@ -252,31 +251,17 @@ def gain_is_proven(trial: Mapping[str, Any], minimum: int) -> bool:
     return bool(trial["n"] >= minimum and shown >= needed and lowest > trial["reference_r"])
 
 
-def _lift(trial: Mapping[str, Any]) -> Recommendation:
-    """Its evidence are paper trades, which no cluster of the report holds."""
-    regime = trial["regime"]
-    return _on_paper(
-        trial,
-        {"kind": "set_eligibility", "regime": regime, "eligible": True},
-        f"{trial['playbook_id']} gains in {regime} since it was banned there",
-    )
-
-
 def _proven_experiments(context: Context, made: Sequence[Recommendation]) -> list[Recommendation]:
     """A candidate for each experiment that gains while its playbook does not.
 
     The account may never prove the loss: a playbook that is vetoed or stopped trades little.
     """
-    tried, refuted = (
-        {(item.playbook_id, item.change.get("parameter")) for item in made},
-        _find_refuted(context),
-    )
-    for shadow_trial in context.shadow_trials:
-        if shadow_trial.get("kind") == "candidate":
-            tried.add((shadow_trial["playbook_id"], shadow_trial.get("parameter")))
+    refuted = _find_refuted(context)
+    tried = {(item.playbook_id, item.change.get("parameter")) for item in made}
+    tried |= {(trial["playbook_id"], trial.get("parameter")) for trial in context.trials("candidate")}
     return [
         _from_experiment(trial, context.definitions[trial["playbook_id"]])
-        for trial in context.shadow_trials
+        for trial in context.trials("experiment")
         if experiment_is_better(trial, context.findings, context.promotion_minimum)
         and (trial["playbook_id"], trial["parameter"]) not in tried
         and (trial["playbook_id"], trial["parameter"], trial["value"]) not in refuted
@@ -298,7 +283,6 @@ def experiment_is_better(trial: Mapping[str, Any], findings: Sequence[ClusterFin
 
 
 def _from_experiment(trial: Mapping[str, Any], definition: PlaybookDefinition) -> Recommendation:
-    """Its evidence are paper trades, which no cluster of the report holds; the candidate collects its own."""
     playbook_id, parameter, value = trial["playbook_id"], trial["parameter"], trial["value"]
     return _on_paper(
         trial,
@@ -308,7 +292,7 @@ def _from_experiment(trial: Mapping[str, Any], definition: PlaybookDefinition) -
 
 
 def _on_paper(trial: Mapping[str, Any], change: dict[str, object], what: str) -> Recommendation:
-    """A change that paper trades speak for."""
+    # Its evidence are paper trades, which no cluster of the report holds.
     return Recommendation(
         action=ADJUST,
         playbook_id=trial["playbook_id"],
@@ -328,11 +312,7 @@ def _raises(context: Context, touched: set[str | None]) -> list[Recommendation]:
 
     While a candidate of it is on trial it waits: that may be this very raise, and its promotion would end it.
     """
-    on_trial = {
-        shadow_trial["playbook_id"]
-        for shadow_trial in context.shadow_trials
-        if shadow_trial["kind"] == "candidate"
-    }
+    on_trial = {trial["playbook_id"] for trial in context.trials("candidate")}
     made = []
     for item in context.findings:
         proven = _is_playbook(item) and gaining(item) and item.grade is EvidenceGrade.SIGNIFICANT

@@ -6,53 +6,51 @@ of the last look, with the first look at which a cluster was selected.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 
+from schemas.canonical import ns_to_datetime
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import GateSettings
 from schemas.vocabulary import EvidenceGrade
-from services.clock import Interval, next_slot
+from services.clock import INTERVAL_NS, Interval, next_slot
+from services.high_level.clusters import Cluster, Measure, TradeTable, build_clusters
 from services.high_level.drift import DecayAlarm
-from services.high_level.grading import Case, Range, Verdict, decide_cases, full_reason, minimum_of, ranges
+from services.high_level.grading import Range, Verdict, decide_measures, full_reason, range_of
 from services.high_level.hypotheses import declared_hypotheses
-from services.high_level.trade_table import TableCluster, TradeTable, clusters_of
-from services.statistics.calendar_units import BlockUnit, Integers, block_unit, unit_numbers, unit_starts
-from services.statistics.drift import Decay, detect_decay
+from services.statistics.calendar_units import Integers, block_unit, unit_numbers, unit_starts
 from services.statistics.multiplicity import Family, register_family
-from services.statistics.track import Bounds, Sample
+from services.statistics.track import Bounds
 
 
 @dataclass(frozen=True)
 class GradedCluster:
     """One cluster at the last look."""
 
-    cluster: TableCluster
-    sample: Sample
+    measured: Measure
     verdict: Verdict
     shown: Range
     first_significant_at: int | None
 
     @property
+    def cluster(self) -> Cluster:
+        """Its key, rows and track."""
+        return self.measured.cluster
+
+    @property
     def reason(self) -> str:
         """Why it has its grade."""
-        return full_reason(self.verdict.decision, self.sample, self.shown)
-
-    @cached_property
-    def decay(self) -> Decay | None:
-        """The e-detector for a loss of a whole playbook; None for its cells, as in the slow loop."""
-        if self.cluster.regime is not None:
-            return None
-        return detect_decay(self.cluster.track.decay[: self.sample.blocks])
+        return full_reason(self.verdict.decision, self.measured.sample, self.shown)
 
     @property
     def alarm(self) -> DecayAlarm | None:
         """The alarm of the e-detector, known when the block was complete that raised it."""
-        if self.decay is None or self.decay.alarm_index is None:
+        decay = self.measured.decay
+        if decay is None or decay.alarm_index is None:
             return None
-        known_at = int(self.cluster.track.blocks.complete_at[self.decay.alarm_index])
-        return DecayAlarm(self.cluster.playbook_id, self.decay.highest, known_at)
+        known_at = int(self.cluster.track.blocks.complete_at[decay.alarm_index])
+        return DecayAlarm(self.cluster.playbook_id, decay.highest, known_at)
 
 
 @dataclass(frozen=True)
@@ -66,12 +64,8 @@ class GradedTable:
     @property
     def selected(self) -> tuple[str, ...]:
         """Hypotheses that e-BH selects at the last look."""
-        names = {
-            item.cluster.tested_as
-            for item in self.clusters
-            if item.verdict.decision.grade is EvidenceGrade.SIGNIFICANT
-        }
-        return tuple(sorted(names))
+        grades = {item.cluster.tested_as: item.verdict.decision.grade for item in self.clusters}
+        return tuple(sorted(name for name, grade in grades.items() if grade is EvidenceGrade.SIGNIFICANT))
 
 
 def grade_table(
@@ -90,59 +84,35 @@ def grade_table(
         looks: times of the looks.
         definitions: playbooks whose declared cells join the family; what the table names always does.
         tell: wraps the looks, to show progress.
-        bounds: what is known of the R of single playbooks' trades, see `clusters_of`.
+        bounds: what is known of the R of single playbooks' trades.
 
     Raises:
         DataError: a reference does not lie strictly between the winsor bounds.
     """
-    clusters = clusters_of(table, gate, bounds)
+    clusters = build_clusters(table, gate, bounds)
     books = definitions or {}
     declared = declared_hypotheses(books.values(), table.timeframes)
     family = register_family(sorted({*declared, *(item.tested_as for item in clusters)}), gate.q)
-    minima = [minimum_of(gate, books.get(item.playbook_id)) for item in clusters]
     first: dict[int, int] = {}
     for look in tell(looks):
-        samples = [item.track.at(look) for item in clusters]
-        cases = [_case(*row) for row in zip(clusters, samples, minima, strict=True)]
-        verdicts = decide_cases(cases, family, gate)
-        for index in _significant(verdicts):
-            first.setdefault(index, look)
-    shown = ranges(
-        [(item.track, seen) for item, seen in zip(clusters, samples, strict=True)],
-        [verdict.alpha or gate.q for verdict in verdicts],
+        measures = [Measure(cluster, cluster.track.at(look)) for cluster in clusters]
+        verdicts = decide_measures(measures, family, gate, books)
+        for index, verdict in enumerate(verdicts):
+            if verdict.decision.grade is EvidenceGrade.SIGNIFICANT:
+                first.setdefault(index, look)
+    graded = tuple(
+        GradedCluster(item, verdict, range_of(item, verdict, gate), first.get(index))
+        for index, (item, verdict) in enumerate(zip(measures, verdicts, strict=True))
     )
-    rows = enumerate(zip(clusters, samples, verdicts, shown, strict=True))
-    graded = tuple(GradedCluster(*row, first.get(index)) for index, row in rows)
     return GradedTable(family, graded, tuple(looks))
 
 
-def _significant(verdicts: Sequence[Verdict]) -> list[int]:
-    grades = [verdict.decision.grade for verdict in verdicts]
-    return [index for index, grade in enumerate(grades) if grade is EvidenceGrade.SIGNIFICANT]
+def entries_per_block(table: TradeTable, gate: GateSettings, limit: int) -> dict[str, Any]:
+    """How many trades were entered in one block, whatever their playbook, as plain data.
 
-
-@dataclass(frozen=True)
-class EntriesPerBlock:
-    """How many trades of a table were entered in one block, whatever their playbook.
-
-    Attributes:
-        most: the largest number of them.
-        unit: what that block is.
-        begins: its first moment, ns UTC.
-        beyond: blocks with more than the limit.
-    """
-
-    most: int
-    unit: BlockUnit
-    begins: int
-    beyond: int
-
-
-def entries_per_block(table: TradeTable, gate: GateSettings, limit: int) -> EntriesPerBlock:
-    """The fullest block of a table, and how many hold more than `limit`.
-
-    A trade belongs to the block in which its playbook counts, by the longest bars of the playbook. Of blocks
-    that are equally full the first one is named.
+    `most` is that of the fullest `block`, which `begins` then, as an ISO time in UTC; of equally full ones
+    that of the first. `beyond` counts the blocks with more than `limit`. A trade belongs to the block in
+    which its playbook counts, by the longest bars of the playbook.
     """
     longest = np.zeros(len(table.playbooks), dtype=np.int64)
     np.maximum.at(longest, table.playbook, np.array(table.bar_s, dtype=np.int64)[table.timeframe])
@@ -155,14 +125,12 @@ def entries_per_block(table: TradeTable, gate: GateSettings, limit: int) -> Entr
         begins = int(unit_starts(numbers[fullest], unit))
         found.append((int(counts[fullest]), -begins, unit, int((counts > limit).sum())))
     most, earlier, unit, _ = max(found)
-    return EntriesPerBlock(most, unit, -earlier, sum(beyond for *_, beyond in found))
+    begins_at = ns_to_datetime(-earlier).isoformat()
+    beyond = sum(over for *_, over in found)
+    return {"limit": limit, "most": most, "block": unit, "begins": begins_at, "beyond": beyond}
 
 
-def _case(item: TableCluster, seen: Sample, minimum: int) -> Case:
-    return Case(item.tested_as, seen, minimum, item.regime is not None)
-
-
-def scheduled_looks(exit_ns: Integers, interval: Interval | str, batch: int) -> tuple[int, ...]:
+def scheduled_looks(exit_ns: Integers, interval: str, batch: int) -> tuple[int, ...]:
     """Slots at which the schedule would have looked, and the first slot that knows every trade.
 
     A slot is daily, weekly (Monday) or monthly, 00:00 UTC; it counts when at least `batch` trades exited
@@ -178,12 +146,9 @@ def scheduled_looks(exit_ns: Integers, interval: Interval | str, batch: int) -> 
     return tuple(looks)
 
 
-def _slot_from(at_ns: int, interval: Interval | str) -> int:
-    """First slot at or after a time."""
-    if interval == "daily":
-        return next_slot(at_ns - 1, "daily")
-    if interval == "weekly":
-        return next_slot(at_ns - 1, "weekly")
+def _slot_from(at_ns: int, interval: str) -> int:
+    if interval in INTERVAL_NS:
+        return next_slot(at_ns - 1, cast(Interval, interval))
     month = np.datetime64(at_ns - 1, "ns").astype("datetime64[M]") + 1
     return int(month.astype("datetime64[ns]").astype(np.int64))
 

@@ -19,10 +19,9 @@ from schemas.regime import UNKNOWN
 from schemas.settings import MemorySettings
 from schemas.snapshot import MemoryBaseRates
 from schemas.state import PART, Stateful
-from schemas.vocabulary import Direction
 from services.memory.reuse import Answers, MemoryTelemetry
-from services.memory.scan import DISTANCE_UNIT, LOSERS, NONE, WINNERS, Found, IntArray
-from services.memory.store import Population, Populations, counts_of
+from services.memory.scan import DISTANCE_UNIT, LOSERS, NONE, WINNERS, Found
+from services.memory.store import Population, Populations
 from services.ports import MemoryQuery
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
@@ -33,7 +32,6 @@ RulesOf = Callable[[str], str]
 
 
 def _alike(version_hash: str) -> str:
-    """Every version under the same rules."""
     return ""
 
 
@@ -122,37 +120,19 @@ class EpisodeMemory(Stateful):
         return self._populations.added
 
 
+@dataclass(slots=True, eq=False)
 class MemoryView:
     """Read-only memory: has no method that adds, changes or forgets."""
 
-    __slots__ = (
-        "_answers", "_budget_ms", "_clock", "_deadline_ms", "_guard", "_populations", "_quotas", "_rules_of",
-        "_telemetry", "_timer",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        populations: Populations,
-        settings: MemorySettings,
-        clock: SimulatedClock,
-        guard: TickGuard,
-        telemetry: MemoryTelemetry,
-        timer: Timer,
-        deadline_ms: float | None,
-        rules_of: RulesOf = _alike,
-    ) -> None:
-        self._populations = populations
-        self._rules_of = rules_of
-        self._quotas: IntArray = np.array(
-            [settings.winners, settings.losers, settings.failures], dtype=np.int64
-        )
-        self._budget_ms = settings.budget_ms
-        self._clock = clock
-        self._guard = guard
-        self._telemetry = telemetry
-        self._timer = timer
-        self._deadline_ms = deadline_ms
-        self._answers = Answers()
+    _populations: Populations
+    _settings: MemorySettings
+    _clock: SimulatedClock
+    _guard: TickGuard
+    _telemetry: MemoryTelemetry
+    _timer: Timer
+    _deadline_ms: float | None
+    _rules_of: RulesOf = _alike
+    _answers: Answers = field(default_factory=Answers)
 
     def retrieve(self, query: MemoryQuery, known_at: int) -> MemorySummary:
         """Nearest cases of the query's playbook, rules and direction by Euclidean distance on the ranks.
@@ -166,7 +146,8 @@ class MemoryView:
                 not hold as many ranks in [0, 1] as the episodes.
         """
         self._admit(known_at)
-        self._answers.turn_to(known_at, self._count_episodes())
+        present, added = present_retrievals(), self._populations.added
+        self._answers.turn_to(known_at, added if present is None else present.count_known(added))
         kept = self._answers.summaries.get(query)
         if kept is not None:
             self._telemetry.reused += 1
@@ -183,17 +164,15 @@ class MemoryView:
         self._note(started)
         return summary
 
-    def base_rates(
-        self, known_at: int, playbook_id: str | None = None, direction: Direction | None = None
-    ) -> MemoryBaseRates:
-        """Counts over everything known at `known_at`, of one playbook or direction or of all.
+    def base_rates(self, known_at: int) -> MemoryBaseRates:
+        """Counts over everything known at `known_at`.
 
         Raises:
             InvariantViolation: inside the tick path, or `known_at` lies after the clock.
         """
         self._admit(known_at)
         started = self._timer()
-        rates = _rates(*counts_of(self._populations.chosen(playbook_id, direction), known_at))
+        rates = _rates(*self._populations.counts(known_at))
         self._note(started)
         return rates
 
@@ -201,22 +180,13 @@ class MemoryView:
         self._guard.forbid("memory_reads")
         self._clock.check(known_at)
 
-    def _count_episodes(self) -> int:
-        """Episodes that this evaluation can know of: bars may go on and add others meanwhile."""
-        present = present_retrievals()
-        if present is None:
-            return self._populations.added
-        if present.added is None:
-            present.added = self._populations.added
-        return present.added
-
     def _elapsed_ms(self, started: int) -> float:
         return (self._timer() - started) / NS_PER_MS
 
     def _note(self, started: int) -> None:
         elapsed_ms = self._elapsed_ms(started)
         self._telemetry.latencies_ms.append(elapsed_ms)
-        self._telemetry.over_budget += elapsed_ms > self._budget_ms
+        self._telemetry.over_budget += elapsed_ms > self._settings.budget_ms
 
     def _retrieve(self, query: MemoryQuery, known_at: int, started: int) -> MemorySummary:
         point = self._populations.point(query.fingerprint)
@@ -224,10 +194,13 @@ class MemoryView:
         population = self._populations.of(query.playbook_id, query.direction, rules)
         if population is None:
             return MemorySummary(known_at=known_at, base_rates=_rates(0, 0, 0), insufficient=BUCKETS)
-        number = _number_retrieval()
-        found = population.nearest(point, known_at, self._quotas, self._lateness(started, number))
+        settings, present = self._settings, present_retrievals()
+        number = 0 if present is None else present.number()
+        quotas = np.array([settings.winners, settings.losers, settings.failures], dtype=np.int64)
+        found = population.nearest(point, known_at, quotas, self._lateness(started, number))
         if found is None:
-            _note_miss(number)
+            if present is not None:
+                present.late.append(number)
             return MemorySummary(
                 known_at=known_at,
                 base_rates=_rates(*population.counts(known_at)),
@@ -236,29 +209,14 @@ class MemoryView:
             )
         return _summary(population, found, known_at)
 
-    def _lateness(self, started: int, number: int | None) -> Callable[[], bool] | None:
+    def _lateness(self, started: int, number: int) -> Callable[[], bool] | None:
         present, deadline_ms = present_retrievals(), self._deadline_ms
         if present is not None and present.recorded is not None:
             late = number in present.recorded
             return lambda: late
         if present is not None:
-            deadline_ms = self._budget_ms
+            deadline_ms = self._settings.budget_ms
         return None if deadline_ms is None else lambda: self._elapsed_ms(started) > deadline_ms
-
-
-def _number_retrieval() -> int | None:
-    """Number of a retrieval among those of its evaluation; None where none are counted."""
-    present = present_retrievals()
-    if present is None:
-        return None
-    present.count += 1
-    return present.count - 1
-
-
-def _note_miss(number: int | None) -> None:
-    present = present_retrievals()
-    if present is not None and number is not None:
-        present.late.append(number)
 
 
 def _summary(population: Population, found: Found, known_at: int) -> MemorySummary:
@@ -331,6 +289,16 @@ class Retrievals:
     late: list[int] = field(default_factory=list)
     count: int = 0
     added: int | None = None
+
+    def number(self) -> int:
+        """Number of the next retrieval."""
+        self.count += 1
+        return self.count - 1
+
+    def count_known(self, added: int) -> int:
+        """Episodes that this evaluation can know of: bars may go on and add others meanwhile."""
+        self.added = added if self.added is None else self.added
+        return self.added
 
 
 _PRESENT: ContextVar[Retrievals | None] = ContextVar("retrievals", default=None)

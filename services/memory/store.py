@@ -4,7 +4,7 @@ Fingerprints are float32 and as wide as the first episode's; nothing here decide
 or who may read (`episode_memory` does).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -132,20 +132,10 @@ class Population:
 
     def counts(self, known_at: int) -> tuple[int, int, int]:
         """Population, winners and losers known at `known_at`."""
-        return counts_of([self], known_at)
-
-    def count_into(self, counts: IntArray, known_at: int) -> None:
-        """Add population, winners and losers known at `known_at` to `counts`, int64 (3,)."""
+        counts = np.zeros(3, dtype=np.int64)
         count(self._cases, counts, known_at, 0, self.size)
-
-
-def counts_of(populations: Iterable[Population], known_at: int) -> tuple[int, int, int]:
-    """Episodes, winners and losers of all of them known at `known_at`."""
-    counts = np.zeros(3, dtype=np.int64)
-    for population in populations:
-        population.count_into(counts, known_at)
-    total, winners, losers = counts.tolist()
-    return total, winners, losers
+        total, winners, losers = counts.tolist()
+        return total, winners, losers
 
 
 class Populations:
@@ -197,11 +187,11 @@ class Populations:
         """The population of one playbook, its rules and direction, if there is any."""
         return self._by_key.get((playbook_id, rules, direction))
 
-    def chosen(self, playbook_id: str | None, direction: Direction | None) -> Iterator[Population]:
-        """Populations of one playbook or direction, or of all."""
-        for (name, _, side), population in self._by_key.items():
-            if playbook_id in (None, name) and direction in (None, side):
-                yield population
+    def counts(self, known_at: int) -> tuple[int, int, int]:
+        """Episodes, winners and losers of all of them known at `known_at`."""
+        found = [population.counts(known_at) for population in self._by_key.values()]
+        total, winners, losers = np.array(found, dtype=np.int64).reshape(-1, 3).sum(axis=0).tolist()
+        return total, winners, losers
 
 
 def room(rows: int, width: int) -> Cases:

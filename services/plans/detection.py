@@ -118,7 +118,6 @@ def detect_two_phase(text: str, context: DetectionContext, settings: PlansSettin
 
 
 def _matches(text: str, context: DetectionContext) -> tuple[PatternMatch, ...]:
-    """The patterns of the text, in the order of their table."""
     clauses = CLAUSE_END.split(unicodedata.normalize("NFKC", text).casefold().replace("’", "'"))
     found = [(pattern.name, pattern.category) for pattern in PATTERNS if _has(pattern, clauses)]
     if context.last_plan_failed:
@@ -129,7 +128,6 @@ def _matches(text: str, context: DetectionContext) -> tuple[PatternMatch, ...]:
 
 
 def _has(pattern: Pattern, clauses: Sequence[str]) -> bool:
-    """Whether a clause has the pattern and nothing before it denies it."""
     for clause in clauses:
         found = pattern.expression.search(clause)
         if found is not None and NEGATION.search(clause, 0, found.start()) is None:

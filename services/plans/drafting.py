@@ -32,35 +32,18 @@ from services.slow_loop.action_contract import ContractState, check_action, lowe
 NO_UNDO = "A policy that is out of force is not frozen again: the next evaluation makes another."
 
 
-@dataclass(frozen=True)
-class Words:
-    """The three sentences of a step."""
-
-    precondition: str
-    effect: str
-    undo: str
-
-
-def words_of(action: JudgeAction | RollbackAction, before: PlaybookDefinition | None) -> Words:
-    """The sentences of an action on a playbook as it stands before it."""
+def _sentences(
+    action: JudgeAction | RollbackAction, before: PlaybookDefinition | None
+) -> tuple[str, str, str]:
+    """Precondition, effect and undo of an action on a playbook as it stands before it."""
     if before is None:
-        return Words(
-            "No evaluation is out.", "Retires every frozen policy: each symbol is evaluated anew.", NO_UNDO
-        )
+        effect = "Retires every frozen policy: each symbol is evaluated anew."
+        return "No evaluation is out.", effect, NO_UNDO
     name, number = before.id, before.version
     undo = f"`thinktwice plans rollback PLAN` returns {name} to version {number}."
     if isinstance(action, JudgeAction) and action.kind == "open_experiment":
         undo = "The experiment ends with its life and never becomes active by itself."
-    return Words(f"{name} version {number} is in force.", _effect(action, before), undo)
-
-
-def folder_words(folder: str) -> Words:
-    """The sentences of the last step of a plan for a run that is over."""
-    return Words(
-        f"{folder} is free, or holds what was written there before.",
-        f"Writes the playbooks that result to {folder}.",
-        f"`thinktwice plans rollback PLAN` writes the playbooks of before to {folder}.",
-    )
+    return f"{name} version {number} is in force.", _effect(action, before), undo
 
 
 def _effect(action: JudgeAction | RollbackAction, before: PlaybookDefinition) -> str:
@@ -193,7 +176,7 @@ def _with_step(drafted: _Draft, item: Proposed, facts: PlanFacts) -> _Draft:
     if after is None and before is not None:
         after = apply_action(before, action, drafted.numbers[before.id], facts.at)
     lowers = lowers_exposure(action, drafted.definitions)
-    step = _step(len(drafted.steps) + 1, item, words_of(action, before), (before, after), lowers)
+    step = _step(len(drafted.steps) + 1, item, before, after, lowers)
     if sum(len(made.canonical_text()) for made in (*drafted.steps, step)) > facts.longest:
         limit = f"a plan has {facts.longest} characters of steps at most"
         return _refuse(drafted, action, "plan_too_long", limit)
@@ -215,21 +198,19 @@ def _with_rollback(drafted: _Draft, action: RollbackAction, item: Proposed, fact
         why = f"{action.playbook_id} has no earlier version that traded differently"
         return _refuse(drafted, action, "nothing_earlier", why)
     before = drafted.definitions[action.playbook_id]
-    aimed = RollbackAction(**(action.payload() | {"version_hash": after.content_hash}))
-    step = _step(
-        len(drafted.steps) + 1, replace(item, action=aimed), words_of(aimed, before), (before, after), False
-    )
+    aimed = replace(item, action=RollbackAction(**(action.payload() | {"version_hash": after.content_hash})))
+    step = _step(len(drafted.steps) + 1, aimed, before, after, False)
     return _behind(drafted, step, after, drafted.accepted)
 
 
 def _step(
     number: int,
     item: Proposed,
-    words: Words,
-    moved: tuple[PlaybookDefinition | None, PlaybookDefinition | None],
+    before: PlaybookDefinition | None,
+    after: PlaybookDefinition | None,
     lowers: bool,
 ) -> PlanStep:
-    before, after = moved
+    precondition, effect, undo = _sentences(item.action, before)
     made: tuple[MadeVersion, ...] = ()
     if before is not None and after is not None and after.content_hash != before.content_hash:
         differs = tuple(FieldChange.model_validate(change.payload()) for change in changes(before, after))
@@ -246,9 +227,9 @@ def _step(
         number=number,
         action=item.action,
         candidate=item.candidate,
-        precondition=words.precondition,
-        effect=words.effect,
-        undo=words.undo,
+        precondition=precondition,
+        effect=effect,
+        undo=undo,
         makes=made,
         lowers_exposure=lowers,
         checkpoint=item.checkpoint,
@@ -272,14 +253,12 @@ def _behind(
 
 
 def _folder_step(folder: str, number: int) -> PlanStep:
-    words = folder_words(folder)
-    action = FolderAction(folder=folder, reason="the run is over: its playbooks become files")
     return PlanStep(
         number=number,
-        action=action,
-        precondition=words.precondition,
-        effect=words.effect,
-        undo=words.undo,
+        action=FolderAction(folder=folder, reason="the run is over: its playbooks become files"),
+        precondition=f"{folder} is free, or holds what was written there before.",
+        effect=f"Writes the playbooks that result to {folder}.",
+        undo=f"`thinktwice plans rollback PLAN` writes the playbooks of before to {folder}.",
     )
 
 

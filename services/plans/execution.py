@@ -161,6 +161,5 @@ class PlanExecutor:
 
 
 def _origin(plan: ChangePlan, step: PlanStep) -> dict[str, str | None]:
-    """Which report, verdict and action a version came from."""
     action_id = content_id({"plan": plan.content_hash, "step": step.number})
     return {"report_id": plan.report_id, "verdict_id": plan.verdict_id, "action_id": action_id}

@@ -18,7 +18,7 @@ from schemas.plan import ChangePlan, Decision, PlanAction, PlanState, PlanStep, 
 from schemas.playbook import PlaybookVersion
 from schemas.settings import Settings
 from schemas.state import PART, Stateful
-from services.plans.basis import ATR_BARS, mean_true_range, stale_reasons
+from services.plans.basis import mean_true_range, stale_reasons
 from services.plans.drafting import EmptyPlan, PlanFacts, draft
 from services.plans.execution import ExecutedStep, PlanExecutor, StepFailed
 from services.plans.facts import facts_of
@@ -124,9 +124,8 @@ class RunPlans(Stateful):
         for symbol in {*state.held, *state.policies}:
             s = bars.symbols.index(symbol)
             high, low, close = (values[:row, s] for values in (bars.high, bars.low, bars.close))
-            there = np.flatnonzero(~np.isnan(close))[-ATR_BARS - 1 :]
-            closes[symbol] = float(close[there[-1]])
-            atr[symbol] = mean_true_range(high[there], low[there], close[there])
+            closes[symbol] = float(close[~np.isnan(close)][-1])
+            atr[symbol] = mean_true_range(high, low, close)
         return facts_of(self._facts, now, closes, atr, self._settings)
 
     def of_verdict(
@@ -294,7 +293,6 @@ class RunPlans(Stateful):
         return _answer(plan.plan_id, "awaiting_approval")
 
     def _write_arrival(self, plan: ChangePlan, now: int) -> WaitingPlan:
-        """A plan that was made beside the run enters its journal."""
         self.counters.made += 1
         self._rows.write_draft(plan, plan.trigger, (plan.report_id, plan.verdict_id), now)
         return WaitingPlan(plan, edited=plan.revision > 1, changes=dict(list_changes(plan)))
@@ -344,7 +342,6 @@ class RunPlans(Stateful):
         return _answer(plan.plan_id, status, versions=versions)
 
     def _list_made(self, plan: ChangePlan, done: Sequence[ExecutedStep]) -> tuple[tuple[str, str, str], ...]:
-        """What a plan has made so far, with the versions that it replaced."""
         before = self.finished.get(plan.plan_id)
         made = [] if before is None else list(before.made)
         stood = {name: held.version_hash for name, held in plan.basis.versions.items()}
@@ -416,7 +413,6 @@ class RunPlans(Stateful):
         now: int,
         told: ChangePlan | None = None,
     ) -> dict[str, Any]:
-        """A plan that is over without having acted."""
         self.waiting.pop(waiting.plan.plan_id, None)
         self._rows.write_decision(waiting, decision, by, state, reasons, now, told)
         self._finish(waiting, state, self._list_made(waiting.plan, ()))

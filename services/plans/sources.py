@@ -19,8 +19,8 @@ from services.slow_loop.promotion_levels import Key, TrialKey
 from services.slow_loop.trial_evidence import Evidence
 
 
-class TrialEvidence(Protocol):
-    """What the trials of a run on paper have proven."""
+class OpenTrials(Protocol):
+    """The trials of a run on paper: what they have proven, and that they hear what became of them."""
 
     @property
     def proven(self) -> Mapping[Key, Evidence]:
@@ -30,10 +30,6 @@ class TrialEvidence(Protocol):
     def proves(self) -> dict[str, Evidence]:
         """What is proven as of the last step: candidates by version hash, measures as `HASH|CELL`."""
         ...
-
-
-class OpenTrials(TrialEvidence, Protocol):
-    """The trials of a run on paper, which are told what became of them."""
 
     def key_of(self, version_hash: str) -> TrialKey | None:
         """Key of the ledger of a candidate in shadow; None where there is none any more."""
@@ -52,7 +48,7 @@ class PlanSources:
     """What the slow loop of a run wants changed, as proposed steps."""
 
     def __init__(
-        self, settings: Settings, lifecycle: PlaybookLifecycle, trials: TrialEvidence, timeframe: str
+        self, settings: Settings, lifecycle: PlaybookLifecycle, trials: OpenTrials, timeframe: str
     ) -> None:
         self._settings = settings
         self._lifecycle = lifecycle
@@ -113,7 +109,6 @@ class PlanSources:
 
 
 def _change_of(trial: OpenTrial, active: PlaybookDefinition) -> JudgeAction:
-    """The action of which a candidate is the result."""
     baseline, reason = trial.baseline, "its own trades in shadow prove it"
     if trial.lifts and trial.lifts[0] != RISK:
         return _let_in([key[0] for key in trial.lifts], trial.lifts[0][1], baseline.id, reason)

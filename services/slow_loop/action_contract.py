@@ -74,7 +74,6 @@ def eligible_playbooks(
 
 
 def _open_cells(definition: PlaybookDefinition, actions: Sequence[JudgeAction]) -> set[tuple[str, str]]:
-    """Open (direction, regime) cells of a definition after eligibility actions in order."""
     cells: set[tuple[str, str]] = {
         (direction, cell)
         for direction in definition.eligibility

@@ -12,9 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from schemas.episode import Episode
+from schemas.settings import Settings
 from schemas.vocabulary import OverrideReason, SlowSkipReason
 from services.clock import DAY_NS, INTERVAL_NS, Interval, is_slot, next_slot
 
+ORDINARY_MINIMUM = 20  # a playbook that asks for no more is counted as its trades come
 SURPRISE_LIMIT = 1.0
 SAFETY_OVERRIDES = frozenset({OverrideReason.ENVELOPE_BREACH, OverrideReason.KILL_SWITCH})
 
@@ -80,19 +83,15 @@ class Skip:
     trigger: Trigger = "slot"
 
 
-def counted_episodes(facts: CadenceFacts) -> int:
-    """New episodes that count towards the batch.
-
-    A playbook with a minimum of its own counts only once it has reached it; the others count as they come.
-    """
+def _count_episodes(facts: CadenceFacts) -> int:
+    # A playbook with a minimum of its own counts only once it has reached it; the others as they come.
     return sum(
         count for name, count in facts.new_episodes.items() if count >= facts.playbook_minimum.get(name, 0)
     )
 
 
-def time_gate_opens(facts: CadenceFacts) -> int:
-    """Earliest time at which the interval has passed; for a first run, the first slot after the start."""
-    if facts.last_run is None:
+def _find_opening(facts: CadenceFacts) -> int:
+    if facts.last_run is None:  # the first slot after the start
         return next_slot(facts.started_at, facts.interval)
     return facts.last_run + INTERVAL_NS[facts.interval]
 
@@ -120,7 +119,7 @@ def trigger_of(facts: CadenceFacts) -> Trigger:
 
 def due(facts: CadenceFacts) -> Run | Skip:
     """Run, or skip with the reason and the next slot that may be examined."""
-    counted, opens = counted_episodes(facts), time_gate_opens(facts)
+    counted, opens = _count_episodes(facts), _find_opening(facts)
     following = next_slot(facts.now, facts.interval)
 
     def skip(reason: SlowSkipReason, next_eligible: int | None) -> Skip:
@@ -142,7 +141,7 @@ def examine_early(facts: CadenceFacts) -> bool:
     What is examined is decided by `due`: a full batch runs, surprise before it leaves a skip with its reason.
     After a failure nothing is examined before the next slot.
     """
-    return batch_is_full(facts) or surprise_asks(facts)
+    return batch_is_full(facts) or _surprise_asks(facts)
 
 
 def batch_is_full(facts: CadenceFacts) -> bool:
@@ -150,7 +149,7 @@ def batch_is_full(facts: CadenceFacts) -> bool:
     return isinstance(due(facts), Run) and not _waits_out_a_failure(facts)
 
 
-def surprise_asks(facts: CadenceFacts) -> bool:
+def _surprise_asks(facts: CadenceFacts) -> bool:
     """Whether surprise has passed a whole limit that no examination has seen."""
     passed = math.floor(facts.surprise / SURPRISE_LIMIT) > math.floor(facts.surprise_seen / SURPRISE_LIMIT)
     return facts.enabled and passed and not _waits_out_a_failure(facts)
@@ -170,8 +169,8 @@ def early_moment(facts: CadenceFacts, resolved: Sequence[tuple[int, str]]) -> in
     counts: dict[str, int] = {}
     for known_at, playbook_id in resolved:
         counts[playbook_id] = counts.get(playbook_id, 0) + 1
-        if counted_episodes(replace(facts, new_episodes=counts)) >= facts.minimum_episodes:
-            return max(known_at, time_gate_opens(facts))
+        if _count_episodes(replace(facts, new_episodes=counts)) >= facts.minimum_episodes:
+            return max(known_at, _find_opening(facts))
     return None
 
 
@@ -182,7 +181,7 @@ def surprise_moment(facts: CadenceFacts, surprises: Sequence[tuple[int, float]])
         facts: as of the present.
         surprises: `known_at` (ns) of the new episodes by time, and what each adds.
     """
-    if not surprise_asks(facts):
+    if not _surprise_asks(facts):
         return None
     seen, total = math.floor(facts.surprise_seen / SURPRISE_LIMIT), 0.0
     for known_at, each in surprises:
@@ -190,6 +189,12 @@ def surprise_moment(facts: CadenceFacts, surprises: Sequence[tuple[int, float]])
         if math.floor(total / SURPRISE_LIMIT) > seen:
             return known_at
     return None
+
+
+def surprises(fresh: Sequence[Episode], settings: Settings) -> list[tuple[int, float]]:
+    """When each new outcome was known (ns), and its distance from the reference, as a share of the limit."""
+    limit, reference = settings.high_level.surprise_limit_r, settings.gate.reference_r
+    return [(episode.known_at, abs(episode.r - reference) / limit) for episode in fresh]
 
 
 def _waits_out_a_failure(facts: CadenceFacts) -> bool:

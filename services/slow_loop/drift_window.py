@@ -7,7 +7,6 @@ report's clock and its arrival belongs to the next window.
 
 from bisect import bisect_right, insort
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, ClassVar
 
@@ -23,18 +22,6 @@ COUNTED: dict[str, str] = {
 Fired = tuple[int, str, str | float]  # known_at (ns), rule, what was counted or the R
 _KNOWN_AT = itemgetter(0)
 _BEGINNING = -(2**63)
-
-
-@dataclass
-class Fires:
-    """One entry rule in one window."""
-
-    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED.values(), 0))
-    r: list[float] = field(default_factory=list)
-
-    def payload(self) -> dict[str, Any]:
-        """In the shape of `schemas.slow_reflection.FireCounts`."""
-        return {**self.counts, "r": tuple(self.r)}
 
 
 class DriftWindow(Stateful):
@@ -68,15 +55,11 @@ class DriftWindow(Stateful):
         before, last = (_BEGINNING, _BEGINNING, *closes)[-2:]
         earlier, now = self._count(before, last), self._count(last, clock)
         decided = self._fingerprints[: bisect_right(self._fingerprints, clock, key=_KNOWN_AT)]
-        nothing = Fires()
         return {
             "trigger": trigger,
             "fingerprints": tuple(fingerprint for _, fingerprint in decided[-WINDOWS_KEPT:]),
             "fires": {
-                name: {
-                    "now": now.get(name, nothing).payload(),
-                    "before": earlier.get(name, nothing).payload(),
-                }
+                name: {"now": now.get(name, _nothing()), "before": earlier.get(name, _nothing())}
                 for name in sorted({*now, *earlier})
             },
         }
@@ -87,13 +70,20 @@ class DriftWindow(Stateful):
         old = bisect_right(self._fingerprints, until, key=_KNOWN_AT)
         del self._fingerprints[: max(0, old - WINDOWS_KEPT)]
 
-    def _count(self, after: int, until: int) -> dict[str, Fires]:
+    def _count(self, after: int, until: int) -> dict[str, dict[str, Any]]:
         first, end = (bisect_right(self._seen, at, key=_KNOWN_AT) for at in (after, until))
-        rules: dict[str, Fires] = {}
+        rules: dict[str, dict[str, Any]] = {}
         for _, rule, what in self._seen[first:end]:
-            fires = rules.setdefault(rule, Fires())
+            fires = rules.setdefault(rule, _nothing())
             if isinstance(what, str):
-                fires.counts[what] += 1
+                fires[what] += 1
             else:
-                fires.r.append(what)
+                fires["r"] += (what,)
         return rules
+
+
+def _nothing() -> dict[str, Any]:
+    return {
+        **dict.fromkeys(COUNTED.values(), 0),
+        "r": (),
+    }  # the shape of `schemas.slow_reflection.FireCounts`

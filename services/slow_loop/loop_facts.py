@@ -7,8 +7,8 @@ writes nothing; what only bars can tell is asked of plans on paper.
 
 import json
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,23 +35,13 @@ from services.high_level.fire_quality import rule_name
 from services.high_level.hypotheses import declared_hypotheses
 from services.journal.chain import JournalRow
 from services.playbooks.measures import duration_ns
-from services.slow_loop.cadence import CadenceFacts, Run
+from services.slow_loop.cadence import ORDINARY_MINIMUM, CadenceFacts, Run, surprises
 from services.slow_loop.drift_window import COUNTED, DriftWindow
 from services.slow_loop.evidence_epochs import EvidenceEpochs, active, ancestors, next_versions, on_trial
 from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.past_runs import PastRuns, Taker
-from services.slow_loop.requests import CadenceState, cadence_facts, changes_structure
 from services.slow_loop.run_state import RunState
 from services.slow_loop.untraded_signals import EVENTS, PaperBars, UntradedSignals
-
-
-@dataclass(frozen=True)
-class FrozenFacts:
-    """What the slow loop needs of a frozen policy."""
-
-    playbook_id: str
-    regime_key: str
-    proposal: PolicyProposal
 
 
 class LoopFacts(Stateful):
@@ -99,7 +89,7 @@ class LoopFacts(Stateful):
         self._epochs = EvidenceEpochs()
         self._shadow: list[tuple[int, tuple[dict[str, Any], ...]]] = []
         self._positions = OpenPositions()
-        self._policies: dict[str, FrozenFacts] = {}
+        self._policies: dict[str, FrozenPolicy] = {}
         self._overrides: list[tuple[int, OverrideReason]] = []
         self._deferred: list[tuple[int, DeferredItem]] = []
         self._drift = DriftWindow()
@@ -148,8 +138,7 @@ class LoopFacts(Stateful):
 
     def in_force(self, policies: Mapping[str, FrozenPolicy]) -> None:
         """The policies that rows to come may tell of, by id."""
-        for name, policy in policies.items():
-            self._policies[name] = FrozenFacts(policy.playbook_id, policy.regime_key, policy.proposal)
+        self._policies.update(policies)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -205,17 +194,25 @@ class LoopFacts(Stateful):
         if last_attempt is not None:
             attempts.append(last_attempt)
         overrides = [reason for at, reason in self._overrides if since < at <= clock]
-        acted = [run.acted_at for run in past if changes_structure(run.done)]
-        state = CadenceState(
-            self.started_at,
+        high_level, fresh = self._settings.high_level, self.fresh(slot, clock)
+        added = surprises(fresh, self._settings)
+        seen = [] if last_examined is None else [each for at, each in added if at <= last_examined]
+        minima = {book.id: book.minimum_episodes for book in self.definitions(clock)}
+        return CadenceFacts(
+            now=slot,
+            interval=high_level.interval_for(self.timeframe),
+            started_at=self.started_at,
             last_run=past[-1].slot if past else None,
             last_attempt=max(attempts, default=None),
-            last_examined=last_examined,
-            last_structural=max(acted, default=None),
-            override=overrides[-1] if overrides else None,
-        )
-        return cadence_facts(
-            slot, self._settings, self.timeframe, state, self.fresh(slot, clock), self.definitions(clock)
+            last_structural=max((run.acted_at for run in past if run.changes_structure), default=None),
+            new_episodes=dict(sorted(Counter(episode.playbook_id for episode in fresh).items())),
+            minimum_episodes=high_level.minimum_episodes,
+            playbook_minimum={name: least for name, least in minima.items() if least > ORDINARY_MINIMUM},
+            structural_interval_days=high_level.structural_interval_days,
+            surprise=sum(each for _, each in added),
+            surprise_seen=sum(seen),
+            safety_override=overrides[-1] if overrides else None,
+            enabled=high_level.enabled,
         )
 
     def fresh(self, slot: int, clock: int) -> list[Episode]:
@@ -362,10 +359,7 @@ class LoopFacts(Stateful):
             self._epochs.note_version(version)
 
     def _frozen(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
-        policy = payload["policy"]
-        self._policies[payload["policy_id"]] = FrozenFacts(
-            policy["playbook_id"], policy["regime_key"], PolicyProposal.model_validate(policy["proposal"])
-        )
+        self._policies[payload["policy_id"]] = FrozenPolicy.model_validate(payload["policy"])
 
     def _snapshot(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         """A snapshot taken anew for a late answer belongs to the same evaluation."""
@@ -426,7 +420,7 @@ class LoopFacts(Stateful):
 
 
 def _blocks(result: Mapping[str, Any]) -> bool:
-    """Whether a reflection blocked a plan for another reason than an invariant: that one may not trade."""
+    # What an invariant blocks may not trade anyway.
     return result.get("status") == ReflectionStatus.BLOCK and not any(
         finding["check"] == CheckName.INVARIANT and finding["severity"] == Severity.BLOCKER
         for finding in result["findings"]

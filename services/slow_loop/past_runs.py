@@ -12,7 +12,6 @@ from schemas.slow_reflection import GridTrial, JudgeActionSeen
 from schemas.state import Stateful
 from schemas.vocabulary import RecommendedAction
 from services.journal.chain import JournalRow
-from services.slow_loop.requests import actions_seen
 
 Taker = Callable[[JournalRow, Mapping[str, Any]], None]
 
@@ -60,6 +59,11 @@ class PastRun:
     def waiting(self) -> tuple[JudgeAction, ...]:
         """Actions of which nobody has decided, or which were declined."""
         return self.planned if self.enacted_at is None else ()
+
+    @property
+    def changes_structure(self) -> bool:
+        """Whether what was carried out uses up the week's structural change; an experiment does not."""
+        return any(action.kind != "open_experiment" for action in self.done)
 
     @property
     def acted_at(self) -> int:
@@ -137,12 +141,24 @@ class PastRuns(Stateful):
         return None
 
     def judge_history(self, slot: int, clock: int) -> list[JudgeActionSeen]:
-        """Every action of the judge in them, as later requests show it."""
+        """Every action of the judge in them, as later requests show it.
+
+        Those that wait for a person, or were declined, are not among them.
+        """
         return [
-            action
+            JudgeActionSeen(
+                verdict_id=run.verdict_id,
+                at=run.judged_at,
+                kind=action.kind,
+                playbook_id=action.playbook_id,
+                regime=action.regime,
+                parameter=action.parameter,
+                value=action.value,
+            )
             for run in self.list_completed(slot, clock)
             if run.verdict is not None
-            for action in actions_seen(run.verdict, run.verdict_id, run.judged_at, run.waiting)
+            for action in run.verdict.actions
+            if action not in run.waiting
         ]
 
     def _request(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
@@ -196,5 +212,4 @@ class PastRuns(Stateful):
 
 
 def _plain(plan: Any) -> Any:
-    """A plan as plain data, whether it was read from a row or is the one that was written."""
     return plan.payload() if isinstance(plan, ChangePlan) else plan

@@ -153,7 +153,6 @@ class ShadowTrials(Stateful):
         return tuple(changed)
 
     def _weigh_cuts(self, now: int, traded: Sequence[Episode], open_entries: Sequence[OpenEntry]) -> None:
-        """What the trades since each risk cut have shown."""
         for cut in self._lifecycle.risk_cuts():
             held = [
                 entry.entry_label
@@ -272,7 +271,6 @@ class ShadowTrials(Stateful):
             self._levels_of(KINDS[kind]).begin(place, since)
 
     def _levels_of(self, kind: str) -> PromotionLevels:
-        """The levels that trials of a kind share."""
         return self._experiments if kind == "experiment" else self._levels
 
     def _change_of(self, trial: ShadowTrial) -> Evidence:
@@ -329,14 +327,12 @@ class ShadowTrials(Stateful):
 
 
 def _bans(definition: PlaybookDefinition) -> list[str]:
-    """The cells that a definition does not trade, by direction."""
     return [
         f"{side}:{cell}" for side, rules in sorted(definition.eligibility.items()) for cell in rules.banned
     ]
 
 
 def _describe(definition: PlaybookDefinition, kind: str, regime: str | None) -> Evidence:
-    """Whose trades a summary is about."""
     return {"playbook_id": definition.id, "version": definition.version, "kind": kind, "regime": regime}
 
 

@@ -59,14 +59,8 @@ def trial_evidence(
     """Trades, complete blocks, means, and e-values of both claims without restarts, at a time."""
     track = trial_track(tuple(episodes), gate, definition, open_since)
     if track is None:
-        nothing: Evidence = {
-            "n": 0,
-            "blocks": 0,
-            "mean_r": None,
-            "mean_raw_r": None,
-            "reference_r": gate.reference_r,
-        }
-        return nothing | {"e_value": None, "e_value_below": None}
+        nothing: Evidence = dict.fromkeys(("mean_r", "mean_raw_r", "e_value", "e_value_below"))
+        return {"n": 0, "blocks": 0, "reference_r": gate.reference_r} | nothing
     seen = track.at(at_ns)
     return {
         "n": seen.n,

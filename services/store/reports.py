@@ -13,8 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
-from schemas.slow_reflection import HighLevelReflectionReport
-from services.slow_loop.artefacts import read_report, read_request, read_verdict, stored_text
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.slow_loop.inbox import TakenReport
 from services.store.claims import Claim, SlotKey, claimed_slot
 from services.store.database_time import insert_once, now_ms
@@ -66,7 +65,7 @@ class ReportRepository(Repository):
             **owner,
             "report_id": report.content_hash[:ID_LENGTH],
             "request_hash": report.request_hash,
-            "report": stored_text(report),
+            "report": report.canonical_text(),
             "telemetry": canonical_json(report.telemetry()),
             "written_ms": now,
         }
@@ -121,8 +120,8 @@ class ReportRepository(Repository):
                 job=row.job,
                 slot=row.slot,
                 report_id=row.report_id,
-                request=read_request(row.request),
-                report=read_report(row.report),
+                request=HighLevelReflectionRequest.model_validate_json(row.request),
+                report=HighLevelReflectionReport.model_validate_json(row.report),
                 consumer=consumer,
                 epoch=row.takes,
             )
@@ -136,7 +135,7 @@ class ReportRepository(Repository):
             **vars(key),
             "report_id": taken.report_id,
             "verdict_id": verdict.content_hash[:ID_LENGTH],
-            "verdict": stored_text(verdict),
+            "verdict": verdict.canonical_text(),
             "consumer": taken.consumer,
             "epoch": taken.epoch,
             "decided_ms": now_ms(self._url.dialect),
@@ -201,7 +200,7 @@ def _read_stored(row: Row[Any], decided: Row[Any] | None) -> StoredReport:
             key=SlotKey(row.run_id, row.job, row.slot),
             report_id=row.report_id,
             request_hash=row.request_hash,
-            report=read_report(row.report),
+            report=HighLevelReflectionReport.model_validate_json(row.report),
             owner=row.owner,
             epoch=row.epoch,
             written_ms=row.written_ms,
@@ -210,5 +209,5 @@ def _read_stored(row: Row[Any], decided: Row[Any] | None) -> StoredReport:
             takes=row.takes,
             arrived_at=row.arrived_at,
             verdict_id=None if decided is None else decided.verdict_id,
-            verdict=None if decided is None else read_verdict(decided.verdict),
+            verdict=None if decided is None else ReplanVerdict.model_validate_json(decided.verdict),
         )

@@ -14,7 +14,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
-from services.slow_loop.artefacts import read_report, read_request, read_verdict, stored_text
 from services.store.database_time import insert_once, now_ms
 from services.store.failures import readable
 from services.store.repository import Repository
@@ -64,8 +63,8 @@ class OnDemandRepository(Repository):
             "report_id": report.content_hash[:ID_LENGTH],
             "known_at": report.known_at,
             "request_hash": request.content_hash,
-            "request": stored_text(request),
-            "report": stored_text(report),
+            "request": request.canonical_text(),
+            "report": report.canonical_text(),
             "telemetry": canonical_json(report.telemetry()),
             "written_ms": now_ms(self._url.dialect),
         }
@@ -86,7 +85,7 @@ class OnDemandRepository(Repository):
         """
         values = {
             "verdict_id": verdict.content_hash[:ID_LENGTH],
-            "verdict": stored_text(verdict),
+            "verdict": verdict.canonical_text(),
             "calls": canonical_json(calls),
             "decided_ms": now_ms(self._url.dialect),
         }
@@ -130,11 +129,11 @@ def _report(row: Row[Any]) -> OnDemandReport:
             run_id=row.run_id,
             report_id=row.report_id,
             known_at=row.known_at,
-            request=read_request(row.request),
-            report=read_report(row.report),
+            request=HighLevelReflectionRequest.model_validate_json(row.request),
+            report=HighLevelReflectionReport.model_validate_json(row.report),
             written_ms=row.written_ms,
             verdict_id=row.verdict_id,
-            verdict=None if row.verdict is None else read_verdict(row.verdict),
+            verdict=None if row.verdict is None else ReplanVerdict.model_validate_json(row.verdict),
             calls=tuple(json.loads(row.calls or "[]")),
             decided_ms=row.decided_ms,
         )

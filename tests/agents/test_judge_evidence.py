@@ -11,9 +11,9 @@ from agents.judge_replanning import MOST_READ
 from schemas.evidence_plan import EvidenceCall, EvidencePlan, GatheredEvidence, RecommendationEvidence
 from schemas.judge import ReplanVerdict
 from schemas.settings import GateSettings, JudgeSettings
+from schemas.slow_reflection import HighLevelReflectionReport
 from schemas.tool import ToolReply
 from services.model_calls.language_model import ModelReply
-from services.slow_loop.artefacts import read_report
 from tests.services.high_level.builders import episode
 from tests.test_high_level_reflection import BOOKS, PULLBACK, planted_cell, reflect
 from tests.worker.shared_runs import NO_EXPERIMENTS, losing_run, losing_settings
@@ -45,7 +45,7 @@ def without_ids(verdict: ReplanVerdict):
 
 def recorded():
     found = [json.dumps(payload["report"]) for payload in losing_run().of("high_level_report")]
-    return [read_report(text) for text in found]
+    return [HighLevelReflectionReport.model_validate_json(text) for text in found]
 
 
 def test_rules_decide_every_recorded_report_as_they_did_and_name_what_was_read():

@@ -16,7 +16,6 @@ from schemas.tick_validation import TickValidationEvent
 from services.feeds.port import FeedAnomalyKind
 from services.journal.index import Event
 from services.journal.kinds import TICK_KINDS
-from services.slow_loop.artefacts import with_moments
 
 Decode = Callable[[dict[str, Any]], object]
 
@@ -33,12 +32,8 @@ ARTEFACTS: dict[str, Decode] = {
     "policy_amended": lambda payload: AmendedPolicy.model_validate(payload["amended"]),
     "episode": lambda payload: Episode.model_validate(payload["episode"]),
     "shadow_episode": lambda payload: Episode.model_validate(payload["episode"]),
-    "high_level_request": lambda payload: HighLevelReflectionRequest.model_validate(
-        with_moments(payload["request"])
-    ),
-    "high_level_report": lambda payload: HighLevelReflectionReport.model_validate(
-        with_moments(payload["report"])
-    ),
+    "high_level_request": lambda payload: HighLevelReflectionRequest.model_validate(payload["request"]),
+    "high_level_report": lambda payload: HighLevelReflectionReport.model_validate(payload["report"]),
     "replan_verdict": lambda payload: ReplanVerdict.model_validate(payload["verdict"]),
     "two_phase_phase1_complete": lambda payload: (
         payload["plan"] and ChangePlan.model_validate(payload["plan"])

@@ -15,7 +15,6 @@ from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
 from services.plans.drafting import draft
 from services.playbooks.loader import load_playbooks
-from services.slow_loop.artefacts import stored_text
 from services.store import NewRun, Store, open_store
 from services.store.change_plans import Operator
 from services.store.claims import SlotKey
@@ -130,7 +129,7 @@ async def reflected(
     lease = await store.leases.take(f"{JOB}/{BACKTEST}", OWNER, 60_000)
     assert lease is not None
     await store.claims.skip(lease, SlotKey(BACKTEST, JOB, request.slot - 1), "insufficient_episodes", {})
-    assert await store.claims.claim(lease, key, request.content_hash, stored_text(request), facts)
+    assert await store.claims.claim(lease, key, request.content_hash, request.canonical_text(), facts)
     claim = await store.claims.get(key)
     assert claim is not None
     assert await store.reports.write(lease, claim, report)

@@ -19,8 +19,8 @@ from agents.strategies.rule_strategist import RuleStrategist
 from prompts import load_prompt
 from schemas.errors import ModelError
 from schemas.settings import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from services.evidence.run_facts import RunFacts
 from services.high_level import narrator
-from services.high_level.report_facts import report_facts
 from services.high_level.report_sections import rule_narrative
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -176,7 +176,7 @@ def test_judge_that_keeps_its_deadline_ends_there_without_the_grace() -> None:
 
 
 ASKED = load_prompt("high_level_reflection")
-FACTS = report_facts(REPORT, (), ())
+FACTS = RunFacts.of_report(REPORT, (), ())
 
 
 def test_narrative_of_a_model_that_keeps_no_deadline_is_cut_off_at_it_and_its_grace() -> None:

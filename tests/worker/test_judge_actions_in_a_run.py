@@ -3,6 +3,7 @@
 import asyncio
 import json
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from schemas.judge import JudgeAction, ReplanVerdict
@@ -15,7 +16,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.measures import alter
 from services.slow_loop.loop_facts import LoopFacts
-from services.slow_loop.requests import changes_structure
+from services.slow_loop.past_runs import PastRun
 from tests.worker.planted_store import definitions
 from tests.worker.shared_runs import losing_settings, played
 from worker.bootstrap import assemble
@@ -183,7 +184,9 @@ def test_experiment_does_not_use_up_the_structural_change_of_its_week() -> None:
         kind="open_experiment", playbook_id=NAME, parameter="side", value=1.0, life_blocks=9, reason="w"
     )
     both = (action, alter(action, kind="replan", parameter=None, value=None, life_blocks=None))
-    assert [changes_structure(done) for done in ((), (action,), both)] == [False, False, True]
+    uses_up: Any = vars(PastRun)["changes_structure"]
+    found = [uses_up.fget(SimpleNamespace(done=done)) for done in ((), (action,), both)]
+    assert found == [False, False, True]
     run = acted("open_experiment", parameter="side", value=1.0, life_blocks=6)
     assert run.structural is None, "the next report may change something"
     assert acted("set_risk_fraction", value=0.0025, lowers_exposure=True).structural is not None

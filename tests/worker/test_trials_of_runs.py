@@ -6,13 +6,13 @@ from functools import partial
 
 import pytest
 
+from schemas.slow_reflection import HighLevelReflectionReport
 from schemas.trials import TrialLedger
 from services.high_level.hypotheses import declared_hypotheses
 from services.high_level.report_lines import ledger_line
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.loader import load_playbooks
-from services.slow_loop.artefacts import read_report
 from services.statistics.multiplicity import online_level
 from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import NO_EXPERIMENTS, losing_run, losing_settings, losing_world, run_on
@@ -74,7 +74,9 @@ def test_later_configuration_has_the_earlier_ones_in_its_first_row_and_its_repor
 def test_levels_of_a_later_configuration_are_shared(store):
     folder, runs = store
     first, third = (
-        read_report(json.dumps(payloads(folder, run, "high_level_report")[-1]["report"]))
+        HighLevelReflectionReport.model_validate_json(
+            json.dumps(payloads(folder, run, "high_level_report")[-1]["report"])
+        )
         for run in (runs[0], runs[3])
     )
     alone = {

@@ -34,7 +34,7 @@ async def doctor(
     """Check what a run needs: exit 1 when something is missing, with the next step for each."""
     settings, given = _settings(config, db)
     with step("looking at what a run needs"):
-        findings = [given, *await _findings(settings, config, feed, network=network)]
+        findings = [given, *await _findings(settings, feed, network=network)]
     clean = _redact(settings, findings)
     failed = any(check.state == "failed" for check in clean)
     if json:
@@ -61,33 +61,12 @@ def _settings(config: Path | None, db: str | None) -> "tuple[Settings, Finding]"
     return resolved.settings, Finding("settings", "ok", count)
 
 
-async def _findings(
-    settings: Settings, config: Path | None, feed: str | None, *, network: bool
-) -> "list[Finding]":
+async def _findings(settings: Settings, feed: str | None, *, network: bool) -> "list[Finding]":
     from worker.doctor import access_checks, machine_checks, store_checks
-    from worker.doctor.checks import Check, DoctorContext, run_checks
+    from worker.doctor.checks import DoctorContext, run_checks
 
-    checks: list[Check] = [
-        machine_checks.python,
-        machine_checks.libraries,
-        machine_checks.compiled_code,
-        machine_checks.kernel,
-        machine_checks.disk,
-        machine_checks.clock,
-        machine_checks.time_zones,
-        store_checks.store,
-        store_checks.store_writable,
-        store_checks.store_clock,
-        store_checks.plans_waiting,
-        access_checks.feed,
-        access_checks.model,
-        access_checks.endpoint,
-        access_checks.webhook,
-        access_checks.secret_files,
-        access_checks.log_file,
-    ]
-    patient = DoctorContext(settings, config, dict(os.environ), feed, network)
-    return await run_checks(patient, {check.__name__: check for check in checks})
+    checks = (*machine_checks.CHECKS, *store_checks.CHECKS, *access_checks.CHECKS)
+    return await run_checks(DoctorContext(settings, dict(os.environ), feed, network), checks)
 
 
 def _redact(settings: Settings, findings: "list[Finding]") -> "list[Finding]":

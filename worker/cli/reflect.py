@@ -39,7 +39,6 @@ async def reflect(
 
 
 async def _reflect(run: str, at: int | None, data: Path | None, db: str | None) -> dict[str, Any]:
-    from services.slow_loop.artefacts import stored_text
     from worker.review.replanning import report_now
 
     async with open_to_write(db, run) as (store, record):
@@ -54,7 +53,7 @@ async def _reflect(run: str, at: int | None, data: Path | None, db: str | None) 
         "run_id": record.run_id,
         "report_id": report.content_hash[:16],
         "request_hash": report.request_hash,
-        "report": json_text.loads(stored_text(report)),
+        "report": json_text.loads(report.canonical_text()),
         "verdict": None,
         "evidence": [],
     }

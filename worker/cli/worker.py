@@ -134,7 +134,7 @@ async def _work(
     json: bool,
 ) -> int:
     from trading_core.clock import SimulatedClock
-    from worker.operations.store_outage import OutageLog
+    from worker.operations.monitoring import OutageLog
     from worker.review.replanning import judge_models
     from worker.slow_worker.ports import SystemClock
     from worker.slow_worker.slot_runner import RunOfSlots
@@ -209,8 +209,7 @@ async def _operate(
     probe: Callable[[], Awaitable[None]],
 ) -> int:
     from worker.operations.alerts import of_worker
-    from worker.operations.monitoring import operate
-    from worker.operations.store_outage import watch_store
+    from worker.operations.monitoring import operate, watch_store
     from worker.slow_worker.status import StatusFromEvents
 
     now = status.status()

@@ -1,8 +1,7 @@
-"""What a check of the doctor says, and how checks are run: one after another, none ends the others."""
+"""Findings of the doctor, and how its checks are run: one after another, none ends the others."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from schemas.errors import ThinktwiceError
@@ -13,12 +12,30 @@ State = Literal["ok", "warning", "failed"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found about one thing, and what to do about it; nothing to do when it is ok."""
+    """What was found about one thing, and what to do about it; nothing to do when it is ok.
+
+    A check leaves `name` out: `run_checks` gives its own.
+    """
 
     name: str
     state: State
     found: str
     next_step: str | None = None
+
+
+def ok(found: str) -> Finding:
+    """Nothing to do."""
+    return Finding("", "ok", found)
+
+
+def warn(found: str, next_step: str) -> Finding:
+    """A run works, and something had better be done."""
+    return Finding("", "warning", found, next_step)
+
+
+def fail(found: str, next_step: str) -> Finding:
+    """No run works before something is done."""
+    return Finding("", "failed", found, next_step)
 
 
 @dataclass(frozen=True)
@@ -27,14 +44,12 @@ class DoctorContext:
 
     Attributes:
         settings: in force.
-        config: file they come from.
         environment: of the process.
         feed: as `thinktwice paper --feed` takes it; None: none is looked at.
         network: whether hosts other than the store's may be asked.
     """
 
     settings: Settings
-    config: Path | None
     environment: dict[str, str]
     feed: str | None = None
     network: bool = False
@@ -43,16 +58,16 @@ class DoctorContext:
 Check = Callable[[DoctorContext], Awaitable[Finding]]
 
 
-async def run_checks(patient: DoctorContext, checks: dict[str, Check]) -> list[Finding]:
-    """One finding for each check, in their order; a check that raises has failed."""
-    return [await _run(name, check, patient) for name, check in checks.items()]
+async def run_checks(patient: DoctorContext, checks: Iterable[Check]) -> list[Finding]:
+    """One finding for each check, in their order and by their names; a check that raises has failed."""
+    return [replace(await _run(check, patient), name=check.__name__) for check in checks]
 
 
-async def _run(name: str, check: Check, patient: DoctorContext) -> Finding:
+async def _run(check: Check, patient: DoctorContext) -> Finding:
     try:
         return await check(patient)
     except ThinktwiceError as error:
         found, colon, step = str(error).rpartition(": ")
-        return Finding(name, "failed", found if colon else str(error), step if colon else "see the message")
+        return fail(found if colon else str(error), step if colon else "see the message")
     except Exception as error:  # noqa: BLE001 - a check that breaks is a finding, and others may say why
-        return Finding(name, "failed", f"{type(error).__name__}: {error}", "report this with the line above")
+        return fail(f"{type(error).__name__}: {error}", "report this with the line above")

@@ -18,7 +18,7 @@ from services.store.file_watch import COMPANIONS
 from services.store.opening import check_file, transaction
 from services.store.urls import StoreUrl, parse_url
 from worker.doctor.access_checks import FOR_OTHERS
-from worker.doctor.checks import DoctorContext, Finding
+from worker.doctor.checks import DoctorContext, Finding, fail, ok, warn
 
 PATIENCE_S = 5.0
 MOST_SKEW_S = 2.0
@@ -37,54 +37,31 @@ async def store(patient: DoctorContext) -> Finding:
         found = await examine(patient.settings.runtime.db, full=False)
     except StoreMissing:
         if url.server is not None:
-            return Finding("store", "failed", f"{url.text} has no tables yet", UPGRADE)
+            return fail(f"{url.text} has no tables yet", UPGRADE)
         check_file(url, create=True)
-        return Finding("store", "ok", f"{url.text} is made by the first run")
-    runs = found.rows.get("runs", 0)
-    said = f"{found.store} at revision {found.revision} ({found.state}), {runs} runs"
+        return ok(f"{url.text} is made by the first run")
+    said = f"{found.store} at revision {found.revision} ({found.state}), {found.rows.get('runs', 0)} runs"
     if found.problems:
-        step = "see `thinktwice db check`, and restore a backup"
-        return Finding("store", "failed", f"{said}; {found.problems[0]}", step)
+        return fail(f"{said}; {found.problems[0]}", "see `thinktwice db check`, and restore a backup")
     if found.state != "current":
-        return Finding("store", "failed" if url.server is not None else "warning", said, UPGRADE)
-    return Finding("store", "ok", said)
-
-
-async def plans_waiting(patient: DoctorContext) -> Finding:
-    """Whether change plans wait for a decision."""
-    url = parse_url(patient.settings.runtime.db)
-    if url.path is not None and not url.path.exists():
-        return Finding("plans_waiting", "ok", "there is no store yet")
-    try:
-        async with await open_store(patient.settings.runtime.db, create=False) as opened:
-            count = await opened.plans.waiting(now=time.time_ns())
-    except StoreError:
-        return Finding("plans_waiting", "ok", "not known: the check of the store says why")
-    if count:
-        step = "see `thinktwice plans list --state awaiting_approval`"
-        return Finding(
-            "plans_waiting", "warning", f"{count_noun(count, 'change plan')} for a person to decide", step
-        )
-    return Finding("plans_waiting", "ok", "no change plan waits for a decision")
+        return fail(said, UPGRADE) if url.server is not None else warn(said, UPGRADE)
+    return ok(said)
 
 
 async def store_writable(patient: DoctorContext) -> Finding:
     """Whether rows could be written now; none is."""
     url = parse_url(patient.settings.runtime.db)
     if url.path is not None and not url.path.exists():
-        return Finding("store_writable", "ok", "there is no file yet")
+        return ok("there is no file yet")
     async with _open(url) as connection:
         # A transaction takes its lock with its first statement.
         if not await connection.scalar(text(WITH_A_LOCK if url.server is None else MAY_WRITE)):
             step = "give the role INSERT and UPDATE, on a server that is no standby"
-            return Finding("store_writable", "failed", f"{url.text} can only be read", step)
-    loose = loose_files(url)
-    if loose:
+            return fail(f"{url.text} can only be read", step)
+    if loose := loose_files(url):
         step = f"chmod 600 {' '.join(loose)}, unless others are meant to read them"
-        return Finding(
-            "store_writable", "warning", "rows can be written; other users may read the store", step
-        )
-    return Finding("store_writable", "ok", "rows can be written")
+        return warn("rows can be written; other users may read the store", step)
+    return ok("rows can be written")
 
 
 def loose_files(url: StoreUrl) -> list[str]:
@@ -99,16 +76,30 @@ async def store_clock(patient: DoctorContext) -> Finding:
     """Whether the database and this machine agree about the time."""
     url = parse_url(patient.settings.runtime.db)
     if url.server is None:
-        return Finding("store_clock", "ok", "it is this machine's")
+        return ok("it is this machine's")
     async with _open(url, writes=False) as connection:
         before = time.time()
         theirs = await connection.scalar(select(now_ms(url.dialect)))
         ours = (before + time.time()) / 2
     skew = abs((theirs or 0) / 1_000 - ours)
     found = f"{skew:.1f} s apart"
-    if skew > MOST_SKEW_S:
-        return Finding("store_clock", "warning", found, "let both machines follow one time server")
-    return Finding("store_clock", "ok", found)
+    return warn(found, "let both machines follow one time server") if skew > MOST_SKEW_S else ok(found)
+
+
+async def plans_waiting(patient: DoctorContext) -> Finding:
+    """Whether change plans wait for a decision."""
+    url = parse_url(patient.settings.runtime.db)
+    if url.path is not None and not url.path.exists():
+        return ok("there is no store yet")
+    try:
+        async with await open_store(patient.settings.runtime.db, create=False) as opened:
+            count = await opened.plans.waiting(now=time.time_ns())
+    except StoreError:
+        return ok("not known: the check of the store says why")
+    if not count:
+        return ok("no change plan waits for a decision")
+    step = "see `thinktwice plans list --state awaiting_approval`"
+    return warn(f"{count_noun(count, 'change plan')} for a person to decide", step)
 
 
 @asynccontextmanager
@@ -119,3 +110,6 @@ async def _open(url: StoreUrl, *, writes: bool = True) -> AsyncIterator[AsyncCon
             yield connection
     finally:
         await engine.dispose()
+
+
+CHECKS = (store, store_writable, store_clock, plans_waiting)

@@ -8,11 +8,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 from services.journal.chain import JournalRow
-from worker.operations.alerts import Alert, of_journal, of_worker
+from worker.operations.alerts import CHANGE_KINDS, Alert, WaitingChanges, of_journal, of_worker
 from worker.operations.logs import level_of, logger
 from worker.operations.monitoring import Prepared, operate
 from worker.operations.notifications import Notifier
-from worker.operations.pending_changes import CHANGE_KINDS, WaitingChanges
 from worker.operations.status import VitalSource
 
 NEWS_KINDS = frozenset({"envelope_breach", "policy_reflection", "feed_anomaly", "entries_blocked", "error"})

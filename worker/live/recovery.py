@@ -21,7 +21,6 @@ from services.journal.chain import JournalRow
 from services.journal.kinds import INPUT_KINDS
 from services.journal.writer import JournalSink
 from services.policy_loop.evaluation import Evaluation
-from services.slow_loop.artefacts import read_request, with_moments
 from worker.live.evaluations import Answer, apply_answer, think
 from worker.live.operator import execute
 from worker.live.reports import apply_report, judge
@@ -85,10 +84,9 @@ async def read_script(store: "Store", run_id: str, start: int = 0) -> Script:
     async for row in store.journal.rows(run_id, kinds=REPORT_KINDS, after=start - 1):
         told = json.loads(row.payload)
         if row.kind == "high_level_request":
-            text = json.dumps(told["request"])
-            requests[told["request_hash"]] = read_request(text)
+            requests[told["request_hash"]] = HighLevelReflectionRequest.model_validate(told["request"])
         elif row.kind == "high_level_report":
-            report = HighLevelReflectionReport.model_validate(with_moments(told["report"]))
+            report = HighLevelReflectionReport.model_validate(told["report"])
             reports[told["report_id"]] = requests[told["request_hash"]], report
         else:
             verdict = ReplanVerdict.model_validate(told["verdict"])

@@ -17,8 +17,8 @@ from services.ports import Clock
 from services.store import Store
 from worker.live.commit_loop import COMMAND_S
 from worker.live.monitor import Monitor
+from worker.operations.monitoring import OutageLog
 from worker.operations.status import ProcessStatus, VitalSource
-from worker.operations.store_outage import OutageLog
 from worker.slow_worker.ports import JOB, SystemClock
 from worker.slow_worker.service import StopSignals, serve
 from worker.slow_worker.status import SlowLoopStatus, StatusFromEvents

@@ -224,7 +224,6 @@ class _Connection(H11Protocol):
 
 
 def _demand_reading(request: Request) -> None:
-    """Refuse what is no GET without a body."""
     if request.method not in ("GET", "HEAD"):
         raise HTTPException(405, "this endpoint can only be read: use GET", {"Allow": "GET, HEAD"})
     if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
@@ -245,7 +244,6 @@ def _demand_plain(request: Request) -> None:
 
 
 def _host_of(request: Request) -> str:
-    """Name or address in the Host field, without port and brackets, in lower case."""
     match = _HOST.fullmatch(request.headers.get("host", ""))
     if match is None or int(match[2] or 0) > 65_535:
         raise HTTPException(400, "the Host field is missing or is no host")

@@ -98,6 +98,6 @@ async def listening(settings: OperationsSettings, protocol: Callable[[], asyncio
         return await asyncio.get_running_loop().create_server(protocol, host, port, backlog=backlog)
     except (OSError, UnicodeError) as error:
         raise ConfigError(
-            f"runtime.operations: cannot listen on {host!r} port {port}: "
-            f"{getattr(error, 'strerror', None) or error}; name another port, or 0 for any"
+            f"runtime.operations: cannot listen on {host!r} port {port} "
+            f"({getattr(error, 'strerror', None) or error}): name another port, or 0 for any"
         ) from error

@@ -57,23 +57,21 @@ class RedactingFormatter(ProcessorFormatter):
         return self._redactor.text(super().format(record))
 
 
-class QuietHandler(logging.StreamHandler[TextIO]):
-    """Writes to a stream; a record that cannot be written is counted and never printed.
+class _Quiet:
+    """Drops a record that cannot be rendered or written.
 
     The standard handler prints such a record with its arguments as they are, secrets included.
     """
 
-    lost = 0
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        """Count a record that could not be rendered or written."""
-        self.lost += 1
+    def handleError(self, record: logging.LogRecord) -> None: ...
 
 
-class QuietFileHandler(WatchedFileHandler):
+class QuietHandler(_Quiet, logging.StreamHandler[TextIO]):
+    """Writes to a stream."""
+
+
+class QuietFileHandler(_Quiet, WatchedFileHandler):
     """Appends to a file that only its owner reads; a rotated file is opened anew."""
-
-    lost = 0
 
     def _open(self) -> Any:
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -81,19 +79,13 @@ class QuietFileHandler(WatchedFileHandler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record; a file that cannot be opened again is as a full disk is."""
-        try:
+        with suppress(OSError):
             super().emit(record)
-        except OSError:
-            self.handleError(record)
 
     def close(self) -> None:
         """Close the file; what a full disk does not take is lost."""
         with suppress(OSError):
             super().close()
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        """Count a record that could not be rendered or written."""
-        self.lost += 1
 
 
 class Logging:
@@ -108,11 +100,6 @@ class Logging:
         root.setLevel(level)
         for name, least in LIBRARIES.items():
             logging.getLogger(name).setLevel(max(least, level))
-
-    @property
-    def lost(self) -> int:
-        """Records that could not be written."""
-        return self._handler.lost
 
     def close(self) -> None:
         """Write no more."""

@@ -29,12 +29,9 @@ class _OneReading(Collector):
     ready: bool
 
     def collect(self) -> Iterator[Metric]:
-        yield from _process(self.status, self.ready)
-        yield from _bars(self.status, self.now)
-        yield from _store(self.status, self.now)
-        yield from _policy(self.status)
-        yield from _account(self.status)
-        yield from _slow_loop(self.status)
+        yield from _names(self.status)
+        yield from _gauges(self.status, self.now, self.ready)
+        yield from _counts(self.status)
 
 
 def exposition(status: ProcessStatus, now: int, *, ready: bool) -> bytes:
@@ -46,7 +43,7 @@ def exposition(status: ProcessStatus, now: int, *, ready: bool) -> bytes:
     return text
 
 
-def _process(status: ProcessStatus, ready: bool) -> Iterator[Metric]:
+def _names(status: ProcessStatus) -> Iterator[Metric]:
     info = InfoMetricFamily(f"{PREFIX}_run", "What this process works on.")
     info.add_metric(
         [], {"run_id": status.run_id, "mode": status.mode, "role": status.role, "owner": status.owner}
@@ -55,92 +52,65 @@ def _process(status: ProcessStatus, ready: bool) -> Iterator[Metric]:
     state = StateSetMetricFamily(f"{PREFIX}_state", "Safe mode blocks entries; exits run on.", labels=[])
     state.add_metric([], {name: name == status.state for name in STATES})
     yield state
-    yield _gauge("ready", "1 when bars come and the store can be written.", float(ready))
-    yield _gauge("started_timestamp_seconds", "When the process started.", status.started / SECOND)
 
 
-def _bars(status: ProcessStatus, now: int) -> Iterator[Metric]:
-    labels = GaugeMetricFamily(
-        f"{PREFIX}_last_bar_timestamp_seconds", "Label of the last bar of a symbol.", labels=["symbol"]
-    )
-    for symbol, label in sorted(status.last_bars.items()):
-        labels.add_metric([symbol], label / SECOND)
-    yield labels
-    yield _optional("bar_lag_seconds", "Time since the last bar arrived.", status.bar_lag_s(now))
-    yield CounterMetricFamily(f"{PREFIX}_bars_validated", "Bars through the engine.", status.bars_validated)
-    yield _optional("feed_up", "1 while bars can come.", status.feed_ok)
-    yield _gauge("stale_symbols", "Symbols without bars for too long.", len(status.stale_symbols))
-    blocked = GaugeMetricFamily(
-        f"{PREFIX}_blocked_symbols", "Symbols that may not enter, by reason.", labels=["reason"]
-    )
-    for reason, count in sorted(Counter(status.blocked.values()).items()):
-        blocked.add_metric([reason], count)
-    yield blocked
-    latency = GaugeMetricFamily(
-        f"{PREFIX}_tick_latency_seconds", "Time that one row takes.", labels=["quantile"]
-    )
-    for name, value in sorted(status.tick_latency_ms.items()):
-        if value is not None:
-            latency.add_metric([name], value / 1_000)
-    yield latency
-
-
-def _store(status: ProcessStatus, now: int) -> Iterator[Metric]:
+def _gauges(status: ProcessStatus, now: int, ready: bool) -> Iterator[Metric]:
     away = status.store_away_since
-    yield _gauge("store_up", "1 when the store could be reached last time.", float(status.store_ok))
-    yield _gauge(
-        "store_away_seconds", "Time without the store.", 0.0 if away is None else (now - away) / SECOND
+    last, due = (
+        None if slot is None else slot / SECOND for slot in (status.slow_loop_last, status.slow_loop_next)
     )
-    waiting = len(status.plans_waiting)
-    yield _gauge("change_plans_waiting", "Change plans that wait for a decision.", waiting)
-    yield _gauge("journal_buffered_rows", "Journal rows that wait for the store.", status.buffered_rows)
+    yield from (
+        _gauge("ready", "1 when bars come and the store can be written.", ready),
+        _gauge("started_timestamp_seconds", "When the process started.", status.started / SECOND),
+        _gauge("bar_lag_seconds", "Time since the last bar arrived.", status.bar_lag_s(now)),
+        _gauge("feed_up", "1 while bars can come.", status.feed_ok),
+        _gauge("stale_symbols", "Symbols without bars for too long.", len(status.stale_symbols)),
+        _gauge("store_up", "1 when the store could be reached last time.", status.store_ok),
+        _gauge("store_away_seconds", "Time without the store.", 0 if away is None else (now - away) / SECOND),
+        _gauge("change_plans_waiting", "Change plans that wait for a decision.", len(status.plans_waiting)),
+        _gauge("journal_buffered_rows", "Journal rows that wait for the store.", status.buffered_rows),
+        _gauge("policy_evaluations_in_flight", "Evaluations that wait for an answer.", status.in_flight),
+        _gauge("models_failing", "Models without a usable reply.", len(status.models_failing)),
+        _gauge("equity", "Equity in quote currency.", status.equity),
+        _gauge("kill_switch", "1 when the operator has pulled it.", status.kill_switch),
+        _gauge("slow_loop_last_slot_timestamp_seconds", "Slot of the slow loop that was last decided.", last),
+        _gauge("slow_loop_next_slot_timestamp_seconds", "Slot of the slow loop that is due next.", due),
+    )
+    bars = {symbol: label / SECOND for symbol, label in status.last_bars.items()}
+    latencies = {name: ms / 1_000 for name, ms in status.tick_latency_ms.items() if ms is not None}
+    reasons = Counter(status.blocked.values())
+    yield _gauge_by("last_bar_timestamp_seconds", "Label of the last bar of a symbol.", "symbol", bars)
+    yield _gauge_by("blocked_symbols", "Symbols that may not enter, by reason.", "reason", reasons)
+    yield _gauge_by("tick_latency_seconds", "Time that one row takes.", "quantile", latencies)
+    positions = status.open_positions
+    yield _gauge_by("position_quantity", "Open quantity, negative when short.", "symbol", positions)
 
 
-def _policy(status: ProcessStatus) -> Iterator[Metric]:
-    yield _count_by("policy_evaluations", "Policy evaluations.", "outcome", status.evaluations)
-    yield _count_by("policy_skips", "Policy events that started no evaluation.", "reason", status.skips)
-    yield _gauge("policy_evaluations_in_flight", "Evaluations that wait for an answer.", status.in_flight)
+def _counts(status: ProcessStatus) -> Iterator[Metric]:
+    yield CounterMetricFamily(f"{PREFIX}_bars_validated", "Bars through the engine.", status.bars_validated)
     yield CounterMetricFamily(f"{PREFIX}_errors", "Contained failures.", status.errors)
     yield CounterMetricFamily(f"{PREFIX}_model_spend_usd", "What models have cost.", status.model_spend)
-    yield _count_by("model_calls", "Calls of models.", "outcome", status.model_calls)
-    yield _gauge("models_failing", "Models without a usable reply.", len(status.models_failing))
-    yield _count_by("notifications", "Notifications.", "result", status.notifications)
-
-
-def _account(status: ProcessStatus) -> Iterator[Metric]:
-    positions = GaugeMetricFamily(
-        f"{PREFIX}_position_quantity", "Open quantity, negative when short.", labels=["symbol"]
-    )
-    for symbol, quantity in sorted(status.open_positions.items()):
-        positions.add_metric([symbol], quantity)
-    yield positions
-    yield _optional("equity", "Equity in quote currency.", status.equity)
-    yield _gauge("kill_switch", "1 when the operator has pulled it.", float(status.kill_switch))
-
-
-def _slow_loop(status: ProcessStatus) -> Iterator[Metric]:
-    for name, what, slot in (
-        ("last", "Slot of the slow loop that was last decided.", status.slow_loop_last),
-        ("next", "Slot of the slow loop that is due next.", status.slow_loop_next),
+    for name, what, label, counts in (
+        ("policy_evaluations", "Policy evaluations.", "outcome", status.evaluations),
+        ("policy_skips", "Policy events that started no evaluation.", "reason", status.skips),
+        ("model_calls", "Calls of models.", "outcome", status.model_calls),
+        ("notifications", "Notifications.", "result", status.notifications),
     ):
-        yield _optional(
-            f"slow_loop_{name}_slot_timestamp_seconds", what, None if slot is None else slot / SECOND
-        )
+        found = CounterMetricFamily(f"{PREFIX}_{name}", what, labels=[label])
+        for key, count in sorted(counts.items()):
+            found.add_metric([key], count)
+        yield found
 
 
-def _gauge(name: str, what: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"{PREFIX}_{name}", what, value)
-
-
-def _optional(name: str, what: str, value: float | None) -> Metric:
+def _gauge(name: str, what: str, value: float | None) -> Metric:
     found = GaugeMetricFamily(f"{PREFIX}_{name}", what, labels=[])
     if value is not None:
         found.add_metric([], float(value))
     return found
 
 
-def _count_by(name: str, what: str, label: str, counts: Mapping[str, int]) -> Metric:
-    found = CounterMetricFamily(f"{PREFIX}_{name}", what, labels=[label])
-    for key, count in sorted(counts.items()):
-        found.add_metric([key], count)
+def _gauge_by(name: str, what: str, label: str, values: Mapping[str, float]) -> Metric:
+    found = GaugeMetricFamily(f"{PREFIX}_{name}", what, labels=[label])
+    for key, value in sorted(values.items()):
+        found.add_metric([key], value)
     return found

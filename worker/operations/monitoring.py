@@ -1,27 +1,33 @@
-"""What surrounds a process while it runs: endpoint and notifications, opened and closed together.
+"""What surrounds a process while it runs: endpoint and notifications, and the watch on its store.
 
 `prepare` refuses everything that is wrong with the settings and the secrets before anything is made;
-`operated` then holds both open. Whoever runs gives its status and tells its news, and knows nothing else.
+`operate` then holds both open. Whoever runs gives its status and its news, and knows nothing else. Between
+two polls of a slow loop, which may lie half a minute apart, `watch_store` asks the store itself.
 """
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from schemas.errors import StoreError
 from schemas.settings.live import OperationsSettings
 from worker.operations.endpoint_access import guard_of
-from worker.operations.logs import logger
-from worker.operations.notifications import Notifier, configured_webhook
+from worker.operations.logs import EventSink, logger
+from worker.operations.notifications import Notifier, Webhook, configured_webhook
 from worker.operations.status import ProcessStatus, VitalSource
-from worker.operations.webhook import Webhook
 from worker.secrets.redaction import Redactor
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from worker.operations.endpoint import Endpoint
+
+STORE_KINDS = frozenset({"store_away", "store_back"})
+POLL_S = 0.5
+PATIENCE_S = 5.0  # a store that says nothing for so long is away; one that answers for so long is back
 
 
 @dataclass(frozen=True)
@@ -95,3 +101,64 @@ async def operate(
             logger("operations", run_id=run_id).info("notifying", webhook=prepared.webhook.shown)
         notifier.start()
         yield Operations(notifier, endpoint)
+
+
+class OutageLog:
+    """Passes events on; of several words about one outage the first, and of its end the last.
+
+    Args:
+        note: told.
+    """
+
+    def __init__(self, note: EventSink) -> None:
+        self._note = note
+        self._told = False
+        self._decided = False
+
+    def hear(self, kind: str, detail: dict[str, Any]) -> None:
+        """An event of whoever sees a store that is away and may see it late."""
+        if kind in STORE_KINDS:
+            away = kind == "store_away"
+            if away == self._told or (self._decided and not away):
+                return
+            self._told = away
+        self._note(kind, detail)
+
+    def decide(self, kind: str, detail: dict[str, Any]) -> None:
+        """An event of whoever looks all the time: no other caller ends an outage that it sees."""
+        if kind in STORE_KINDS:
+            self._decided = kind == "store_away"
+        self.hear(kind, detail)
+
+
+async def watch_store(
+    probe: Callable[[], Awaitable[None]], note: EventSink, away_since: Callable[[], int | None]
+) -> None:
+    """Ask the store every half second until cancelled; `note` hears of each failure, and of its end."""
+    asking: asyncio.Future[None] | None = None
+    answers_since: float | None = None
+    now = asyncio.get_running_loop().time
+    try:
+        while True:
+            # One that hangs is waited for further: a question that is cut off may keep a lock.
+            asking = asking or asyncio.ensure_future(probe())
+            await asyncio.wait({asking}, timeout=PATIENCE_S)
+            if not asking.done():
+                answers_since = None
+                note("store_away", {"reason": f"the store has not answered for {PATIENCE_S:g} s"})
+                continue
+            try:
+                asking.result()
+            except StoreError as error:
+                answers_since = None
+                note("store_away", {"reason": str(error)})
+            else:
+                answers_since = now() if answers_since is None else answers_since
+                if now() - answers_since >= PATIENCE_S:
+                    note("store_back", {"away_since": away_since()})
+            asking = None
+            await asyncio.sleep(POLL_S)
+    finally:
+        if asking is not None:
+            asking.cancel()
+            await asyncio.wait({asking})

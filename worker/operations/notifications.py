@@ -1,26 +1,35 @@
 """Notifications: news goes into a short queue at once and leaves it beside the engine, if it can.
 
-Telling never waits and never raises. What does not fit, what the receiver refuses and what is not delivered
-in time is counted as dropped. The same news within a window is sent once; how often it was repeated is said
-with the next. A topic that goes to and fro is heard a few times in a window, then it is left alone.
+`Notifier.tell` never waits and never raises. What does not fit, what the receiver refuses and what is not
+delivered in time is counted as dropped. The same news within a window is sent once; how often it was repeated
+is said with the next. A topic that goes to and fro is heard a few times in a window, then it is left alone.
+
+The receiver is one webhook: a POST of JSON with a signature, within a deadline, to one address and no other.
+Redirects are not followed, the reply's body is not read, and no proxy or credentials of the machine are used,
+so that a message goes to the address the operator gave or nowhere.
 """
 
 import asyncio
 import hashlib
+import hmac
 import json
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
+from schemas.errors import ConfigError
 from schemas.settings.live import OperationsSettings
+from services.model_calls.retry_after import Pause, pause_of
 from worker.operations.alerts import Alert
 from worker.operations.logs import logger
-from worker.operations.webhook import LONGEST_WAIT_S, Outcome, Webhook
-from worker.secrets.redaction import Redactor
+from worker.secrets.redaction import Redactor, is_address, masked_webhook
 from worker.secrets.secrets import WEBHOOK_SECRET, WEBHOOK_URL, secret
+
+if TYPE_CHECKING:
+    import httpx2
 
 QUEUE = 100
 MOST_ATTEMPTS = 5
@@ -30,18 +39,105 @@ MOST_REMEMBERED = 1_000
 MOST_OF_A_TOPIC = 6
 LONGEST_BODY = 16_384
 LONGEST_TEXT = 500
+SIGNATURE, REPEATABLE = "X-Thinktwice-Signature", "Idempotency-Key"
+TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+ATTEMPT_S = 5.0
+LONGEST_WAIT_S = 30.0
 
 
-class Receiver(Protocol):
-    """Where messages go."""
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one attempt; `pause` is what the receiver asked for."""
 
-    async def send(self, body: bytes, key: str) -> Outcome:
-        """One attempt; raises nothing."""
-        ...
+    result: Literal["sent", "retry", "refused"]
+    why: str
+    pause: Pause = Pause(0.0)
+
+
+def check_webhook(url: str) -> str:
+    """The address of a webhook.
+
+    Raises:
+        ConfigError: it is none; the address is not shown, because it carries the key.
+    """
+    if not is_address(url):
+        raise ConfigError(f"{WEBHOOK_URL} is no address of a webhook: give https://HOST/PATH")
+    return url
+
+
+def signature(secret: str, body: bytes, second: int) -> str:
+    """What proves that a message is ours: `t=SECOND,v1=HMAC-SHA256(secret, "SECOND." + body)` in hex."""
+    digest = hmac.new(secret.encode(), f"{second}.".encode() + body, hashlib.sha256).hexdigest()
+    return f"t={second},v1={digest}"
+
+
+class Webhook:
+    """Sends to one address.
+
+    Attributes:
+        shown: the address as it may be printed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        secret: str | None = None,
+        *,
+        now: Callable[[], float] = time.time,
+        attempt_s: float = ATTEMPT_S,
+    ) -> None:
+        self._url = check_webhook(url)
+        self._secret = secret
+        self._now = now
+        self._attempt_s = attempt_s
+        self._client: httpx2.AsyncClient | None = None
+        self.shown = masked_webhook(url)
+
+    def open(self) -> "httpx2.AsyncClient":
+        """The client, made; loading its library takes longer than some deadlines."""
+        import httpx2
+
+        self._client = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(self._attempt_s), follow_redirects=False, trust_env=False
+        )
+        return self._client
 
     async def close(self) -> None:
         """Give back connections."""
-        ...
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def send(self, body: bytes, key: str) -> Outcome:
+        """One attempt; raises nothing that a network or a receiver can bring about.
+
+        Args:
+            body: JSON.
+            key: the same for every attempt at the same message.
+        """
+        import httpx2
+
+        client = self._client or self.open()
+        headers = {"Content-Type": "application/json", REPEATABLE: key}
+        if self._secret is not None:
+            headers[SIGNATURE] = signature(self._secret, body, int(self._now()))
+        try:
+            async with (
+                asyncio.timeout(self._attempt_s),
+                client.stream("POST", self._url, content=body, headers=headers) as reply,
+            ):
+                return _outcome(reply.status_code, pause_of(reply.headers, LONGEST_WAIT_S))
+        except TimeoutError:
+            return Outcome("retry", "no answer in time")
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            return Outcome("retry", type(error).__name__)
+
+
+def _outcome(status: int, pause: Pause | None) -> Outcome:
+    if 200 <= status < 300:
+        return Outcome("sent", str(status))
+    return Outcome(
+        "retry" if status in TRY_AGAIN else "refused", f"status {status}", pause or Pause(0.0, LONGEST_WAIT_S)
+    )
 
 
 @dataclass
@@ -62,7 +158,7 @@ class Notifier:
 
     def __init__(
         self,
-        receiver: Receiver | None,
+        receiver: Webhook | None,
         settings: OperationsSettings,
         run_id: str,
         mode: str,
@@ -128,7 +224,10 @@ class Notifier:
         topic = self._topics.get(news.key)
         if topic is None or now - topic.began >= window:
             before = 0 if topic is None else topic.repeated
-            self._remember(news.key, _Topic(now, now, news.kind))
+            self._topics[news.key] = _Topic(now, now, news.kind)
+            self._topics.move_to_end(news.key)
+            if len(self._topics) > MOST_REMEMBERED:
+                self._topics.popitem(last=False)
             return before
         if (news.kind == topic.kind and now - topic.at < window) or topic.sent >= MOST_OF_A_TOPIC:
             topic.repeated += 1
@@ -137,13 +236,7 @@ class Notifier:
         topic.at, topic.kind, topic.sent = now, news.kind, topic.sent + 1
         return before
 
-    def _remember(self, key: str, topic: _Topic) -> None:
-        self._topics[key] = topic
-        self._topics.move_to_end(key)
-        if len(self._topics) > MOST_REMEMBERED:
-            self._topics.popitem(last=False)
-
-    async def _deliver(self, receiver: Receiver) -> None:
+    async def _deliver(self, receiver: Webhook) -> None:
         while True:
             news, repeated = await self._waiting.get()
             try:
@@ -151,7 +244,7 @@ class Notifier:
             finally:
                 self._waiting.task_done()
 
-    async def _within_deadline(self, receiver: Receiver, news: Alert, repeated: int) -> None:
+    async def _within_deadline(self, receiver: Webhook, news: Alert, repeated: int) -> None:
         outcome = Outcome("retry", "no attempt ended in time")
         try:
             async with asyncio.timeout(self._deadline_s):
@@ -167,7 +260,7 @@ class Notifier:
         if outcome.result != "sent":
             self._log.warning("notification_dropped", kind=news.kind, reason=outcome.why)
 
-    async def _try(self, receiver: Receiver, body: bytes) -> Outcome:
+    async def _try(self, receiver: Webhook, body: bytes) -> Outcome:
         key = hashlib.sha256(body).hexdigest()[:32]
         wait = self._first_wait_s
         for attempt in range(MOST_ATTEMPTS):

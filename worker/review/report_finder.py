@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from schemas.errors import ConfigError
 from schemas.judge import ReplanVerdict
 from schemas.slow_reflection import HighLevelReflectionReport
-from services.slow_loop.artefacts import with_moments
 from services.slow_loop.evidence_rows import CALL, PLAN, told_evidence
 from services.store.claims import SlotKey
 from worker.slow_worker.ports import JOB
@@ -136,6 +135,6 @@ async def _find_journalled(store: "Store", run_id: str, prefix: str) -> list[Fou
         if row.kind == "replan_verdict":
             verdicts[name] = ReplanVerdict.model_validate(payload["verdict"])
         else:
-            report = HighLevelReflectionReport.model_validate(with_moments(payload["report"]))
+            report = HighLevelReflectionReport.model_validate(payload["report"])
             found[name] = FoundReport(run_id, name, "run", row.known_at, report, None)
     return [replace(report, verdict=verdicts.get(name)) for name, report in found.items()]

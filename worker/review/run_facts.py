@@ -8,11 +8,10 @@ from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from schemas.slow_reflection import HighLevelReflectionReport
 from services.evidence.observed import AT_THE_END, SETTINGS, KnownSnapshot, Observed
-from services.evidence.run_facts import KnownEpisode, KnownPlaybook, RunFacts
+from services.evidence.run_facts import KnownPlaybook, RunFacts
+from services.evidence.selection import KnownEpisode
 from services.evidence_tools.run_view import episode_of
-from services.high_level.report_facts import known_playbook
 from services.journal.index import Event, RecentRows, StoredEvent
-from services.slow_loop.artefacts import with_moments
 from worker.review.report_finder import FoundReport, find_report
 
 if TYPE_CHECKING:
@@ -92,13 +91,13 @@ class FactFold:
 
 
 def _report(event: Event) -> HighLevelReflectionReport:
-    return HighLevelReflectionReport.model_validate(with_moments(event.glance()["report"]))
+    return HighLevelReflectionReport.model_validate(event.glance()["report"])
 
 
 def _playbook(event: Event) -> KnownPlaybook | None:
     payload = event.glance()
     definition = PlaybookDefinition.model_validate(payload["definition"])
-    return known_playbook(definition) if payload["state"] == "active" else None
+    return KnownPlaybook.of(definition) if payload["state"] == "active" else None
 
 
 def _snapshot(event: Event) -> KnownSnapshot:

@@ -9,9 +9,10 @@ from typing import Final
 
 WISHES: Final = {"at_most": "at most", "at_least": "at least", "equals": "should be"}
 READ_CODE: Final = "see docs/reference/findings.md"
+ENDS: Final = ("thesis_expired", "invalidation_hit", "policy_expired", "run_ended")
 
-# Keys in the file of a playbook, and what to do with them.
-FINDINGS: Final[Mapping[str, str]] = {
+REMEDIES: Final[Mapping[str, str]] = {
+    # Codes of findings: keys in the file of a playbook, and what to do with them.
     "target_beyond_mfe": "bring rules.*.target nearer, or raise expectation.mfe_p50_r",
     "horizon_too_long": "lower horizon_bars, or raise expectation.hold_p90_bars",
     "horizon_too_short": "raise horizon_bars, or lower expectation.hold_p50_bars",
@@ -51,10 +52,7 @@ FINDINGS: Final[Mapping[str, str]] = {
     "exposure_cap_reached": "raise envelope.max_gross_exposure in the settings",
     "no_learn_zone_active": "the bars lie in an envelope.no_learn_zones of the settings",
     "stale_snapshot": "the symbol has too few bars: reflection.max_staleness_bars in the settings",
-}
-
-# Why a signal met no plan, where no finding says it.
-STOPPED: Final[Mapping[str, str]] = {
+    # Why a signal met no plan, where no finding says it.
     "abstained": "the strategist proposed nothing: `thinktwice journal RUN --kind policy_proposal` has its "
     "reasons",
     "expired": "its plan reached its horizon, and none came at once: a longer horizon_bars",
@@ -72,32 +70,26 @@ STOPPED: Final[Mapping[str, str]] = {
     "plan_setup_not_true": "the strategist waits for another setup than the playbook's",
     "stale": "answers came too late: policy_loop.max_answer_bars, or a faster strategist",
     "stood_down": "no plan passed: `thinktwice journal RUN --kind policy_evaluation` has the reasons",
-}
-
-# How theses and plans ended that met their setup, and no order.
-ENDS: Final[Mapping[str, str]] = {
+    # How theses and plans ended that met their setup, and no order.
     "thesis_expired": "setups were true, their activation never was: rules.*.activation, or a longer "
     "activation_window_bars",
     "invalidation_hit": "theses were proven wrong before activation: rules.*.invalidation",
     "policy_expired": "policies reached their horizon without an entry: a longer horizon_bars",
     "run_ended": "something was still waiting when the bars ended: give the run more bars",
-}
-
-# Why the engine refused an order, and what it hangs on.
-REFUSALS: Final[Mapping[str, str]] = {
-    "wrong_side": "at the signal bar a level lies on the wrong side: rules.*.stop and .target of "
+    # Why the engine refused an order, and what it hangs on.
+    "order_wrong_side": "at the signal bar a level lies on the wrong side: rules.*.stop and .target of "
     "the playbook",
-    "no_planned_risk": "stop and entry are the same price: rules.*.stop of the playbook",
-    "halted": "the envelope has halted entries: [envelope], `thinktwice journal RUN --kind envelope_breach`",
-    "no_capacity": "no lot fits: account.cash, execution.lot_size, or envelope.max_gross_exposure",
-    "level_unknown": "a level was unknown at the signal bar: features of rules.* need more bars",
-    "envelope": "a cap of [envelope] leaves no room: max_gross_exposure, max_net_exposure, buckets",
-    "retired": "the policy was retired before its order was met",
-    "throttled": "envelope.max_entries_per_hour or max_entries_per_block",
-    "no_trade_window": "envelope.no_trade_windows (`thinktwice journal RUN --kind order_refused` names "
+    "order_no_planned_risk": "stop and entry are the same price: rules.*.stop of the playbook",
+    "order_halted": "a limit of [envelope] halted entries: `thinktwice journal RUN --kind envelope_breach`",
+    "order_no_capacity": "no lot fits: account.cash, execution.lot_size, or envelope.max_gross_exposure",
+    "order_level_unknown": "a level was unknown at the signal bar: features of rules.* need more bars",
+    "order_envelope": "a cap of [envelope] leaves no room: max_gross_exposure, max_net_exposure, buckets",
+    "order_retired": "the policy was retired before its order was met",
+    "order_throttled": "envelope.max_entries_per_hour or max_entries_per_block",
+    "order_no_trade_window": "envelope.no_trade_windows (`thinktwice journal RUN --kind order_refused` names "
     "them), or entries that the feed or the operator has blocked",
-    "paused_after_losses": "envelope.max_symbol_losses and loss_pause_bars",
-    "unfilled": "the market never met the entry order: rules.*.entry, or entry_kind",
-    "reward_to_risk": "move rules.*.target away or .stop nearer, or lower reflection.min_reward_to_risk",
-    "invalidated": "rules.*.invalidation was true before the order was met",
+    "order_paused_after_losses": "envelope.max_symbol_losses and loss_pause_bars",
+    "order_unfilled": "the market never met the entry order: rules.*.entry, or entry_kind",
+    "order_reward_to_risk": "move rules.*.target away or .stop nearer: reflection.min_reward_to_risk",
+    "order_invalidated": "rules.*.invalidation was true before the order was met",
 }

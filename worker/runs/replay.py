@@ -7,11 +7,8 @@ journal, everything else is done anew. Of a run that did not finish, the rows up
 What is asked about a run that is over needs more than its journal holds: features, ledgers, lifecycle. So its
 session is made again the same way, up to a bar close. Writes nothing.
 
-Whether the document that a run stored is the one that comes out when the run is played again.
-
-What was measured and not decided (times, latencies, overruns) and where the store lies are left out. A
-document of the same version of the program has the same figures, no more and no fewer; of another version
-only the figures that both have are compared.
+The stored document is compared with the one that comes out, but for what was measured and not decided (times,
+latencies, overruns) and where the store lies; of another version only the figures that both have.
 """
 
 import json
@@ -305,19 +302,16 @@ async def stored_cassette(store: "Store", record: "RunRecord", start: int = 0) -
 
 
 def _report_stop(stop: ReplayStopped, sink: ComparingSink, record: "RunRecord") -> ReplayReport:
-    """What to say of a replay that a difference, or the end of what is stored, has stopped."""
+    problem = None
     if stop.row is not None:
         problem = f"row {stop.row.seq} ({stop.row.kind}) differs from the stored one"
-        return ReplayReport(False, sink.compared, record.events, None, problem)
-    if record.status == "finished":
+    elif record.status == "finished":
         problem = f"the replay went on after the {record.events} rows of the finished run"
-        return ReplayReport(False, sink.compared, record.events, None, problem)
-    head = record.head_hash if record.events else GENESIS_HASH
-    return ReplayReport(True, sink.compared, record.events, head)
+    head = None if problem else record.head_hash if record.events else GENESIS_HASH
+    return ReplayReport(problem is None, sink.compared, record.events, head, problem)
 
 
 def _differs(record: "RunRecord", problem: str) -> ConfigError:
-    """What to say of a run that does not come out as it was stored."""
     return ConfigError(
         f"run {record.run_id} does not replay as it was stored ({problem}): see "
         f"`thinktwice verify {record.run_id}`"

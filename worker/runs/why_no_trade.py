@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from schemas.vocabulary import CheckName, InvocationOutcome, PlanKind
-from worker.runs.no_trade_remedies import ENDS, FINDINGS, READ_CODE, REFUSALS, STOPPED, WISHES
+from worker.runs.no_trade_remedies import ENDS, READ_CODE, REMEDIES, WISHES
 from worker.runs.signal_lines import NEVER
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def why_no_trade(facts: RunFacts) -> list[dict[str, Any]]:
     if not is_warm:
         causes = short
     elif not causes:
-        causes = [("run_ended", facts.policy.outcomes["frozen"], ENDS["run_ended"]), *short]
+        causes = [("run_ended", facts.policy.outcomes["frozen"], REMEDIES["run_ended"]), *short]
     else:
         causes += short
     return [{"reason": reason, "count": count, "remedy": remedy} for reason, count, remedy in causes]
@@ -114,7 +114,7 @@ def _guards(facts: RunFacts) -> Iterator[Cause]:
 def _without_regime(facts: RunFacts) -> Iterator[Cause]:
     cold = sum(part["not_met"].get("warming_up", 0) for part in facts.signals["playbooks"])
     if cold:
-        yield "features_unknown", cold, STOPPED["features_unknown"]
+        yield "features_unknown", cold, REMEDIES["features_unknown"]
 
 
 def _lost_signals(facts: RunFacts) -> Iterator[Cause]:
@@ -138,7 +138,7 @@ def _lost_signals(facts: RunFacts) -> Iterator[Cause]:
                     details.setdefault(cause, Counter()).update(because)
     for cause, count in sorted(counts.items(), key=lambda item: (item[0] == OWN_CHOICE, -item[1], item[0])):
         seen = ", ".join(f"{name} {n:,}" for name, n in details.get(cause, Counter()).most_common(MOST_NAMED))
-        remedy = f"playbook {_few(set(names[cause]))}: {STOPPED.get(cause) or FINDINGS.get(cause, READ_CODE)}"
+        remedy = f"playbook {_few(set(names[cause]))}: {REMEDIES.get(cause, READ_CODE)}"
         yield cause, count, f"{remedy} ({seen})" if seen else _with_example(cause, remedy, facts)
 
 
@@ -146,10 +146,10 @@ def _refused_plans(facts: RunFacts, known: set[str]) -> Iterator[Cause]:
     """Plans of a caller's own strategist that were sent back, and its answers without one."""
     for code, count in facts.policy.sent_back_for.most_common():
         if code not in known:
-            remedy = f"plans of the strategist: {FINDINGS.get(code, READ_CODE)}"
+            remedy = f"plans of the strategist: {REMEDIES.get(code, READ_CODE)}"
             yield code, count, _with_example(code, remedy, facts)
     if (count := facts.policy.answers[PlanKind.ABSTAIN]) and "abstained" not in known:
-        yield "abstained", count, STOPPED["abstained"]
+        yield "abstained", count, REMEDIES["abstained"]
 
 
 def _with_example(code: str, remedy: str, facts: RunFacts) -> str:
@@ -169,9 +169,9 @@ def _after(facts: RunFacts) -> Iterator[Cause]:
     """What became of the signals that met a plan."""
     events, refused = facts.events, facts.signals["orders_refused"]
     if not events.get("activation_triggered"):
-        yield from ((kind, events[kind], remedy) for kind, remedy in ENDS.items() if events.get(kind))
+        yield from ((kind, events[kind], REMEDIES[kind]) for kind in ENDS if events.get(kind))
     for code, count in refused.items():
-        yield f"order_{code}", count, REFUSALS[code]
+        yield f"order_{code}", count, REMEDIES[f"order_{code}"]
 
 
 def _few(names: Any) -> str:

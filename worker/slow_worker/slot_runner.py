@@ -12,13 +12,12 @@ from typing import Any
 
 from schemas.errors import InfrastructureError, InvariantViolation
 from schemas.settings import Settings
+from schemas.slow_reflection import HighLevelReflectionRequest
 from services.clock import last_slot
 from services.ports import Clock
-from services.slow_loop.artefacts import read_request, stored_text
-from services.slow_loop.cadence import Run, Skip, due, early_moment, surprise_moment
+from services.slow_loop.cadence import Run, Skip, due, early_moment, surprise_moment, surprises
 from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.past_runs import PastRun
-from services.slow_loop.requests import surprises
 from services.slow_loop.untraded_signals import PaperBars
 from services.store import Store
 from services.store.claims import Claim, ClaimState, SlotKey
@@ -159,7 +158,7 @@ class SlotRunner:
             "episodes": len(request.episode_ids),
             "new_episodes": request.new_episodes,
         }
-        key, text = self._key(run.slot), stored_text(request)
+        key, text = self._key(run.slot), request.canonical_text()
         if not await self._store.claims.claim(lease, key, request.content_hash, text, facts):
             return
         self._points.reach("claimed")
@@ -178,7 +177,7 @@ class SlotRunner:
         await self._finish(lease, claim)
 
     async def _finish(self, lease: Lease, claim: Claim) -> None:
-        request = read_request(str(claim.request))
+        request = HighLevelReflectionRequest.model_validate_json(str(claim.request))
         slot = claim.key.slot
         try:
             episodes = self.facts.evidence(request.episode_ids)

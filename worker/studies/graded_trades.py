@@ -79,11 +79,6 @@ class Grading:
 
 
 def _looks(option: str | None, file: TradeFile, settings: Settings) -> tuple[int, ...]:
-    """Times of the looks, ns.
-
-    Raises:
-        ConfigError: the option is neither a schedule nor a number of trades.
-    """
     exits = file.trades.exit_ns
     if option is None:
         return file.looks or (int(exits.max()),)
@@ -107,7 +102,8 @@ def gate_document(graded: GradedTable, settings: Settings, file: TradeFile) -> d
         file: the table that was read: what was left out of it, and which rows were one position.
     """
     family, positions = graded.family, file.positions
-    limited = _entries(file, settings)
+    limit = settings.envelope.max_entries_per_block
+    limited = {"entries_per_block": entries_per_block(file.trades, settings.gate, limit)} if limit else {}
     return {
         "family": {
             "id": family.family_id,
@@ -122,27 +118,12 @@ def gate_document(graded: GradedTable, settings: Settings, file: TradeFile) -> d
         "clusters": [_cluster(item) for item in graded.clusters],
         **({} if file.no_learn is None else {"left_out": {"no_learn": file.no_learn}}),
         "positions": {**vars(positions), "merged": positions.merged},
-        **({} if limited is None else {"entries_per_block": limited}),
-    }
-
-
-def _entries(file: TradeFile, settings: Settings) -> dict[str, Any] | None:
-    """The limit of entries that the stakes trust, against what the table holds; None without a limit."""
-    limit = settings.envelope.max_entries_per_block
-    if not limit:
-        return None
-    found = entries_per_block(file.trades, settings.gate, limit)
-    return {
-        "limit": limit,
-        "most": found.most,
-        "block": found.unit,
-        "begins": ns_to_datetime(found.begins).isoformat(),
-        "beyond": found.beyond,
+        **limited,
     }
 
 
 def _cluster(item: GradedCluster) -> dict[str, Any]:
-    seen, decision = item.sample, item.verdict.decision
+    seen, decision = item.measured.sample, item.verdict.decision
     first = item.first_significant_at
     return {
         "playbook": item.cluster.playbook_id,
@@ -176,12 +157,12 @@ def _cluster(item: GradedCluster) -> dict[str, Any]:
 
 
 def _decay(item: GradedCluster) -> dict[str, Any] | None:
-    """State of the e-detector of a whole playbook; None for a cell."""
-    if item.decay is None:
+    decay = item.measured.decay
+    if decay is None:
         return None
     return {
-        "level": _round(min(item.decay.level, LEVEL_SHOWN)),
-        "highest": _round(min(item.decay.highest, LEVEL_SHOWN)),
+        "level": _round(min(decay.level, LEVEL_SHOWN)),
+        "highest": _round(min(decay.highest, LEVEL_SHOWN)),
         "limit": ARL,
         "alarmed_at": None if item.alarm is None else ns_to_datetime(item.alarm.known_at).isoformat(),
     }

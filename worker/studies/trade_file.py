@@ -2,9 +2,15 @@
 
 Nothing is repaired: a value that cannot be used is refused with its file, row, column and the next step. The
 `trades.csv` of a run is such a table as it stands.
+
+A bet counts once, however many rows a table has for it. Rows belong together by their `position_id`; else by
+symbol, direction, entry and exit, where a table names symbol and direction; else each is a position of its
+own. Their R is the mean, weighted by `quantity` where given. Rows that are merely equal stay apart: losers
+that stop at exactly -1R are equal, winners are not.
 """
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,21 +22,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.errors import DataError, nearest
-from services.high_level.trade_table import TradeTable
+from services.high_level.clusters import TradeTable
 from worker.feeds.files.bar_table import BarTable
 from worker.feeds.files.tables import read_table
 from worker.feeds.files.times import utc_labels, zone_named
-from worker.studies.trade_positions import BY_ID, BY_ORDER, BY_ROW, Positions, merge, number_groups
 
 REQUIRED = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
 OPTIONAL = ("reference", "looks", "no_learn", "position_id", "symbol", "direction", "quantity")
-MOST_R = 1e9
-TRUE, FALSE = ("true", "1"), ("false", "0")
 OWN_NAMES = {
     "playbook_id": "playbook",
     "entry_label": "entry_time",
     "exit_label": "exit_time",
 }  # of trades.csv
+NAMED = ("symbol", "direction")
+BY_ID, BY_ORDER, BY_ROW = "position_id", "symbol, direction, entry and exit", "row"
+MOST_R = 1e9
+TRUE, FALSE = ("true", "1"), ("false", "0")
 OUTCOME = "write the outcome in R, or remove the row (an open trade is not resolved)"
 QUANTITY = "write how much was traded, or leave the column out"
 ONE_POSITION = "give every position an id of its own, or leave the column out"
@@ -38,15 +45,39 @@ REFERENCE = "write what the playbook's trades are held against, in R, or leave t
 _BAR = re.compile(r"(?P<count>[1-9]\d{0,3})(?P<unit>[smhdwM])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "M": 2_592_000}
 IntArray = npt.NDArray[np.int64]
-Codes = tuple[IntArray, tuple[str, ...]]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Positions:
+    """How rows were held together: `by` what, and how many `rows` became how many `positions`.
+
+    Attributes:
+        equal: rows that are equal in every column to one before, and count.
+        mean: R of the positions.
+        mean_otherwise: the same without equal rows, or of the rows that are held together; None where each
+            row is a position and no two are equal.
+    """
+
+    by: str
+    rows: int
+    positions: int
+    equal: int
+    mean: float
+    mean_otherwise: float | None
+
+    @property
+    def merged(self) -> int:
+        """Rows that tell of a position that another row tells of as well."""
+        return self.rows - self.positions
 
 
 @dataclass(frozen=True)
 class TradeFile:
     """The trades of a file, and the times of its own looks, if it has any.
 
-    Trades of a no-learn zone teach nothing: they are left out, and counted in `no_learn`; None
-    for a table that has no such column. `positions` says which rows were one position.
+    Trades of a no-learn zone teach nothing: they are left out, and counted in `no_learn`; None for a table
+    that has no such column.
     """
 
     trades: TradeTable
@@ -55,14 +86,105 @@ class TradeFile:
     positions: Positions
 
 
-@dataclass(frozen=True, kw_only=True)
-class _KeptRows(BarTable):
-    """Some rows of a file, which still know their places in it."""
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of a table by what they hold; each value is judged where it is read, arrays are (n,)."""
 
-    rows: IntArray
+    table: BarTable
+    where: dict[str, int]
+    zone: ZoneInfo | None
 
-    def place(self, row: int) -> str:
-        return super().place(int(self.rows[row]))
+    def __contains__(self, name: str) -> bool:
+        return name in self.where
+
+    def place(self, name: str, row: int) -> str:
+        return f"{self.table.place(row)}, column {self.table.names[self.where[name]]!r}"
+
+    def refuse(self, name: str, bad: npt.NDArray[np.bool_], problem: Callable[[int], str]) -> None:
+        """Raise a DataError about the first bad row, if there is one."""
+        odd = np.flatnonzero(bad)
+        if odd.size:
+            raise DataError(f"{self.place(name, int(odd[0]))}: {problem(int(odd[0]))}")
+
+    def times(self, name: str) -> IntArray:
+        return utc_labels(self.table.columns[self.where[name]], lambda row: self.place(name, row), self.zone)
+
+    def numbers(self, name: str, advice: str) -> FloatArray:
+        values = self.table.numbers(self.where[name])
+
+        def problem(row: int) -> str:
+            word = "empty or NaN" if np.isnan(values[row]) else f"{float(values[row])!r}"
+            return f"the value is {word}, not a finite number: {advice}"
+
+        self.refuse(name, ~np.isfinite(values), problem)
+        return values
+
+    def lower(self, name: str) -> Any:
+        """Text without case and outer space, an Arrow array."""
+        text = pc.cast(self.table.columns[self.where[name]], pa.string())
+        return pc.utf8_lower(pc.utf8_trim_whitespace(text))
+
+    def names(self, name: str) -> tuple[IntArray, tuple[str, ...]]:
+        """Codes into sorted names; a name that is empty, or could stand for two clusters, is refused."""
+        codes, raw = _encode(self.table.strip_names(self.where[name]))
+        self.refuse(
+            name,
+            np.isin(codes, [place for place, found in enumerate(raw) if found == "" or "|" in found]),
+            lambda row: (
+                f"{raw[codes[row]]!r} holds '|': use another character"
+                if raw[codes[row]]
+                else "the name is empty: write one, or remove the row"
+            ),
+        )
+        known = sorted(raw)
+        places = {found: place for place, found in enumerate(known)}
+        return np.array([places[found] for found in raw], dtype=np.int64)[codes], tuple(known)
+
+    def alike(self, name: str) -> IntArray:
+        """Codes that are equal where names differ in case alone."""
+        codes, names = self.names(name)
+        _, same = np.unique([found.casefold() for found in names], return_inverse=True)
+        return np.asarray(same, dtype=np.int64)[codes]
+
+    def timeframes(self) -> tuple[IntArray, tuple[str, ...], tuple[int, ...]]:
+        """Codes into labels, the labels, and the seconds of a bar of each; `60m` and `1h` are one label."""
+        codes, labels = self.names("timeframe")
+        bars = [_BAR.fullmatch(label) for label in labels]
+        self.refuse(
+            "timeframe",
+            np.isin(codes, [place for place, bar in enumerate(bars) if bar is None]),
+            lambda row: (
+                f"{labels[codes[row]]!r} is no timeframe: write a number and one of {', '.join(_SECONDS)}, "
+                "like 15m, 4h or 1d"
+            ),
+        )
+        seconds = [int(bar["count"]) * _SECONDS[bar["unit"]] for bar in bars if bar is not None]
+        shortest: dict[int, str] = {}
+        for label, lasts in sorted(zip(labels, seconds, strict=True), key=lambda pair: (len(pair[0]), pair)):
+            shortest.setdefault(lasts, label)
+        kept = sorted((name, lasts) for lasts, name in shortest.items())
+        number = np.array([kept.index((shortest[lasts], lasts)) for lasts in seconds], dtype=np.int64)
+        return number[codes], tuple(name for name, _ in kept), tuple(lasts for _, lasts in kept)
+
+    def refuse_early(self, name: str, times: IntArray, before: IntArray, words: str, advice: str) -> None:
+        """Refuse a time, ns, that lies before another one of its row; `words` has both in its place."""
+
+        def problem(row: int) -> str:
+            return f"the {words.format(*_write_times(times[row], before[row]))}{advice}"
+
+        self.refuse(name, times < before, problem)
+
+
+def _write_times(*times_ns: Any) -> list[str]:
+    return [f"{np.datetime64(int(time_ns) // 10**9, 's')!s}Z" for time_ns in times_ns]
+
+
+def _encode(column: Any) -> tuple[IntArray, list[Any]]:
+    encoded: Any = pc.dictionary_encode(column, null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    codes: IntArray = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, encoded.dictionary.to_pylist()
 
 
 def read_trades(
@@ -85,193 +207,36 @@ def read_trades(
     table = (
         given if isinstance(given, BarTable) else read_table(given, "at least one trade", pick=trade_columns)
     )
-    where = _columns(table.names, table.path.name)
-    table, left_out = _learnable(table, where)
-    if reference is not None and "reference" in where:
+    columns = _Columns(table, _columns(table.names, table.path.name), zone_named(tz))
+    columns, left_out = _learnable(columns)
+    if reference is not None and "reference" in columns:
         raise DataError(
             f"{table.path.name} has a column 'reference': leave --reference out, or remove the column"
         )
-    zone = zone_named(tz)
-    entry, exit_ns = (_times(table, where[name], zone) for name in ("entry_time", "exit_time"))
+    entry, exit_ns = columns.times("entry_time"), columns.times("exit_time")
     advice = ": correct one of them, or remove the row"
-    _refuse_early(table, "exit_time", exit_ns, entry, ("exit", "entry"), advice)
-    r = _outcomes(table, where["r"])
-    (books, names), (regimes, cells) = (_codes(table, where[name]) for name in ("playbook", "regime"))
-    frames, labels, bar_s = _timeframes(table, where["timeframe"])
+    columns.refuse_early("exit_time", exit_ns, entry, "exit {} lies before the entry {}", advice)
+    r = _outcomes(columns)
+    (books, names), (regimes, cells) = columns.names("playbook"), columns.names("regime")
+    frames, labels, bar_s = columns.timeframes()
     held = tuple(usual.get(name, usual[""]) if reference is None else reference for name in names)
-    if "reference" in where:
-        held = _references(table, where["reference"], books, names)
+    if "reference" in columns:
+        held = _references(columns, books, names)
     trades = TradeTable(entry, exit_ns, r, books, regimes, frames, names, cells, labels, bar_s, held)
-    told = _times(table, where["looks"], zone) if "looks" in where else None
-    if told is not None:
+    looks = columns.times("looks") if "looks" in columns else None
+    if looks is not None:
         advice = ", when the trade was not known: correct one of them, or leave the column out"
-        _refuse_early(table, "looks", told, exit_ns, ("look", "exit"), advice)
-    held_together, positions = _join_positions(table, where, trades, told)
-    looks = None if told is None else tuple(np.unique(told).tolist())
-    return TradeFile(held_together, looks, left_out, positions)
+        columns.refuse_early("looks", looks, exit_ns, "look {} lies before the exit {}", advice)
+    merged, positions = _join_positions(columns, trades, looks)
+    own_looks = None if looks is None else tuple(np.unique(looks).tolist())
+    return TradeFile(merged, own_looks, left_out, positions)
 
 
-def _join_positions(
-    table: BarTable, where: dict[str, int], trades: TradeTable, looks: IntArray | None
-) -> tuple[TradeTable, Positions]:
-    """The table with one row for each position, and how rows were held together.
-
-    Only an id says which rows are one position, where they can be one: what is inferred keeps the other
-    reading as `otherwise`.
-    """
-    quantity = _quantities(table, where["quantity"]) if "quantity" in where else None
-    if "position_id" in where:
-        by, keys = BY_ID, [_codes(table, where["position_id"])[0]]
-    elif "symbol" in where and "direction" in where:
-        named = [_alike(*_codes(table, where[name])) for name in ("symbol", "direction")]
-        cell = [trades.playbook, trades.regime, trades.timeframe]
-        by, keys = BY_ORDER, [*named, *cell, trades.entry_ns, trades.exit_ns]
-    else:
-        by, keys = BY_ROW, _of_rows(table, where, trades, looks, quantity)
-    number = number_groups(keys)
-    rows, groups = len(number), int(number.max()) + 1
-    if rows == groups:
-        return trades, Positions(by, rows, rows, 0, _mean(trades), None)
-    if by == BY_ID:
-        _refuse_mixed(table, where, trades, number)
-        _refuse_apart(table, where, trades, number)
-    merged = merge(trades, number, quantity)
-    if by == BY_ID:
-        return merged, Positions(by, rows, groups, 0, _mean(merged), _mean(trades))
-    if by == BY_ORDER:
-        return replace(merged, otherwise=trades), Positions(by, rows, groups, 0, _mean(merged), _mean(trades))
-    kept = Positions(by, rows, rows, rows - groups, _mean(trades), _mean(merged))
-    return replace(trades, otherwise=merged), kept
-
-
-def _mean(trades: TradeTable) -> float:
-    return round(float(np.sort(trades.r).mean()), 9)  # in value order: the order of rows reaches no bit
-
-
-def _of_rows(
-    table: BarTable,
-    where: dict[str, int],
-    trades: TradeTable,
-    looks: IntArray | None,
-    quantity: npt.NDArray[np.float64] | None,
-) -> list[IntArray]:
-    """Every column as keys (n,): what the gate reads by its value, the rest as it is written."""
-    read = {
-        "playbook": trades.playbook,
-        "regime": trades.regime,
-        "timeframe": trades.timeframe,
-        "entry_time": trades.entry_ns,
-        "exit_time": trades.exit_ns,
-        "r": _bits(trades.r),
-        "looks": looks,
-        "quantity": None if quantity is None else _bits(quantity),
-    }
-    known = {where[name]: key for name, key in read.items() if name in where and key is not None}
-    same = {where[name] for name in ("reference", "no_learn") if name in where}  # in every row of a playbook
-    return [
-        known[place] if place in known else _encode(column)
-        for place, column in enumerate(table.columns)
-        if place not in same
-    ]
-
-
-def _bits(values: npt.NDArray[np.float64]) -> IntArray:
-    """A number for each float (n,), equal where they are: both zeros are one."""
-    bits: IntArray = (values + 0.0).view(np.int64)
-    return bits
-
-
-def _alike(codes: IntArray, names: tuple[str, ...]) -> IntArray:
-    """Codes (n,) that are equal where names differ in case alone."""
-    _, same = np.unique([name.casefold() for name in names], return_inverse=True)
-    return np.asarray(same, dtype=np.int64)[codes]
-
-
-def _encode(column: Any) -> IntArray:
-    """A number for each value of a column (n,), equal where values are; missing ones are equal."""
-    encoded: Any = pc.dictionary_encode(column, null_encoding="encode")
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    codes: IntArray = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes
-
-
-def _refuse_mixed(table: BarTable, where: dict[str, int], trades: TradeTable, number: IntArray) -> None:
-    """Rows of one id have one playbook, regime and timeframe, and one symbol and direction where named."""
-    _, first = np.unique(number, return_index=True)
-    keys = {name: getattr(trades, name) for name in ("playbook", "regime", "timeframe")}
-    keys |= {name: _encode(_lower(table, where[name])) for name in ("symbol", "direction") if name in where}
-    for name, codes in keys.items():
-        odd = np.flatnonzero(codes != codes[first][number])
-        if odd.size:
-            row, other = int(odd[0]), int(first[number[odd[0]]])
-            written, before = (str(table.columns[where[name]][at].as_py() or "") for at in (row, other))
-            raise DataError(
-                f"{_place(table, where[name], row)}: {written!r} differs from {before!r} in "
-                f"{table.place(other)}, which has the same {_id_of(table, where, row)}: {ONE_POSITION}"
-            )
-
-
-def _refuse_apart(table: BarTable, where: dict[str, int], trades: TradeTable, number: IntArray) -> None:
-    """Rows of one id overlap or touch, each another one before it: a position that was closed is over."""
-    _, rank = np.unique(np.concatenate((trades.entry_ns, trades.exit_ns)), return_inverse=True)
-    order = np.lexsort((trades.entry_ns, number))
-    ranks = rank.reshape(2, -1)[:, order] + number[order] * len(rank)  # those of a group lie above the last
-    apart = np.flatnonzero((ranks[0, 1:] > np.maximum.accumulate(ranks[1])[:-1]) & ~np.diff(number[order]))
-    if apart.size:
-        later = int(apart[0]) + 1
-        row, earlier = int(order[later]), order[:later][number[order[:later]] == number[order[later]]]
-        last = int(earlier[np.argmax(trades.exit_ns[earlier])])
-        entered, left = _write_time(trades.entry_ns[row]), _write_time(trades.exit_ns[last])
-        raise DataError(
-            f"{_place(table, where['entry_time'], row)}: {_id_of(table, where, row)} enters at {entered}, "
-            f"but was out at {left} ({table.place(last)}): {ONE_POSITION}"
-        )
-
-
-def _id_of(table: BarTable, where: dict[str, int], row: int) -> str:
-    return f"position_id {table.strip_names(where['position_id'])[row].as_py()!r}"
-
-
-def _lower(table: BarTable, column: int) -> Any:
-    """A column as text without case and outer space, an Arrow array."""
-    return pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(table.columns[column], pa.string())))
-
-
-def _quantities(table: BarTable, column: int) -> npt.NDArray[np.float64]:
-    values = _numbers(table, column, QUANTITY)
-    odd = np.flatnonzero(values <= 0.0)
-    if odd.size:
-        row = int(odd[0])
-        raise DataError(
-            f"{_place(table, column, row)}: the quantity {float(values[row])!r} is not above 0: {QUANTITY}"
-        )
+def _outcomes(columns: _Columns) -> FloatArray:
+    values = columns.numbers("r", OUTCOME)
+    beyond = f"is more than {MOST_R:,.0f} times what was risked (R is profit / risk at entry): {OUTCOME}"
+    columns.refuse("r", np.abs(values) > MOST_R, lambda row: f"{float(values[row])!r} {beyond}")
     return values
-
-
-def _learnable(table: BarTable, where: dict[str, int]) -> tuple[BarTable, int | None]:
-    """The table without the rows whose `no_learn` is true, and how many those are; None without the column.
-
-    Raises:
-        DataError: a value is neither true nor false, or nothing is left.
-    """
-    if "no_learn" not in where:
-        return table, None
-    column = where["no_learn"]
-    words = _lower(table, column)
-    true, false = (pc.is_in(words, pa.array(known)) for known in (TRUE, FALSE))
-    left_out, kept = (
-        np.asarray(mask.to_numpy(zero_copy_only=False), dtype=np.bool_) for mask in (true, false)
-    )
-    odd = np.flatnonzero(~(left_out | kept))
-    if odd.size:
-        said = words[int(odd[0])].as_py()
-        raise DataError(f"{_place(table, column, int(odd[0]))}: {said!r} is neither true nor false")
-    if not kept.any():
-        raise DataError(f"{table.path.name}: every trade is of a no-learn zone: there is nothing to grade")
-    rows = np.flatnonzero(kept)
-    columns = tuple(values.take(pa.array(rows)) for values in table.columns)
-    return _KeptRows(**vars(table) | {"columns": columns}, rows=rows), int(left_out.sum())
 
 
 def trade_columns(names: tuple[str, ...], file: str) -> list[int]:
@@ -301,123 +266,184 @@ def _columns(names: tuple[str, ...], file: str) -> dict[str, int]:
     return {name: given.index(name) for name in (*REQUIRED, *OPTIONAL) if name in given}
 
 
-def _place(table: BarTable, column: int, row: int) -> str:
-    return f"{table.place(row)}, column {table.names[column]!r}"
+def _learnable(columns: _Columns) -> tuple[_Columns, int | None]:
+    if "no_learn" not in columns:
+        return columns, None
+    table, words = columns.table, columns.lower("no_learn")
+    left_out, kept = (
+        np.asarray(pc.is_in(words, pa.array(known)).to_numpy(zero_copy_only=False), dtype=np.bool_)
+        for known in (TRUE, FALSE)
+    )
+    columns.refuse(
+        "no_learn", ~(left_out | kept), lambda row: f"{words[row].as_py()!r} is neither true nor false"
+    )
+    if not kept.any():
+        raise DataError(f"{table.path.name}: every trade is of a no-learn zone: there is nothing to grade")
+    rows = np.flatnonzero(kept)
+    of_file = np.arange(len(kept) + len(table.omitted))
+    read = np.delete(of_file, list(table.omitted))
+    taught = replace(
+        table,
+        columns=tuple(values.take(pa.array(rows)) for values in table.columns),
+        omitted=tuple(np.delete(of_file, read[rows]).tolist()),
+    )
+    return replace(columns, table=taught), int(left_out.sum())
 
 
-def _times(table: BarTable, column: int, zone: ZoneInfo | None) -> IntArray:
-    return utc_labels(table.columns[column], lambda row: _place(table, column, row), zone)
-
-
-def _refuse_early(
-    table: BarTable, column: str, times: IntArray, before: IntArray, names: tuple[str, str], advice: str
-) -> None:
-    """Refuse a time, ns, that lies before another one of its row; `names` says what they are times of."""
-    early = np.flatnonzero(times < before)
-    if early.size:
-        row = int(early[0])
-        at, bound = (_write_time(each[row]) for each in (times, before))
-        raise DataError(
-            f"{table.place(row)}, column {column!r}: the {names[0]} {at} lies before the {names[1]} {bound}"
-            f"{advice}"
-        )
-
-
-def _write_time(time_ns: Any) -> str:
-    return f"{np.datetime64(int(time_ns) // 10**9, 's')!s}Z"
-
-
-def _numbers(table: BarTable, column: int, advice: str) -> npt.NDArray[np.float64]:
-    """Finite numbers of a column (n,).
-
-    Raises:
-        DataError: one is none; it names the place, and says `advice`.
-    """
-    values = table.numbers(column)
-    odd = np.flatnonzero(~np.isfinite(values))
-    if odd.size:
-        row = int(odd[0])
-        word = "empty or NaN" if np.isnan(values[row]) else f"{float(values[row])!r}"
-        raise DataError(f"{_place(table, column, row)}: the value is {word}, not a finite number: {advice}")
-    return values
-
-
-def _outcomes(table: BarTable, column: int) -> npt.NDArray[np.float64]:
-    """R of every row; what no trade can have made, and no sum could hold, is refused."""
-    values = _numbers(table, column, OUTCOME)
-    odd = np.flatnonzero(np.abs(values) > MOST_R)
-    if odd.size:
-        row = int(odd[0])
-        raise DataError(
-            f"{_place(table, column, row)}: {float(values[row])!r} is more than {MOST_R:,.0f} times what was "
-            "risked: write the outcome in R (profit / risk at entry), or remove the row"
-        )
-    return values
-
-
-def _codes(table: BarTable, column: int) -> Codes:
-    """Codes into sorted names; an empty name is refused."""
-    encoded: Any = pc.dictionary_encode(table.strip_names(column))
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    raw: list[str] = encoded.dictionary.to_pylist()
-    codes: IntArray = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    if "" in raw:
-        row = int(np.flatnonzero(codes == raw.index(""))[0])
-        raise DataError(f"{_place(table, column, row)}: the name is empty: write one, or remove the row")
-    _refuse_separator(table, column, raw, codes)
-    names = sorted(raw)
-    rank = np.array([names.index(name) for name in raw], dtype=np.int64)
-    return rank[codes], tuple(names)
-
-
-def _refuse_separator(table: BarTable, column: int, raw: list[str], codes: IntArray) -> None:
-    """A name with the separator of hypotheses could stand for two clusters."""
-    for position, name in enumerate(raw):
-        if "|" in name:
-            row = int(np.flatnonzero(codes == position)[0])
-            raise DataError(f"{_place(table, column, row)}: {name!r} holds '|': use another character")
-
-
-def _timeframes(table: BarTable, column: int) -> tuple[IntArray, tuple[str, ...], tuple[int, ...]]:
-    """Codes into labels, the labels, and the seconds of a bar of each; `60m` and `1h` are one label."""
-    codes, labels = _codes(table, column)
-    seconds = _bar_seconds(table, column, codes, labels)
-    shortest = {
-        lasts: min((len(name), name) for name, other in zip(labels, seconds, strict=True) if other == lasts)[
-            1
-        ]
-        for lasts in seconds
-    }
-    kept = sorted((name, lasts) for lasts, name in shortest.items())
-    number = np.array([kept.index((shortest[lasts], lasts)) for lasts in seconds], dtype=np.int64)
-    return number[codes], tuple(name for name, _ in kept), tuple(lasts for _, lasts in kept)
-
-
-def _bar_seconds(table: BarTable, column: int, codes: IntArray, labels: tuple[str, ...]) -> tuple[int, ...]:
-    found = []
-    for position, label in enumerate(labels):
-        match = _BAR.fullmatch(label)
-        if match is None:
-            row = int(np.flatnonzero(codes == position)[0])
-            raise DataError(
-                f"{_place(table, column, row)}: {label!r} is no timeframe: write a number and one of "
-                f"{', '.join(_SECONDS)}, like 15m, 4h or 1d"
-            )
-        found.append(int(match["count"]) * _SECONDS[match["unit"]])
-    return tuple(found)
-
-
-def _references(table: BarTable, column: int, books: IntArray, names: tuple[str, ...]) -> tuple[float, ...]:
-    """One reference for each playbook."""
-    values = _numbers(table, column, REFERENCE)
+def _references(columns: _Columns, books: IntArray, names: tuple[str, ...]) -> tuple[float, ...]:
+    values = columns.numbers("reference", REFERENCE)
     _, first = np.unique(books, return_index=True)
-    differing = np.flatnonzero(values != values[first][books])
-    if differing.size:
-        row = int(differing[0])
+
+    def problem(row: int) -> str:
         other, name = int(first[books[row]]), names[books[row]]
-        raise DataError(
-            f"{_place(table, column, row)}: {float(values[row])!r} differs from {float(values[other])!r} in "
-            f"{table.place(other)}: give every trade of {name!r} the same reference"
+        return (
+            f"{float(values[row])!r} differs from {float(values[other])!r} in {columns.table.place(other)}: "
+            f"give every trade of {name!r} the same reference"
         )
+
+    columns.refuse("reference", values != values[first][books], problem)
     return tuple(float(value) for value in values[first])
+
+
+def _join_positions(
+    columns: _Columns, trades: TradeTable, looks: IntArray | None
+) -> tuple[TradeTable, Positions]:
+    """The table with one row for each position, and how rows were held together.
+
+    Only an id says which rows are one position, where they can be one: what is inferred keeps the other
+    reading as `otherwise`.
+    """
+    quantity = _quantities(columns) if "quantity" in columns else None
+    if "position_id" in columns:
+        by, keys = BY_ID, [columns.names("position_id")[0]]
+    elif "symbol" in columns and "direction" in columns:
+        named = [columns.alike(name) for name in NAMED]
+        by, keys = BY_ORDER, [*named, *_cell(trades).values(), trades.entry_ns, trades.exit_ns]
+    else:
+        by, keys = BY_ROW, _keys_of_rows(columns, trades, looks, quantity)
+    number = number_groups(keys)
+    rows, groups = len(number), int(number.max()) + 1
+    if rows == groups:
+        return trades, Positions(by, rows, rows, 0, _mean(trades), None)
+    if by == BY_ID:
+        _refuse_mixed(columns, trades, number)
+        _refuse_apart(columns, trades, number)
+    merged = merge(trades, number, quantity)
+    if by == BY_ROW:
+        kept = Positions(by, rows, rows, rows - groups, _mean(trades), _mean(merged))
+        return replace(trades, otherwise=merged), kept
+    joined = Positions(by, rows, groups, 0, _mean(merged), _mean(trades))
+    return merged if by == BY_ID else replace(merged, otherwise=trades), joined
+
+
+def _mean(trades: TradeTable) -> float:
+    return round(float(np.sort(trades.r).mean()), 9)  # in value order: the order of rows reaches no bit
+
+
+def _quantities(columns: _Columns) -> FloatArray:
+    values = columns.numbers("quantity", QUANTITY)
+    said = "the quantity {!r} is not above 0: " + QUANTITY
+    columns.refuse("quantity", values <= 0.0, lambda row: said.format(float(values[row])))
+    return values
+
+
+def _cell(trades: TradeTable) -> dict[str, IntArray]:
+    return {"playbook": trades.playbook, "regime": trades.regime, "timeframe": trades.timeframe}
+
+
+def _keys_of_rows(
+    columns: _Columns, trades: TradeTable, looks: IntArray | None, quantity: FloatArray | None
+) -> list[IntArray]:
+    """Every column as keys (n,): what the gate reads by its value, the rest as it is written."""
+    read = {**_cell(trades), "entry_time": trades.entry_ns, "exit_time": trades.exit_ns, "r": _bits(trades.r)}
+    read |= {} if looks is None else {"looks": looks}
+    read |= {} if quantity is None else {"quantity": _bits(quantity)}
+    known = {columns.where[name]: key for name, key in read.items()}
+    same = {columns.where.get(name) for name in ("reference", "no_learn")}  # in every row of a playbook
+    return [
+        known[place] if place in known else _encode(column)[0]
+        for place, column in enumerate(columns.table.columns)
+        if place not in same
+    ]
+
+
+def _bits(values: FloatArray) -> IntArray:
+    bits: IntArray = (values + 0.0).view(np.int64)  # both zeros are one
+    return bits
+
+
+def number_groups(keys: Sequence[IntArray]) -> IntArray:
+    """The number of each row's group (n,): rows are together that agree in every key (n,)."""
+    order = np.lexsort(keys)
+    begins = np.zeros(len(order), dtype=np.bool_)
+    for key in keys:
+        begins[1:] |= np.diff(key[order]) != 0
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.cumsum(begins)
+    return number
+
+
+def merge(table: TradeTable, number: IntArray, quantity: FloatArray | None) -> TradeTable:
+    """One row for each group, in the order of their first rows: earliest entry, last exit, mean R.
+
+    Playbook, regime and timeframe are those of a group's first row.
+    """
+    order = np.lexsort((table.r, number))  # sums run in value order: the order of rows reaches no bit
+    starts = np.flatnonzero(np.concatenate(([True], np.diff(number[order]) != 0)))
+    r, weight = table.r[order], np.ones(len(number))
+    if quantity is not None:  # as shares of the largest fill: no sum of theirs leaves the finite numbers
+        largest = np.maximum.reduceat(quantity[order], starts)
+        weight = quantity[order] / np.repeat(largest, np.diff(np.append(starts, len(r))))
+    mean = np.add.reduceat(r * weight, starts) / np.add.reduceat(weight, starts)
+    same = np.minimum.reduceat(r, starts) == np.maximum.reduceat(r, starts)
+    first = np.minimum.reduceat(order, starts)
+    by_first = np.argsort(first)
+    kept = first[by_first]
+    return replace(
+        table,
+        entry_ns=np.minimum.reduceat(table.entry_ns[order], starts)[by_first],
+        exit_ns=np.maximum.reduceat(table.exit_ns[order], starts)[by_first],
+        r=np.where(same, r[starts], mean)[by_first],
+        playbook=table.playbook[kept],
+        regime=table.regime[kept],
+        timeframe=table.timeframe[kept],
+    )
+
+
+def _refuse_mixed(columns: _Columns, trades: TradeTable, number: IntArray) -> None:
+    """Rows of one id have one playbook, regime and timeframe, and one symbol and direction where named."""
+    _, first = np.unique(number, return_index=True)
+    keys = _cell(trades) | {name: _encode(columns.lower(name))[0] for name in NAMED if name in columns}
+
+    def problem(row: int) -> str:
+        other = int(first[number[row]])
+        column = columns.table.columns[columns.where[name]]
+        written, before = (str(column[at].as_py() or "") for at in (row, other))
+        return (
+            f"{written!r} differs from {before!r} in {columns.table.place(other)}, which has the same "
+            f"{_id_of(columns, row)}: {ONE_POSITION}"
+        )
+
+    for name, codes in keys.items():
+        columns.refuse(name, codes != codes[first][number], problem)
+
+
+def _refuse_apart(columns: _Columns, trades: TradeTable, number: IntArray) -> None:
+    """Rows of one id overlap or touch, each another one before it: a position that was closed is over."""
+    _, rank = np.unique(np.concatenate((trades.entry_ns, trades.exit_ns)), return_inverse=True)
+    order = np.lexsort((trades.entry_ns, number))
+    ranks = rank.reshape(2, -1)[:, order] + number[order] * len(rank)  # those of a group lie above the last
+    apart = np.flatnonzero((ranks[0, 1:] > np.maximum.accumulate(ranks[1])[:-1]) & ~np.diff(number[order]))
+    if apart.size:
+        later = int(apart[0]) + 1
+        row, earlier = int(order[later]), order[:later][number[order[:later]] == number[order[later]]]
+        last = int(earlier[np.argmax(trades.exit_ns[earlier])])
+        entered, left = _write_times(trades.entry_ns[row], trades.exit_ns[last])
+        raise DataError(
+            f"{columns.place('entry_time', row)}: {_id_of(columns, row)} enters at {entered}, "
+            f"but was out at {left} ({columns.table.place(last)}): {ONE_POSITION}"
+        )
+
+
+def _id_of(columns: _Columns, row: int) -> str:
+    return f"position_id {columns.table.strip_names(columns.where['position_id'])[row].as_py()!r}"

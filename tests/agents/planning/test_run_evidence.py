@@ -10,8 +10,8 @@ from schemas.errors import ModelError
 from schemas.evidence_plan import EvidencePlan, PlannedCall
 from schemas.settings import Settings
 from schemas.settings.planner import OWN
+from schemas.slow_reflection import HighLevelReflectionReport
 from services.evidence_tools.evidence_buffer import EvidenceBuffer
-from services.slow_loop.artefacts import read_report
 from services.slow_loop.evidence_rows import evidence_rows
 from tests.worker.shared_runs import losing_run, losing_settings
 
@@ -41,7 +41,9 @@ def reports():
     found = []
     for row in losing_run().rows:
         if row.kind == "high_level_report":
-            report = read_report(json.dumps(json.loads(row.payload)["report"]))
+            report = HighLevelReflectionReport.model_validate_json(
+                json.dumps(json.loads(row.payload)["report"])
+            )
             if any(item.action != "hold" for item in report.recommendations):
                 found.append((report, row.seq + 1))
     return found

@@ -9,8 +9,8 @@ from benchmarks.gate_worlds.calendar import CellTrades, week_ends
 from benchmarks.gate_worlds.catalogue import REGIMES, World, world_of
 from benchmarks.gate_worlds.measures import draw_run
 from schemas.settings import GateSettings
+from services.high_level.clusters import TradeTable
 from services.high_level.table_gate import grade_table
-from services.high_level.trade_table import TradeTable
 from services.statistics.blocks import GAINING, LOSING
 from services.statistics.calendar_units import unit_starts
 

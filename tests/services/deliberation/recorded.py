@@ -22,8 +22,8 @@ from schemas.claims import FactRow
 from schemas.episode import Episode
 from schemas.slow_reflection import HighLevelReflectionReport
 from services.evidence.observed import Observed
-from services.evidence.run_facts import KnownEpisode, KnownPlaybook, RunFacts
-from services.slow_loop.artefacts import with_moments
+from services.evidence.run_facts import KnownPlaybook, RunFacts
+from services.evidence.selection import KnownEpisode
 from services.store import open_store
 from worker.review.run_facts import read_facts
 
@@ -42,7 +42,7 @@ def reports_of(name: str = EMBEDDED) -> tuple[tuple[HighLevelReflectionReport, F
     """Every report of a run with its row, oldest first."""
     return tuple(
         (
-            HighLevelReflectionReport.model_validate(with_moments(item)),
+            HighLevelReflectionReport.model_validate(item),
             FactRow(seq=seq, kind="high_level_report"),
         )
         for seq, item in _kept(name)["reports"]

@@ -2,11 +2,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.settings import GateSettings
-from services.high_level.clusters import build_clusters, regime_marginals, split_population
+from services.high_level.cluster_figures import regime_marginals, split_population
+from services.high_level.clusters import EVERY_TRADE, measure
 from services.high_level.hypotheses import declared_hypotheses
 from services.high_level.trade_bounds import reference_of
 from services.playbooks.measures import eligible_cells
 from tests.services.high_level.builders import episode, playbook
+
+AT = 10**19  # every block of the trades is complete
+
+
+def clusters(batch, starts=EVERY_TRADE):
+    """Trades and hypothesis of each cluster, by its key below the playbook."""
+    return {
+        (item.cluster.regime, item.cluster.timeframe): (item.episodes, item.cluster.tested_as)
+        for item in measure(batch, GateSettings(), {}, AT, starts=starts)
+    }
+
 
 CELLS = ("sideways/low", "sideways/mid", "up/low", "up/mid")
 
@@ -31,10 +43,7 @@ def test_clusters_have_three_levels_and_one_timeframe_shares_its_cells_hypothesi
         episode(number=1, regime="up/low"),
         episode(number=2, regime="up/low", timeframe="4h"),
     ]
-    found = {
-        (item.regime, item.timeframe): (len(item.episodes), item.tested_as) for item in build_clusters(batch)
-    }
-    assert found == {
+    assert {key: (len(trades), name) for key, (trades, name) in clusters(batch).items()} == {
         (None, None): (3, "pullback"),
         ("up/mid", None): (1, "pullback|up/mid"),
         ("up/mid", "1h"): (1, "pullback|up/mid"),
@@ -47,11 +56,11 @@ def test_clusters_have_three_levels_and_one_timeframe_shares_its_cells_hypothesi
 def test_clusters_hold_trades_from_the_start_of_their_own_epoch():
     early, late = episode(number=0), episode(number=1)
     starts = {"pullback|*": late.entry_label}
-    found = {(item.regime, item.timeframe): item.episodes for item in build_clusters([early, late], starts)}
+    found = {key: trades for key, (trades, _) in clusters([early, late], starts).items()}
     assert found[None, None] == (late,)
     assert found["up/mid", None] == (early, late)
     starts = {"pullback|up/mid": late.entry_label}
-    found = {(item.regime, item.timeframe): item.episodes for item in build_clusters([early, late], starts)}
+    found = {key: trades for key, (trades, _) in clusters([early, late], starts).items()}
     assert found[None, None] == (early, late)
     assert found["up/mid", None] == found["up/mid", "1h"] == (late,)
 
@@ -61,13 +70,9 @@ def test_levels_hold_every_trade_once_in_any_order(regimes, random):
     batch = [episode(number=k, regime=regime) for k, regime in enumerate(regimes)]
     shuffled = list(batch)
     random.shuffle(shuffled)
-    assert build_clusters(batch) == build_clusters(shuffled)
+    assert clusters(batch) == clusters(shuffled)
     for level in (0, 1, 2):
-        members = [
-            item.episodes
-            for item in build_clusters(batch)
-            if (item.regime is not None) + (item.timeframe is not None) == level
-        ]
+        members = [trades for key, (trades, _) in clusters(batch).items() if 2 - key.count(None) == level]
         assert sorted(entry.episode_id for group in members for entry in group) == sorted(
             entry.episode_id for entry in batch
         )

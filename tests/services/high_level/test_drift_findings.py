@@ -2,7 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from schemas.settings import GateSettings
-from services.high_level.clusters import build_clusters, measure
+from services.high_level.clusters import measure
 from services.high_level.drift import (
     MOST_EPISODES,
     DriftInputs,
@@ -17,7 +17,7 @@ from tests.services.high_level.builders import DAY_NS, episode
 def measures(episodes):
     """Five trades a week, and a look when all of them are over."""
     at = max(told.known_at for told in episodes) + 7 * DAY_NS
-    return measure(build_clusters(episodes), GateSettings(), {}, "1h", at)
+    return measure(episodes, GateSettings(), {}, at)
 
 
 def test_decay_alarm_names_when_the_block_that_raised_it_was_known():

@@ -1,7 +1,8 @@
 import pytest
 
 from schemas.settings import GateSettings
-from services.high_level.clusters import build_clusters, check_expectations, measure, miss_texts
+from services.high_level.cluster_figures import check_expectations, miss_texts
+from services.high_level.clusters import measure
 from tests.services.high_level.builders import DAY_NS, episode, playbook
 
 BOOK = playbook()
@@ -9,7 +10,7 @@ BOOK = playbook()
 
 def measured(episodes):
     at = max(told.known_at for told in episodes) + 7 * DAY_NS
-    return measure(build_clusters(episodes), GateSettings(), {"pullback": BOOK}, "1h", at)
+    return measure(episodes, GateSettings(), {"pullback": BOOK}, at)
 
 
 def check(episodes):

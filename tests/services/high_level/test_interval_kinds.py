@@ -5,8 +5,9 @@ import pytest
 
 from schemas.settings import GateSettings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
+from services.high_level.clusters import Cluster, Measure
 from services.high_level.gate import GateDecision
-from services.high_level.grading import full_reason, ranges
+from services.high_level.grading import Verdict, full_reason, range_of
 from services.high_level.report_lines import interval_text
 from services.statistics.blocks import GAINING, Trades
 from services.statistics.calendar_units import DAY_NS
@@ -27,8 +28,9 @@ def told(weeks, grade=EvidenceGrade.COUNT_ONLY, at=AFTER):
     ]
     track = Track(Trades.of(rows), "week", 0.0, BOUNDS)
     seen = track.at(at)
-    (shown,) = ranges([(track, seen)], [0.05])
     decision = GateDecision(grade, RecommendedAction.HOLD, "reference_not_excluded: 1 of 2")
+    whole = Measure(Cluster("a", None, None, "a", np.arange(len(rows)), track), seen)
+    shown = range_of(whole, Verdict(decision, 0.05, None), GATE)
     return seen, shown.interval, full_reason(decision, seen, shown)
 
 

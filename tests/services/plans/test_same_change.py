@@ -10,7 +10,7 @@ from schemas.plan import ChangePlan, Proposed
 from services.plans.editing import StepEdit, revise
 from services.plans.same_change import list_changes
 from tests.services.plans.plan_worlds import NAME, OTHER, DeskWorld, desk_world, risk
-from worker.operations.pending_changes import WaitingChanges
+from worker.operations.alerts import WaitingChanges
 
 DRAFTED = "two_phase_phase1_complete"
 LEDGER = "c" * 64

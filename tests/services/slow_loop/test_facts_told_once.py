@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
 from schemas.settings import Settings
 from schemas.slow_reflection import HighLevelReflectionRequest, UntradedSignal
@@ -21,6 +22,7 @@ from trading_core.rules import RuleColumns
 
 DAY = 86_400 * 10**9
 ROWS, STOPS_TRADING, TRADES_AGAIN = 200, 50, 120
+HASHED = ("playbook_hash", "snapshot_hash", "proposal_hash", "reflection_hash", "verdict_hash")
 
 
 def day(number: int) -> int:
@@ -146,8 +148,13 @@ def test_signal_whose_outcome_came_before_its_answer_is_told_after_the_answer(
 def test_signal_whose_outcome_came_before_its_thesis_expired_is_told_after_that() -> None:
     series, facts = bars(), begun()
     plan = proposal(target=0.5)
-    policy = {"playbook_id": "x", "regime_key": "sideways/mid", "proposal": plan.payload()}
-    frozen = {"policy_id": "p", "policy": policy}
+    hashes: dict[str, Any] = dict.fromkeys(HASHED, "0" * 64)
+    policy = FrozenPolicy(
+        symbol="A", proposal=plan, playbook_id="x", playbook_version=1, regime_key="sideways/mid",
+        fingerprint=(), risk_fraction=0.01, frozen_at=day(40), prompt_hash=None, model="rules",
+        **hashes,
+    )  # fmt: skip
+    frozen = {"policy_id": "p", "policy": policy.payload()}
     facts.add(row(1, "policy_frozen", day(40), day(40), frozen, "A"))
     for seq, (kind, at) in enumerate((("thesis_armed", 45), ("thesis_expired", 55)), start=2):
         known, event = int(series.close_times[at]), {"bar_label": int(series.times[at]), "policy_id": "p"}

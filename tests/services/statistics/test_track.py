@@ -1,5 +1,7 @@
 """What a cluster has shown at a look: two claims, each on its own side, from nothing but what was known."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,8 @@ from hypothesis import strategies as st
 from schemas.errors import DataError
 from schemas.settings import GateSettings
 from schemas.vocabulary import EvidenceGrade
-from services.high_level.grading import Case, decide_cases
+from services.high_level.clusters import Cluster, Measure
+from services.high_level.grading import decide_measures
 from services.statistics.blocks import GAINING, LOSING, Trades
 from services.statistics.calendar_units import DAY_NS, unit_numbers
 from services.statistics.claim_path import ADVERSE, SPREAD
@@ -41,6 +44,14 @@ TEACHING = st.lists(  # few weeks, long holds and large rows that come again
 OUTCOMES = st.lists(
     st.lists(st.integers(-200, 200).map(lambda k: k / 16), min_size=1, max_size=5), min_size=1, max_size=40
 )
+
+
+def decided(seen, family):
+    """The gate's verdict on a playbook of which this was seen."""
+    no_track: Any = None  # which nothing asks
+    whole = Cluster("a", None, None, "a", np.arange(0), no_track)
+    (verdict,) = decide_measures([Measure(whole, seen)], family, GATE, {})
+    return verdict
 
 
 def trades(rows):
@@ -138,7 +149,7 @@ def test_stakes_of_a_cell_use_nothing_later_of_the_playbook_that_teaches_them(ro
 def test_claim_never_stands_against_the_side_of_either_mean(weeks, reference):
     seen = uneven_track(weeks, reference).at(NEVER_NS)
     family = register_family(["a"], 0.49)
-    (verdict,) = decide_cases([Case("a", seen, 20, regime_cell=False)], family, GATE)
+    verdict = decided(seen, family)
     r = np.concatenate([np.array(week) for week in weeks])
     raw, cut = r.mean() - reference, np.clip(r, BOUNDS.low, BOUNDS.high).mean() - reference
     if verdict.claim is not None:
@@ -211,7 +222,7 @@ def test_claim_that_is_told_is_the_one_that_was_selected():
     for mean, claim in ((-0.6, "losing"), (0.6, "gaining")):
         outcomes = t3(np.random.default_rng(1), (80, 5)) + mean
         seen = weekly_track(outcomes).at(NEVER_NS)
-        (verdict,) = decide_cases([Case("a", seen, 20, regime_cell=False)], family, GATE)
+        verdict = decided(seen, family)
         assert verdict.decision.grade is EvidenceGrade.SIGNIFICANT
         assert verdict.claim == claim
 
@@ -261,7 +272,7 @@ def test_no_claim_stands_while_a_stretch_of_blocks_proves_the_other(first, side)
         f"the means of all trades lie on the {side} side, but a stretch of blocks proves {CLAIMS[other]} (E "
     )
     family = register_family(["a"], GATE.q)
-    (verdict,) = decide_cases([Case("a", seen, 20, regime_cell=False)], family, GATE)
+    verdict = decided(seen, family)
     assert seen.e_values[own] >= 1.0 / family.alpha("a")  # selected, if the other one were not proven
     assert (verdict.claim, verdict.decision.grade) == (None, EvidenceGrade.COUNT_ONLY)
 
@@ -278,7 +289,7 @@ def test_claim_outlives_its_mean_by_the_weeks_that_limits_tells_of():
     noise = t3(np.random.default_rng(11), (192, 5))
     seen = weekly_track(np.repeat([[1.0], [-2.5]], (180, 12), axis=0) + noise).at(NEVER_NS)
     family = register_family(["a"], GATE.q)
-    (verdict,) = decide_cases([Case("a", seen, 20, regime_cell=False)], family, GATE)
+    verdict = decided(seen, family)
     assert (seen.contested, verdict.claim) == (False, "gaining")
 
 

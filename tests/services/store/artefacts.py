@@ -5,7 +5,6 @@ from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import ReplanVerdict
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.vocabulary import InvocationOutcome, RecommendedAction
-from services.slow_loop.artefacts import stored_text
 from services.store.claims import Claim, SlotKey
 
 WEEK = 7 * 86_400 * 10**9
@@ -61,14 +60,14 @@ def verdict(told, **changes):
 def claim(run_id, asked):
     """A claim as its maker holds it."""
     return Claim(
-        key(run_id, asked.slot), "claimed", "a", 1, 1, 0, None, {}, asked.content_hash, stored_text(asked)
+        key(run_id, asked.slot), "claimed", "a", 1, 1, 0, None, {}, asked.content_hash, asked.canonical_text()
     )
 
 
 async def claimed(store, lease, run_id, asked):
     """Claim the slot of a request."""
     slot = key(run_id, asked.slot)
-    assert await store.claims.claim(lease, slot, asked.content_hash, stored_text(asked), {})
+    assert await store.claims.claim(lease, slot, asked.content_hash, asked.canonical_text(), {})
     return await store.claims.get(slot)
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from services.slow_loop.artefacts import read_request, stored_text
+from schemas.slow_reflection import HighLevelReflectionRequest
 from services.store.claims import ClaimState
 from services.store.repository import LeaseLost
 from tests.services.store.artefacts import JOB, MONDAY, WEEK, claimed, key, report, request
@@ -24,7 +24,7 @@ def test_claim_of_a_slot_is_made_once(address):
     async def scenario(store, run_id, lease):
         asked = request()
         several = [
-            store.claims.claim(lease, key(run_id), asked.content_hash, stored_text(asked), {"n": n})
+            store.claims.claim(lease, key(run_id), asked.content_hash, asked.canonical_text(), {"n": n})
             for n in range(6)
         ]
         return await asyncio.gather(*several), await store.claims.all(run_id, JOB)
@@ -42,8 +42,12 @@ def test_claim_keeps_the_request_byte_for_byte(address):
         return asked, await claimed(store, lease, run_id, asked)
 
     asked, found = with_run(address, scenario)
-    assert read_request(found.request) == asked
-    assert read_request(found.request).content_hash == found.request_hash == asked.content_hash
+    assert HighLevelReflectionRequest.model_validate_json(found.request) == asked
+    assert (
+        HighLevelReflectionRequest.model_validate_json(found.request).content_hash
+        == found.request_hash
+        == asked.content_hash
+    )
 
 
 def test_skip_is_recorded_once_for_a_slot_and_takes_the_place_of_a_run(address):
@@ -52,7 +56,7 @@ def test_skip_is_recorded_once_for_a_slot_and_takes_the_place_of_a_run(address):
         return (
             await store.claims.skip(lease, key(run_id), "insufficient_episodes", {"counted": 3}),
             await store.claims.skip(lease, key(run_id), "disabled", {}),
-            await store.claims.claim(lease, key(run_id), asked.content_hash, stored_text(asked), {}),
+            await store.claims.claim(lease, key(run_id), asked.content_hash, asked.canonical_text(), {}),
             await store.claims.all(run_id, JOB),
         )
 

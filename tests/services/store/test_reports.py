@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from services.slow_loop.artefacts import read_report, read_verdict, stored_text
+from schemas.judge import ReplanVerdict
+from schemas.slow_reflection import HighLevelReflectionReport
 from services.store.claims import SlotKey
 from tests.services.store.artefacts import (
     JOB,
@@ -26,8 +27,10 @@ LOST = 0
 def test_artefacts_come_back_from_their_text_with_the_same_hash():
     told = report(request(), drift_findings=("x",), unclassified_share=0.25)
     said = verdict(told)
-    assert read_report(stored_text(told)).content_hash == told.content_hash
-    assert read_verdict(stored_text(said)).content_hash == said.content_hash
+    assert (
+        HighLevelReflectionReport.model_validate_json(told.canonical_text()).content_hash == told.content_hash
+    )
+    assert ReplanVerdict.model_validate_json(said.canonical_text()).content_hash == said.content_hash
 
 
 def test_report_closes_its_claim_and_waits_in_the_inbox(address):

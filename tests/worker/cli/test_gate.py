@@ -606,6 +606,11 @@ def test_gate_refuses_a_no_learn_that_is_neither_true_nor_false(tmp_path, word):
     assert "neither true nor false" in result.stderr
 
 
+def test_gate_names_the_line_of_the_file_for_a_bad_value_behind_a_no_learn_trade(tmp_path):
+    rows = [[*row(0, 0.1), "true"], [*row(1, 0.2), "false"], [*row(2, "inf"), "false"]]
+    assert "trades.csv line 4, column 'r'" in complaint(written(tmp_path, rows, (*HEADER, "no_learn")))
+
+
 def test_gate_with_nothing_but_no_learn_trades_has_nothing_to_grade(tmp_path):
     rows = [[*row(k, 0.1), "TRUE"] for k in range(3)]
     result = run(written(tmp_path, rows, header=(*HEADER, "no_learn")))

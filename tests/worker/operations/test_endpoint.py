@@ -259,7 +259,7 @@ def test_loopback_needs_no_secret_and_takes_no_weak_one():
 def test_port_that_is_taken_is_said_with_the_next_step():
     async def ask():
         async with endpoint() as first:
-            with pytest.raises(ConfigError, match=f"port {first.port}: .*name another port, or 0 for any"):
+            with pytest.raises(ConfigError, match=f"port {first.port} .*: name another port, or 0 for any"):
                 await endpoint(port=first.port).open()
 
     during(ask())

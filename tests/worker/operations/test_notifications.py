@@ -16,8 +16,15 @@ from schemas.errors import ConfigError
 from schemas.settings.live import OperationsSettings
 from tests.worker.operations.receiver import HANG, OK, receiving, status
 from worker.operations.alerts import SEVERITIES, Alert, of_journal, of_worker
-from worker.operations.notifications import MOST_ATTEMPTS, MOST_OF_A_TOPIC, Notifier, configured_webhook
-from worker.operations.webhook import Outcome, Webhook, check_webhook
+from worker.operations.notifications import (
+    MOST_ATTEMPTS,
+    MOST_OF_A_TOPIC,
+    Notifier,
+    Outcome,
+    Webhook,
+    check_webhook,
+    configured_webhook,
+)
 from worker.secrets.redaction import Redactor
 
 CANARY = "c4nary-0123456789"
@@ -70,16 +77,37 @@ def webhook(url, secret=None, attempt_s=5.0):
     return Webhook(url, secret, now=lambda: 1_700_000_000.5, attempt_s=attempt_s)
 
 
-def test_news_arrives_as_signed_json_without_secrets():
-    async def play():
-        async with receiving() as there:
-            one = notifier(webhook(there.url, "s3cret-of-the-hook"))
-            one.start()
-            assert one.tell(Alert("error", f"failed with {CANARY}", AT, "AAPL", detail={"api_key": "x" * 20}))
-            await one.close()
-            return there.got, one.counts
+def delivered(*alerts, script=(OK,), secret=None, attempt_s=5.0, **given):
+    """What a receiver got of some alerts, and what became of them; counts of nothing are left out."""
 
-    [(path, fields, body)], counts = asyncio.run(play())
+    async def play():
+        async with receiving(*script) as there:
+            sender = notifier(webhook(there.url, secret, attempt_s), **given)
+            sender.start()
+            assert [sender.tell(alert) for alert in alerts] == [True] * len(alerts)
+            await sender.close()
+            return there.got, {name: count for name, count in sender.counts.items() if count}
+
+    return asyncio.run(play())
+
+
+def counted(receiver, *alerts, **given):
+    """What became of alerts at a receiver of ours."""
+
+    async def play():
+        sender = notifier(receiver, **given)
+        sender.start()
+        for alert in alerts:
+            sender.tell(alert)
+        await sender.close()
+        return sender.counts
+
+    return asyncio.run(play())
+
+
+def test_news_arrives_as_signed_json_without_secrets():
+    alert = Alert("error", f"failed with {CANARY}", AT, "AAPL", detail={"api_key": "x" * 20})
+    [(path, fields, body)], counts = delivered(alert, secret="s3cret-of-the-hook")
     assert path == "/hook/abcdefghijklmnopqrst"
     assert json.loads(body) == {
         "v": 1,
@@ -97,20 +125,13 @@ def test_news_arrives_as_signed_json_without_secrets():
     digest = hmac.new(b"s3cret-of-the-hook", b"1700000000." + body, hashlib.sha256).hexdigest()
     assert fields["x-thinktwice-signature"] == f"t=1700000000,v1={digest}"
     assert fields["content-type"] == "application/json"
-    assert dict(counts) == {"sent": 1, "dropped": 0}
+    assert counts == {"sent": 1}
 
 
 def test_webhook_without_a_secret_signs_nothing():
-    async def play():
-        async with receiving() as there:
-            one = webhook(there.url)
-            assert await one.send(b"{}", "k") == Outcome("sent", "204")
-            await one.close()
-            return there.got
-
-    [(_, fields, _)] = asyncio.run(play())
+    [(_, fields, _)], _ = delivered(AWAY)
     assert "x-thinktwice-signature" not in fields
-    assert fields["idempotency-key"] == "k"
+    assert len(fields["idempotency-key"]) == 32
 
 
 @pytest.mark.parametrize(
@@ -127,84 +148,39 @@ def test_webhook_without_a_secret_signs_nothing():
     ],
 )
 def test_receiver_in_trouble_is_tried_again_where_that_may_help(script, attempts, counts, waits):
-    async def play():
-        async with receiving(*script) as there:
-            sleeps = Sleeps()
-            one = notifier(webhook(there.url), sleep=sleeps)
-            one.start()
-            one.tell(AWAY)
-            await one.close()
-            return there.got, one.counts, sleeps.taken
-
-    got, found, slept = asyncio.run(play())
-    assert len(got) == attempts
+    sleeps = Sleeps()
+    got, found = delivered(AWAY, script=script, sleep=sleeps)
+    assert (len(got), found, sleeps.taken) == (attempts, counts, waits)
     assert len({fields["idempotency-key"] for _, fields, _ in got}) == 1
-    assert {name: count for name, count in found.items() if count} == counts
-    assert slept == waits
 
 
 def test_receiver_whose_pause_is_cut_short_is_told_of_in_the_log():
-    async def play():
-        async with receiving(status(429, "Retry-After: 99999"), OK) as there:
-            one = notifier(webhook(there.url))
-            one.start()
-            one.tell(AWAY)
-            await one.close()
-
     with capture_logs() as said:
-        asyncio.run(play())
+        delivered(AWAY, script=(status(429, "Retry-After: 99999"), OK))
     assert [(line["event"], line["reason"]) for line in said] == [
         ("pause_cut_short", "status 429: it asks for a pause of 99999 s, of which 30 s are kept")
     ]
 
 
 def test_receiver_that_hangs_costs_one_attempt_its_time_and_the_teller_none():
-    async def play():
-        async with receiving(HANG, OK) as there:
-            one = notifier(webhook(there.url, attempt_s=0.1))
-            one.start()
-            one.tell(AWAY)
-            await one.close()
-            return len(there.got), one.counts
-
-    assert asyncio.run(play()) == (2, {"sent": 1, "retried": 1, "dropped": 0})
+    got, counts = delivered(AWAY, script=(HANG, OK), attempt_s=0.1)
+    assert (len(got), counts) == (2, {"sent": 1, "retried": 1})
 
 
 def test_receiver_that_nobody_runs_is_given_up_after_the_attempts():
-    async def play():
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
-            one = notifier(webhook(f"http://127.0.0.1:{taken.getsockname()[1]}/x"))
-            one.start()
-            one.tell(AWAY)
-            await one.close()
-            return one.counts
-
-    assert asyncio.run(play()) == {"retried": MOST_ATTEMPTS - 1, "dropped": 1}
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
+        counts = counted(webhook(f"http://127.0.0.1:{taken.getsockname()[1]}/x"), AWAY)
+    assert counts == {"retried": MOST_ATTEMPTS - 1, "dropped": 1}
 
 
 def test_message_that_is_not_delivered_within_its_deadline_makes_way_for_the_next():
-    async def play():
-        one = notifier(Never(), deadline_s=0.05)
-        one.start()
-        one.tell(AWAY)
-        one.tell(Alert("error", "x", AT))
-        await one.close()
-        return one.counts
-
-    assert asyncio.run(play()) == {"dropped": 2}
+    assert counted(Never(), AWAY, Alert("error", "x", AT), deadline_s=0.05) == {"dropped": 2}
 
 
 def test_receiver_that_raises_is_a_dropped_message_and_the_next_is_tried():
-    async def play():
-        one = notifier(Never(RuntimeError("bug")))
-        one.start()
-        one.tell(AWAY)
-        one.tell(Alert("error", "x", 10**30))  # a time that no calendar has
-        await one.close()
-        return one.counts
-
-    assert asyncio.run(play()) == {"dropped": 2}
+    beyond = Alert("error", "x", 10**30)  # a time that no calendar has
+    assert counted(Never(RuntimeError("bug")), AWAY, beyond) == {"dropped": 2}
 
 
 def test_full_queue_drops_and_counts_and_never_waits():
@@ -221,16 +197,8 @@ def test_full_queue_drops_and_counts_and_never_waits():
 
 
 def test_stopping_delivers_what_waits():
-    async def play():
-        async with receiving() as there:
-            one = notifier(webhook(there.url))
-            one.start()
-            for n in range(5):
-                one.tell(Alert("error", "x", AT, f"s{n}"))
-            await one.close()
-            return len(there.got)
-
-    assert asyncio.run(play()) == 5
+    got, counts = delivered(*(Alert("error", "x", AT, f"s{n}") for n in range(5)))
+    assert (len(got), counts) == (5, {"sent": 5})
 
 
 def test_the_same_news_is_sent_once_in_a_window_and_repeats_are_told_with_the_next():
@@ -291,15 +259,9 @@ def test_kinds_that_are_not_wanted_and_a_missing_receiver_send_nothing():
 
 
 def test_large_detail_is_left_out_and_the_message_still_arrives():
-    async def play():
-        async with receiving() as there:
-            one = notifier(webhook(there.url))
-            one.start()
-            one.tell(Alert("error", "y" * 30_000, AT, detail={"x": "y" * 100_000, "n": float("nan")}))
-            await one.close()
-            return there.got[0][2]
-
-    body = asyncio.run(play())
+    [(_, _, body)], _ = delivered(
+        Alert("error", "y" * 30_000, AT, detail={"x": "y" * 100_000, "n": float("nan")})
+    )
     assert len(body) < 16_384
     assert json.loads(body)["detail"]["left_out_bytes"] > 100_000
 

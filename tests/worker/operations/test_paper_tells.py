@@ -253,7 +253,7 @@ def test_address_that_cannot_be_had_is_refused_before_a_store_or_a_run_is_made(s
         other.bind(("127.0.0.1", 0))
         other.listen()
         monkeypatch.setenv("THINKTWICE_RUNTIME__OPERATIONS__PORT", str(other.getsockname()[1]))
-        assert "address already in use; name another port" in shell.complaint(*command)
+        assert "address already in use): name another port" in shell.complaint(*command)
     monkeypatch.setenv("THINKTWICE_RUNTIME__OPERATIONS__HOST", "192.0.2.1")
     monkeypatch.setenv("THINKTWICE_OPERATIONS_TOKEN", "c3b5a1f09e7d48260f1e8d7c6b3a5942")
     assert "cannot listen on '192.0.2.1'" in shell.complaint(*command)

@@ -4,7 +4,7 @@ import pytest
 
 from schemas.judge import JudgeAction, RefusedAction
 from tests.services.store.plans import change_plan
-from worker.operations.pending_changes import BOUNDS, WaitingChanges
+from worker.operations.alerts import BOUNDS, WaitingChanges
 
 AT = 1_700_000_000 * 10**9
 BAN = JudgeAction(

@@ -33,9 +33,9 @@ from tests.worker.operations.test_paper_is_operated import value
 from tests.worker.operations.test_paper_tells import hourly
 from tests.worker.operations.test_worker_is_operated import Process, stored
 from worker.live.process import Polling
-from worker.operations import store_outage
+from worker.operations import monitoring
 from worker.operations.metrics import PREFIX
-from worker.operations.store_outage import OutageLog, watch_store
+from worker.operations.monitoring import OutageLog, watch_store
 
 LONGEST_S = 60
 Statements = tuple[str, str]
@@ -193,8 +193,8 @@ def watched(
     probe: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch, patience_s: float
 ) -> list[str]:
     """What is told of a store, twice."""
-    monkeypatch.setattr(store_outage, "POLL_S", 0.0)
-    monkeypatch.setattr(store_outage, "PATIENCE_S", patience_s)
+    monkeypatch.setattr(monitoring, "POLL_S", 0.0)
+    monkeypatch.setattr(monitoring, "PATIENCE_S", patience_s)
 
     async def play() -> list[str]:
         told: list[str] = []

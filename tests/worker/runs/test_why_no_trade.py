@@ -17,7 +17,7 @@ from services.policy_loop.counters import PolicyCounters
 from tests.worker.shared_runs import Run, embedded_bars, fewer_bars, played, run_on, slice_run
 from worker.bootstrap import assemble
 from worker.cli.runs import _trades
-from worker.runs.no_trade_remedies import FINDINGS, REFUSALS, STOPPED
+from worker.runs.no_trade_remedies import ENDS, REMEDIES
 from worker.runs.run_result import RunResult
 from worker.runs.run_text import render
 from worker.runs.signal_lines import WORDS
@@ -257,8 +257,8 @@ def test_why_no_trade_shows_the_first_finding_that_sent_a_plan_back_and_what_wou
     found = facts(policy=counters(examples={long.code: long}), signals=signals(None, SENT_BACK))
     first, second = why_no_trade(found)
     seen = "(once: a horizon of 100 bars; horizon_bars at most 30 would settle it)"
-    assert first["remedy"] == f"playbook dips: {FINDINGS['horizon_too_long']} {seen}"
-    assert second["remedy"] == f"playbook dips: {FINDINGS['level_unknown']}"
+    assert first["remedy"] == f"playbook dips: {REMEDIES['horizon_too_long']} {seen}"
+    assert second["remedy"] == f"playbook dips: {REMEDIES['level_unknown']}"
 
 
 def test_run_of_two_playbooks_kept_out_for_one_reason_names_both():
@@ -269,20 +269,17 @@ def test_run_of_two_playbooks_kept_out_for_one_reason_names_both():
     assert any(remedy.startswith("playbook dips, dips_too: ") for remedy in remedies), remedies
 
 
-def test_why_no_trade_knows_every_reason_of_the_engine_and_only_findings_that_exist():
-    from trading_core.kernel.records import REFUSALS as OF_THE_ENGINE
+def test_why_no_trade_has_a_remedy_for_whatever_stops_a_signal_and_for_findings_that_exist():
+    from services.policy_loop.signal_log import ENDED
+    from trading_core.kernel.records import REFUSALS
 
     page = (Path(__file__).parents[3] / "docs/reference/findings.md").read_text("utf-8")
-    assert set(REFUSALS) == set(OF_THE_ENGINE)
-    assert [code for code in FINDINGS if f"| `{code}` |" not in page] == []
-
-
-def test_why_no_trade_has_a_remedy_for_whatever_ends_an_evaluation_or_keeps_a_signal():
-    from services.policy_loop.signal_log import ENDED
-
-    ends = {*map(str, EvaluationOutcome), *ENDED.values()} - {"frozen", "held", "tightened", "filled"}
-    assert (ends | {"no_evaluation", "halted"}) - {"kept_previous", "error"} <= set(STOPPED)
-    assert set(WORDS) - set(GOES_ON) - set(BY_DETAIL) <= set(STOPPED)
+    ends = {*map(str, EvaluationOutcome), *ENDED.values(), "no_evaluation", "halted"}
+    stops = ends - {"frozen", "held", "tightened", "filled", "kept_previous", "error"}
+    stops |= {*(set(WORDS) - set(GOES_ON) - set(BY_DETAIL)), *ENDS, *(f"order_{code}" for code in REFUSALS)}
+    assert stops <= set(REMEDIES)
+    codes = set(REMEDIES) - stops - {"abstained", "features_unknown"}
+    assert [code for code in codes if f"| `{code}` |" not in page] == []
 
 
 def test_history_before_a_run_is_not_laid_to_the_market():

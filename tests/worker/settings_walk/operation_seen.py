@@ -34,8 +34,7 @@ from worker.live.crash_counter import crash_loop
 from worker.operations.alerts import Alert
 from worker.operations.logs import configure_logging, logger
 from worker.operations.monitoring import operate, prepare
-from worker.operations.notifications import Notifier
-from worker.operations.webhook import Outcome
+from worker.operations.notifications import Notifier, Outcome
 from worker.secrets.redaction import Redactor
 from worker.settings import ResolvedSettings
 
@@ -223,7 +222,8 @@ def logged(settings: Settings) -> Any:
 def notified(settings: Settings) -> Any:
     """Which news a notifier takes, each told at 0 s, and again after a minute."""
     now = [0.0]
-    made = Notifier(Unheard(), settings.runtime.operations, "r", "paper", Redactor(()), timer=lambda: now[0])
+    unheard: Any = Unheard()
+    made = Notifier(unheard, settings.runtime.operations, "r", "paper", Redactor(()), timer=lambda: now[0])
     told = []
     for at in (0.0, 60.0):
         now[0] = at
