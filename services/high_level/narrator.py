@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from prompts import load_prompt
-from schemas.claims import Section
 from schemas.deliberation import Deliberation
 from schemas.settings.deliberation import DeliberationSettings
 from schemas.slow_reflection import HighLevelReflectionReport
@@ -182,7 +181,7 @@ class Narrator:
 
 def narrative_of(ruled: Narrative, done: Deliberation, claims: ClaimText) -> Narrative:
     """What stands of a model's text: what holds of it, or the text of the rules."""
-    sections = _final_sections(done)
+    sections = () if done.standing is None else sections_of(done.standing)
     if done.status == "failed" or not sections:
         return Narrative(ruled.sections, ruled.text, False, done.error or "no text came", None, done)
     text, checked = claims.write(sections), claims.check(sections)
@@ -191,11 +190,6 @@ def narrative_of(ruled: Narrative, done: Deliberation, claims: ClaimText) -> Nar
     if not text.text:
         return Narrative(ruled.sections, ruled.text, False, reason or "it claims nothing", checked, done)
     return Narrative(text.sections, text.text, True, reason, checked, done)
-
-
-def _final_sections(done: Deliberation) -> tuple[Section, ...]:
-    stands = next((c for c in reversed(done.candidates) if c.text == done.final), None)
-    return () if stands is None else sections_of(stands)
 
 
 def narrator_of(

@@ -205,8 +205,7 @@ async def _write_with_model(
     budget = Budget(0, quality.calls_of(told) + 1, deadline_ms=told.deadline_ms)
     task = Task(found.question, quoted_json(results))
     done = await quality.run_quality(task, draft, told, budget, models=asking.texts, facts=claims)
-    stands = next((item for item in reversed(done.candidates) if item.text == done.final), None)
-    text = claims.write(() if stands is None else sections_of(stands))
+    text = claims.write(() if done.standing is None else sections_of(done.standing))
     failure = done.error or ("" if text.text else "no claim of the model's text holds")
     if done.status == "failed" or not text.text:
         return {**document, "reasoning": "\n".join(filter(None, (document["reasoning"], failure)))}
