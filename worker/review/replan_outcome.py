@@ -28,7 +28,7 @@ from worker.review.playbook_files import (
     OPEN,
     carry_out,
     file_names,
-    renew_version,
+    next_version,
     shown_version,
     write_in_force,
 )
@@ -86,17 +86,15 @@ async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict
     refused: list[RefusedAction] = []
     history: list[PlaybookVersion] = []
     async for row in rows:
-        payload = json.loads(row.payload)
         if row.kind == "action_refused":
+            payload = json.loads(row.payload)
             if payload.pop("verdict_id") == verdict_id:
                 refused.append(RefusedAction.model_validate(payload))
             continue
-        if row.kind == "measure_renewed":
-            history.append(renew_version(history, payload))
-            continue
-        version = PlaybookVersion.of_row(payload)
+        version = next_version(history, row)
         history.append(version)
-        if row.known_at == verdict.known_at and version.action_id is not None:
+        is_moved = row.kind == "playbook_version" and row.known_at == verdict.known_at
+        if is_moved and version.action_id is not None:
             moved.setdefault(version.action_id, []).append(version)
     return RunOutcome(
         tuple(_in_run(action, verdict.report_id, moved, refused) for action in verdict.actions),
