@@ -411,7 +411,6 @@ class PlaybookLifecycle(VersionTransitions):
         ]
 
     def _over(self, opened: OpenTrial, at: int) -> str | None:
-        """Why a trial has to end, or None."""
         if opened.trial.expires_at <= at:
             return EXPERIMENT_ENDED if opened.trial.kind == "experiment" else "not promoted in time"
         measures = self._composition(self._reader.get(opened.baseline.id)).measures

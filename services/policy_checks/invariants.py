@@ -144,7 +144,6 @@ def no_learn_zone_is_cited(request: PolicyLevelReflectionRequest) -> Findings:
 
 
 def _words(text: str) -> str:
-    """A text as it reads: one blank between words, one case."""
     return " ".join(text.split()).casefold()
 
 

@@ -42,12 +42,10 @@ def _cells(*texts: object) -> str:
 
 
 def _prose(text: str, *, one_line: bool = False) -> str:
-    """Paragraphs and lists of foreign words."""
     return BLOCK.sub(r"\1\\\2", _harmless(visible(text.replace("\n", " ") if one_line else text, lines=True)))
 
 
 def _line(text: str) -> str:
-    """Foreign words within a line."""
     return _harmless(visible(text.replace("\n", " ")))
 
 

@@ -42,7 +42,6 @@ def run_html(picture: RunPicture) -> str:
 
 @cache
 def _bokeh() -> str:
-    """The library that draws, as one script."""
     from bokeh.resources import Resources
 
     text = "\n".join(Resources(mode="inline", components=["bokeh"], minified=True).js_raw)

@@ -144,7 +144,6 @@ async def ask(
 
 
 def _sections(calls: Sequence[EvidenceCall]) -> list[WrittenSection]:
-    """What each call of our own tools says."""
     return [
         WrittenSection.model_validate(
             {"topic": call.method, "statements": (call.reply.content or {})["statements"]}

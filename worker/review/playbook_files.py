@@ -235,7 +235,6 @@ def _list_written(plan: ChangePlan) -> tuple[str, ...]:
 
 
 def _holder(manifest: Mapping[str, Any]) -> str:
-    """Whose playbooks a folder holds."""
     named = manifest.get("plan")
     plan_id = named.get("plan_id") if isinstance(named, Mapping) else None
     return "another writer" if plan_id is None else f"plan {plan_id}"
@@ -248,7 +247,6 @@ def _write(
     mark: dict[str, object],
     end: PlanState,
 ) -> Outcome:
-    """Write versions of a run as of a time."""
     reason = f"plan {plan.plan_id}, revision {plan.revision}"
     if plan.report_id is not None:
         reason = f"replan on report {plan.report_id}"

@@ -22,6 +22,7 @@ from services.journal.chain import JournalRow
 from services.plans.drafting import EmptyPlan, draft
 from services.playbooks.version_diff import changes
 from services.store.change_plans import Operator
+from worker.review.plan_document import action_document
 from worker.review.plan_facts import read_plan_facts
 from worker.review.plan_making import in_wall_time
 from worker.review.playbook_files import (
@@ -115,7 +116,7 @@ def _in_run(
 
 def _effect(effect: Effect, parent: Parent) -> dict[str, Any]:
     return {
-        "action": {name: value for name, value in effect.action.payload().items() if value is not None},
+        "action": action_document(effect.action),
         "carried_out": effect.refused is None,
         "transitions": [_transition(transition, parent) for transition in effect.transitions],
         "boundaries": list(effect.boundaries),
@@ -135,8 +136,7 @@ def _transition(one: PlaybookVersion, parent: Parent) -> dict[str, Any]:
 
 
 def _describe_refused(one: RefusedAction) -> dict[str, Any]:
-    action = {name: value for name, value in one.action.payload().items() if value is not None}
-    return {"action": action, "code": one.code, "reason": one.reason}
+    return {"action": action_document(one.action), "code": one.code, "reason": one.reason}
 
 
 async def write_approved(

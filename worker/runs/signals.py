@@ -131,7 +131,6 @@ class SignalAccount:
         return counts
 
     def _rows(self, rule: EntryRule, s: int) -> Rows:
-        """Rows at whose close the rule is true."""
         column = self._market.columns.boolean(rule.setup, s)
         return rule.start + np.flatnonzero(column[rule.start : rule.stop] == 1)
 
