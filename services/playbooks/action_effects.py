@@ -13,7 +13,7 @@ from schemas.errors import InvariantViolation, nearest
 from schemas.judge import JudgeAction
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import JudgeSettings
-from schemas.vocabulary import Direction
+from schemas.vocabulary import DIRECTIONS, Direction
 from services.playbooks.measures import (
     RISK,
     Composition,
@@ -24,7 +24,7 @@ from services.playbooks.measures import (
     same_rules,
     with_parameter,
 )
-from services.playbooks.trials import DIRECTIONS, Evidence, OpenTrial
+from services.playbooks.trials import Evidence, OpenTrial
 from services.statistics.calendar_units import after_units, unit_of_timeframe
 
 MINIMUM_RISK_FRACTION = 0.0005
