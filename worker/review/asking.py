@@ -27,14 +27,13 @@ from services.evidence_tools.run_view import RunView, iso
 from services.model_calls.quoting import quoted_json
 from services.ports import EvidenceQuestion, ToolHost, ToolProgress
 from services.store.conversations import ConversationTurn
-from worker.review.answer_models import USAGE, answer_models
+from worker.review.answer_models import USAGE, AnswerModels, answer_models
 from worker.review.evidence import store_tools
 from worker.review.rule_trial import NoteTrial
 from worker.review.run_facts import facts_of
 from worker.review.run_views import RunViews
 
 if TYPE_CHECKING:
-    from services.deliberation.text_models import TextModels
     from services.store import RunRecord, Store
 
 LONGEST_RESULT = 6_000  # characters of a result in a model's material
@@ -137,9 +136,7 @@ async def ask(
             if asked.first is not None:
                 asked.first(document)
             facts = facts_of(view, asked.run, ended=asked.at is None)
-            document = await _write_with_model(
-                document, found, facts, settings, asking.texts, _how_far(asked)
-            )
+            document = await _write_with_model(document, found, facts, settings, asking, _how_far(asked))
         return Answer({**document, "usage": dict(asking.usage)})
 
 
@@ -188,10 +185,12 @@ async def _write_with_model(
     found: GatheredEvidence,
     facts: RunFacts,
     settings: Settings,
-    texts: "TextModels",
+    asking: AnswerModels,
     note: str | None,
 ) -> dict[str, Any]:
     """The document with the claims that a model picked out of the evidence, where any of them holds."""
+    if (texts := asking.texts) is None:
+        return document
     results = [
         {"tool": f"{call.client}.{call.method}", "result": call.reply.text[:LONGEST_RESULT]}
         for call in found.calls
