@@ -11,6 +11,11 @@ from services.text.dates import days_in
 
 SHORTEST_CITED_REASON = 4
 IN_POSITION = (PolicyState.POSITION_OPEN, PolicyState.HOLD_LOCK)
+WAYS_OUT = {
+    "stop": ("missing_stop", "the plan has no stop"),
+    "target": ("missing_target", "the plan has no target"),
+    "invalidation": ("missing_invalidation", "the plan does not say what would prove it wrong"),
+}
 
 
 def check_invariants(request: PolicyLevelReflectionRequest) -> tuple[Finding, ...]:
@@ -187,10 +192,9 @@ def entry_is_missing(request: PolicyLevelReflectionRequest) -> Findings:
 
 def way_out_is_missing(request: PolicyLevelReflectionRequest) -> Findings:
     """No stop, no target, or nothing that would prove the plan wrong."""
-    for role in ("stop", "target", "invalidation"):
+    for role, (code, message) in WAYS_OUT.items():
         if _is_blank(request, role):
-            lacks = "does not say what would prove it wrong" if role == "invalidation" else f"has no {role}"
-            yield blocker(f"missing_{role}", f"the plan {lacks}", remedy=own_rule(request, role))
+            yield blocker(code, message, remedy=own_rule(request, role))
 
 
 INVARIANT_CRITICS = (
