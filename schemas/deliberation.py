@@ -142,3 +142,8 @@ class Deliberation(Contract):
     def changed(self) -> bool:
         """Whether another text stands than the first."""
         return self.final != self.initial
+
+    @property
+    def standing(self) -> TextCandidate | None:
+        """The candidate that stands, the newest of equal ones; None where none does."""
+        return next((c for c in reversed(self.candidates) if c.text == self.final), None)

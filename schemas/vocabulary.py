@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
 Direction = Literal["long", "short"]
+DIRECTIONS: Final[tuple[Direction, ...]] = ("long", "short")
 POSITION_VARIABLES: Final = (  # of rules, by position
     "entry_price", "bars_held", "open_r", "mfe_r", "mae_r", "best_price", "worst_price",
 )  # fmt: skip

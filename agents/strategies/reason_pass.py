@@ -131,8 +131,7 @@ async def reread(
         models=models,
         reviser=ReasonCorrector(models, text, settings.correction_tokens),
     )
-    standing = [candidate for candidate in done.candidates if candidate.text == done.final]
-    corrected = _reasons_of(standing[-1].source) if done.changed and standing else None
+    corrected = _reasons_of(done.standing.source) if done.changed and done.standing else None
     return corrected, text.restate(done)
 
 

@@ -22,7 +22,7 @@ from schemas.claims import (
     WrittenSection,
 )
 from services.claims.check import ClaimResult, check
-from services.claims.measures import MEASURES, name_measure
+from services.claims.measures import MEASURES, SUFFIX, Figure, name_measure
 from services.claims.subjects import regimes
 from services.claims.words import PLURALS, predicate, words_of
 from services.evidence.run_facts import RunFacts
@@ -30,6 +30,8 @@ from services.model_calls import quoting
 
 PLACES = ("", "second ", "third ", "fourth ", "fifth ")
 OPENINGS = ("the ", "every ")  # any other word is a name of the run
+OPEN = "?"
+FIGURES = {"share": 3, "compare": 2}  # in a sentence; one in any other
 RELATIONS = {"more": "higher than", "less": "lower than", "same": "the same as"}
 
 
@@ -176,3 +178,25 @@ def _(claim: AdviceClaim, result: ClaimResult) -> str:
 
 def _join_names(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+@dataclass(frozen=True)
+class _FigureRead(Figure):
+    """A figure as a text states it."""
+
+    words: str = OPEN
+
+    @property
+    def text(self) -> str:
+        return self.words
+
+
+def describe_claim(claim: Claim) -> str:
+    """The sentence of a claim, each figure as it was stated, or `?` where none was."""
+    words = [OPEN] * FIGURES.get(claim.kind, 1)
+    if isinstance(claim, ValueClaim) and claim.stated is not None:
+        words[0] = claim.stated + SUFFIX.get(MEASURES[claim.measure].unit, "")
+    if isinstance(claim, ShareClaim) and claim.stated is not None:
+        words[2 if claim.stated.endswith("%") else 0] = claim.stated
+    figures = tuple(_FigureRead(0.0, "count", 0, said) for said in words)
+    return render(claim, ClaimResult(figures, ()))

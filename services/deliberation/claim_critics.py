@@ -82,10 +82,6 @@ class ClaimText:
         """The sections in words, by their own names."""
         return write_sections(sections, self.facts)
 
-    def write_candidate(self, candidate: TextCandidate) -> WrittenText:
-        """What a candidate was rendered from, in words."""
-        return self.write(sections_of(candidate))
-
     def check(self, sections: Sequence[Section]) -> FactCheck:
         """Every claim of the sections with its verdict."""
         text = self.write(sections)
@@ -108,46 +104,31 @@ def _list_checked(text: WrittenText) -> Iterator[CheckedClaim]:
         )
 
 
-def critique_of(
-    name: str,
-    source: CritiqueSource,
-    candidate: TextCandidate,
-    dimension: str,
-    score: float | None,
-    findings: Sequence[TextFinding],
-) -> Critique:
-    """A rule's critique: it wants a revision where a finding has weight, and is sure of it."""
-    return Critique(
-        critic=name,
-        source=source,
-        candidate=candidate.number,
-        verdict="revise" if any(found.severity in OF_WEIGHT for found in findings) else "accept",
-        scores={} if score is None else {dimension: round(score, 9)},
-        overall=None if score is None else round(score, 9),
-        explanation="; ".join(found.message for found in findings),
-        findings=tuple(findings),
-    )
-
-
 @dataclass(frozen=True)
 class ClaimCritic:
-    """One question about the claims of a text, answered by counting.
-
-    Attributes:
-        name: as in the critiques; `find` is its method of the same name.
-    """
+    """One question about the claims of a text, answered by counting; `name` is that of its finder."""
 
     name: str
-    dimension: str
     claims: ClaimText
     source: ClassVar[CritiqueSource] = "data"
 
     async def critique(
         self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
     ) -> Critique | NoReply:
-        """What is found."""
-        score, findings = FINDERS[self.name](task, self.claims.write_candidate(candidate))
-        return critique_of(self.name, self.source, candidate, self.dimension, score, findings)
+        """What is found: it wants a revision where a finding has weight, and is sure of it."""
+        dimension, find = FINDERS[self.name]
+        score, findings = find(task, self.claims.write(sections_of(candidate)))
+        overall = None if score is None else round(score, 9)
+        return Critique(
+            critic=self.name,
+            source=self.source,
+            candidate=candidate.number,
+            verdict="revise" if any(found.severity in OF_WEIGHT for found in findings) else "accept",
+            scores={} if overall is None else {dimension: overall},
+            overall=overall,
+            explanation="; ".join(found.message for found in findings),
+            findings=tuple(findings),
+        )
 
 
 Found = tuple[float | None, Sequence[TextFinding]]
@@ -211,22 +192,18 @@ def find_repeats(task: Task, text: WrittenText) -> Found:
 
 
 FINDERS = {
-    "facts": find_refused,
-    "coverage": find_uncovered,
-    "actionability": find_advice,
-    "grades": find_overstated,
-    "consistency": find_repeats,
+    "facts": ("accuracy", find_refused),
+    "coverage": ("completeness", find_uncovered),
+    "actionability": ("actionability", find_advice),
+    "grades": ("confidence", find_overstated),
+    "consistency": ("clarity", find_repeats),
 }
-DIMENSION_OF = {
-    "facts": "accuracy", "coverage": "completeness", "actionability": "actionability",
-    "grades": "confidence", "consistency": "clarity",
-}  # fmt: skip
 OF_A_SECTION = ("facts", "grades", "consistency")  # none of which is asked of the whole alone
 
 
 def claim_critics(claims: ClaimText | None, names: Sequence[str] = tuple(FINDERS)) -> tuple[ClaimCritic, ...]:
     """The critics without a model, facts first; none without facts."""
-    return () if claims is None else tuple(ClaimCritic(name, DIMENSION_OF[name], claims) for name in names)
+    return () if claims is None else tuple(ClaimCritic(name, claims) for name in names)
 
 
 def claims_of(text: WrittenText) -> Iterator[Claim]:

@@ -101,7 +101,6 @@ def _verdict(result: ClaimResult | Refusal) -> ClaimVerdict:
 
 
 def _unread(text: str, claims: "list[ReadClaim] | tuple[ReadClaim, ...]") -> Iterator[str]:
-    """Sentences that no claim stands in."""
     for found in SENTENCE.finditer(text):
         words = found[0].strip()
         if words and not any(claim.start < found.end() and claim.end > found.start() for claim in claims):

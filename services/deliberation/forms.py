@@ -1,8 +1,8 @@
 """The closed replies of the models that look at texts, one form a prompt.
 
-A model's thoughts are a field of their own: they are kept beside the text and never part of it. Who answers a
-critique in prose is read, too: PASS or NEEDS CORRECTION, with how sure it is. Where a text says both, or
-neither, it says nothing: the text that it is of stays as it is.
+A model's thoughts are a field of their own: they are kept beside the text and never part of it. Of a critique
+in prose the label counts, PASS or NEEDS CORRECTION, and a confidence; other words are not read. Where both
+labels stand, or neither, it says nothing: the text that it is of stays as it is.
 """
 
 import math
@@ -26,14 +26,8 @@ from services.model_calls.reply_format import DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply, strip_fence, strip_thoughts
 
 Verdict = Literal["PASS", "NEEDS CORRECTION", "UNKNOWN"]
-NOT = r"(?:\b(?:not|never|no|nothing|none|cannot|without)|n['’]t)\s+(?:\w+\s+)?"
-WANTS = r"(?:needs?[ _-](?:any )?corrections?|corrections? (?:is |are )?(?:needed|required|necessary))"
-NEEDS_NONE = re.compile(rf"{NOT}{WANTS}\b", re.I)
-FAILS = re.compile(rf"(?:{NOT}|\bfails? to )pass(?:es|ed)?\b", re.I)
-NEEDS = re.compile(rf"\b{WANTS}\b", re.I)
-PASSES = re.compile(r"\bpass(?:es|ed)?\b", re.I)
-CONFIDENCE = re.compile(r"\bconfiden(?:ce|t)\b\D{0,12}?(-?\d+(?:\.\d+)?)\s*(%|percent\b|/\s*100\b)?", re.I)
-EXPLANATION = re.compile(r"\b(?:explanation|issues?|reason)\s*[:=-]\s*(.+)", re.I | re.S)
+LABEL = re.compile(r"\b(?:PASS|NEEDS[ _-]CORRECTION)\b")  # as the form has them, in capitals
+CONFIDENCE = re.compile(r"\bconfidence\b\D{0,12}?(-?\d+(?:\.\d+)?)\s*(%|/\s*100\b)?", re.I)
 UNSAID = 0.5
 FEWEST_PERCENT = 2.0  # a confidence without its unit is a percentage from here on; less is out of bounds
 LONGEST = 600
@@ -54,17 +48,14 @@ def clamp_share(value: float) -> float:
 
 
 def parse_assessment(text: str) -> Assessment:
-    """The assessment in a critique that is no closed reply."""
+    """What the label in a critique says that is no closed reply; unknown where both stand, or neither."""
     plain = text.encode("utf-8", "replace").decode()  # no contract takes half a surrogate pair
     plain = strip_fence(strip_thoughts(plain))
-    rest = NEEDS_NONE.sub(" ", FAILS.sub(" ", plain))
-    needs = bool(FAILS.search(plain) or NEEDS.search(rest))
-    passes = bool(NEEDS_NONE.search(plain) or PASSES.search(rest))
+    labels = {"PASS" if label == "PASS" else "NEEDS CORRECTION" for label in LABEL.findall(plain)}
     verdict: Verdict = "UNKNOWN"
-    if needs != passes:
-        verdict = "NEEDS CORRECTION" if needs else "PASS"
-    said = EXPLANATION.search(plain)
-    explanation = (said[1] if said else plain).strip()[:LONGEST]
+    if len(labels) == 1:
+        verdict = "PASS" if "PASS" in labels else "NEEDS CORRECTION"
+    explanation = plain.strip()[:LONGEST]
     return Assessment(verdict, _confidence(plain), None if verdict == "PASS" else explanation)
 
 

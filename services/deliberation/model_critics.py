@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from schemas.deliberation import Critique, CritiqueSource, CritiqueVerdict, TextCandidate
 from schemas.settings.deliberation import PassSettings, QualitySettings, ReviewSettings
 from services.deliberation.budget import Budget
 from services.deliberation.forms import (
+    CONTRACTS,
     CRITIQUE,
+    IMPROVEMENT,
     QUALITY,
-    QUALITY_REWRITE,
     REVIEW,
-    REVIEW_REWRITE,
+    REWRITES,
     QualityReply,
     QualityRewriteReply,
     ReviewReply,
@@ -33,6 +34,7 @@ from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
 
 DIMENSIONS = ("completeness", "accuracy", "actionability", "confidence")
+REVIEWED_TOKENS = 1_500  # of a text that a review has written again
 ARGUE_FROM = 0.1  # scores that differ by more are argued about
 VERDICT_OF: Mapping[Verdict, CritiqueVerdict] = {
     "PASS": "accept",
@@ -217,90 +219,84 @@ def pass_critic(models: TextModels, settings: PassSettings) -> ModelCritic:
     return ModelCritic(models, CRITIQUE, settings.critique_tokens, lambda rounds, other: checklist, read)
 
 
-def quality_critic(models: TextModels, settings: QualitySettings) -> ModelCritic:
-    """Four scores in percent, issues, suggestions and what is missing."""
-
-    def read(text: str, task: Task, candidate: TextCandidate) -> Critique:
-        return _of_quality(read_text_reply(text, QualityReply), candidate)
-
-    def values(rounds: Sequence[Round], other: Critique | None) -> dict[str, str]:
-        return {
-            "iteration": str(len(rounds)),
-            "other": quoted_json(None if other is None else describe_critique(other)),
-        }
-
-    return ModelCritic(models, QUALITY, settings.critique_tokens, values, read)
-
-
-def rewriting_quality_critic(
-    models: TextModels, settings: QualitySettings, rewrites: Rewrites
-) -> RewritingCritic:
-    """The same scores, and in the same reply the better text where they are too low."""
-
-    def read(text: str, task: Task, candidate: TextCandidate) -> Critique:
-        said = read_text_reply(text, QualityRewriteReply)
-        rewrites.keep(task, candidate, said)
-        return _of_quality(said, candidate)
+def quality_critic(
+    models: TextModels, settings: QualitySettings, rewrites: Rewrites | None = None
+) -> ModelCritic:
+    """Four scores in percent, issues, suggestions and what is missing; see `_scoring_critic`."""
 
     def values(rounds: Sequence[Round], other: Critique | None) -> dict[str, str]:
-        return {"iteration": str(len(rounds)), "threshold": f"{100.0 * rewrites.threshold:g}"}
+        known = {"iteration": str(len(rounds))}
+        if rewrites is not None:
+            return known | {"threshold": f"{100.0 * rewrites.threshold:g}"}
+        return known | {"other": quoted_json(None if other is None else describe_critique(other))}
 
-    tokens = settings.critique_tokens + settings.improvement_tokens
-    rewriting = ModelCritic(models, QUALITY_REWRITE, tokens, values, read)
-    return RewritingCritic(quality_critic(models, settings), rewriting, rewrites)
+    def critique(said: QualityReply, candidate: TextCandidate) -> Critique:
+        scores = {name: getattr(said, name) / 100.0 for name in DIMENSIONS}
+        return Critique(
+            critic=QUALITY,
+            source="model",
+            candidate=candidate.number,
+            verdict="accept",
+            scores=scores,
+            overall=round(sum(scores.values()) / len(scores), 9),
+            issues=said.issues,
+            suggestions=said.suggestions,
+            missing_elements=said.missing_elements,
+        )
+
+    tokens = settings.critique_tokens, settings.improvement_tokens
+    return _scoring_critic(models, QUALITY, tokens, values, critique, rewrites)
 
 
-def _of_quality(said: QualityReply, candidate: TextCandidate) -> Critique:
-    scores = {name: getattr(said, name) / 100.0 for name in DIMENSIONS}
-    return Critique(
-        critic=QUALITY,
-        source="model",
-        candidate=candidate.number,
-        verdict="accept",
-        scores=scores,
-        overall=round(sum(scores.values()) / len(scores), 9),
-        issues=said.issues,
-        suggestions=said.suggestions,
-        missing_elements=said.missing_elements,
-    )
+def review_critic(
+    models: TextModels, settings: ReviewSettings, rewrites: Rewrites | None = None
+) -> ModelCritic:
+    """One score by the review questions; see `_scoring_critic`."""
+    known = {"questions": quoted_json(list(settings.questions)), "threshold": f"{settings.threshold:g}"}
+
+    def critique(said: ReviewReply, candidate: TextCandidate) -> Critique:
+        return Critique(
+            critic=REVIEW,
+            source="model",
+            candidate=candidate.number,
+            verdict="accept",
+            overall=said.score,
+            explanation=said.critique,
+            suggestions=said.improvements,
+        )
+
+    tokens = settings.eval_tokens, REVIEWED_TOKENS
+    return _scoring_critic(models, REVIEW, tokens, lambda rounds, other: known, critique, rewrites)
 
 
-def review_critic(models: TextModels, settings: ReviewSettings) -> ModelCritic:
-    """One score by the review questions."""
+def _scoring_critic(
+    models: TextModels,
+    prompt: str,
+    tokens: tuple[int, int],
+    values: Values,
+    critique: Callable[[Any, TextCandidate], Critique],
+    rewrites: Rewrites | None,
+) -> ModelCritic:
+    """A critic that scores; with `rewrites` its reply also holds the better text where the score is too low.
+
+    `tokens` are those of a critique and of a text.
+    """
+    name = prompt if rewrites is None else REWRITES[prompt]
 
     def read(text: str, task: Task, candidate: TextCandidate) -> Critique:
-        return _of_review(read_text_reply(text, ReviewReply), candidate)
+        said: Any = read_text_reply(text, CONTRACTS[name])
+        if rewrites is not None:
+            rewrites.keep(task, candidate, said)
+        return critique(said, candidate)
 
-    return ModelCritic(models, REVIEW, settings.eval_tokens, _review_values(settings), read)
-
-
-def rewriting_review_critic(
-    models: TextModels, settings: ReviewSettings, rewrites: Rewrites, improvement_tokens: int
-) -> RewritingCritic:
-    """The same score, and in the same reply the better text where it is too low."""
-
-    def read(text: str, task: Task, candidate: TextCandidate) -> Critique:
-        said = read_text_reply(text, ReviewRewriteReply)
-        rewrites.keep(task, candidate, said)
-        return _of_review(said, candidate)
-
-    tokens = settings.eval_tokens + improvement_tokens
-    rewriting = ModelCritic(models, REVIEW_REWRITE, tokens, _review_values(settings), read)
-    return RewritingCritic(review_critic(models, settings), rewriting, rewrites)
+    return ModelCritic(models, name, tokens[0] if rewrites is None else sum(tokens), values, read)
 
 
-def _review_values(settings: ReviewSettings) -> Values:
-    values = {"questions": quoted_json(list(settings.questions)), "threshold": f"{settings.threshold:g}"}
-    return lambda rounds, other: values
-
-
-def _of_review(said: ReviewReply, candidate: TextCandidate) -> Critique:
-    return Critique(
-        critic=REVIEW,
-        source="model",
-        candidate=candidate.number,
-        verdict="accept",
-        overall=said.score,
-        explanation=said.critique,
-        suggestions=said.improvements,
-    )
+def scoring_critic(
+    make: Callable[[Rewrites | None], ModelCritic], models: TextModels, rewrites: Rewrites
+) -> CachedCritic:
+    """The critic that `make` gives; it writes too, where a model may and there are facts to write from."""
+    plain = make(None)
+    if rewrites.claims is None or not models.has(REWRITES[plain.prompt], IMPROVEMENT):
+        return CachedCritic(plain)
+    return CachedCritic(RewritingCritic(plain, make(rewrites), rewrites))

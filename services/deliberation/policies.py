@@ -5,8 +5,8 @@ another one only where no rule finds anything new in that one.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from schemas.deliberation import Critique, CritiqueVerdict, StopReason, TextCandidate, TextFinding
@@ -16,6 +16,7 @@ STRICTNESS: dict[CritiqueVerdict, int] = {"unknown": 0, "accept": 0, "revise": 1
 VERDICTS: tuple[CritiqueVerdict, ...] = ("accept", "revise", "reject")
 SKIP_REASONS = ("disabled", "already_reviewed", "error_message", "tool_only", "too_short")
 INDEPENDENT = frozenset({"rule", "tool", "data", "human"})
+LEAST_GAIN = 1e-9  # of a score: less is rounding
 OF_WEIGHT = frozenset({Severity.MAJOR, Severity.BLOCKER})
 ERROR_TEXT = re.compile(
     r"\s*(?:[\[(]?(?:fatal |internal )?error\b(?! (?:bars?|margins?|rates?|of)\b)|exception\b|"
@@ -111,27 +112,17 @@ class Acceptance:
 
     Attributes:
         threshold: of the overall score; None: the verdict alone.
-        minimum: of single dimensions.
         min_confidence: a wish for a revision that is less sure is not followed.
-        patience: rounds without a fault and without `min_gain` over the best before; None: no bound.
+        patience: rounds without a fault and without a gain over the best before; None: no bound.
     """
 
     threshold: float | None = None
-    minimum: Mapping[str, float] = field(default_factory=dict)
     min_confidence: float = 0.0
     patience: int | None = None
-    min_gain: float = 1e-9
 
     def accepts(self, latest: Round) -> bool:
         """Whether no critic wants more and the scores are high enough."""
         if latest.view.verdict != "accept" or latest.failures or latest.is_unread:
-            return False
-        if any(
-            c.scores[name] < least
-            for c in latest.critiques
-            for name, least in self.minimum.items()
-            if name in c.scores
-        ):
             return False
         return self.threshold is None or latest.view.overall is None or latest.view.overall >= self.threshold
 
@@ -161,7 +152,7 @@ class Acceptance:
         known = [score for score in scores if score is not None]
         if self.patience is None or rounds[-1].failures or len(known) <= self.patience:
             return False
-        return max(known[-self.patience :]) < max(known[: -self.patience]) + self.min_gain
+        return max(known[-self.patience :]) < max(known[: -self.patience]) + LEAST_GAIN
 
 
 Application = Callable[[Round, Round], bool]

@@ -97,13 +97,19 @@ def sections_of(candidate: TextCandidate | Draft) -> tuple[Section, ...]:
 
 @dataclass
 class Trace:
-    """What happened, in order; times beside what is hashed."""
+    """What happened, in order; times beside what is hashed. A preset notes what is an event of its own."""
 
     events: list[DeliberationEvent] = field(default_factory=list)
 
     def add(self, kind: str, elapsed_ms: float = 0.0, **fields: object) -> None:
         """One event."""
         self.events.append(DeliberationEvent(kind=kind, fields=fields, elapsed_ms=max(0.0, elapsed_ms)))
+
+    def note_critique(self, critique: Critique, elapsed_ms: float) -> None:
+        """A critic has spoken."""
+
+    def note_revision(self, draft: Draft, before: str, elapsed_ms: float) -> None:
+        """A text has come in the place of another."""
 
 
 class Generator(Protocol):
@@ -199,6 +205,7 @@ class Loop:
             if critic.source == "model" and not self.budget.allows_call:
                 self.failure = NoReply(BUDGET_SPENT, "no call is left")
                 break
+            started = self.budget.elapsed_ms
             said = await await_within(
                 critic.critique(self.task, candidate, tuple(self.rounds), self.budget), self.budget
             )
@@ -206,12 +213,14 @@ class Loop:
                 self.failure = said
             else:
                 heard.append(said)
+                self.trace.note_critique(said, self.budget.elapsed_ms - started)
         return tuple(heard)
 
     async def next_draft(self) -> Draft | StopReason:
         """The reviser's text, or why there is none."""
         if self.reviser is None:
             return "no_revision"
+        started, newest = self.budget.elapsed_ms, self.rounds[-1].candidate
         said = await await_within(
             self.reviser.revise(self.task, tuple(self.rounds), self.budget), self.budget
         )
@@ -220,7 +229,7 @@ class Loop:
         if isinstance(said, NoReply):
             self.failure = said
             return "budget" if said.kind == BUDGET_SPENT else "model_failed"
-        newest = self.rounds[-1].candidate
+        self.trace.note_revision(said, newest.text, self.budget.elapsed_ms - started)
         is_same = said.author != "model" and (said.text, said.source) == (newest.text, newest.source)
         return "no_revision" if is_same else said
 
@@ -252,7 +261,6 @@ async def refine(
     budget: Budget,
     *,
     preset: str,
-    fallback: str | None = None,
     trace: Trace | None = None,
 ) -> Deliberation:
     """What stands of a text.
@@ -265,7 +273,6 @@ async def refine(
         policies: when to skip, stop and choose.
         budget: what it may cost.
         preset: for the record.
-        fallback: what stands where no text came, or a blocker was found; None: the first text.
         trace: where events go; None: a new one.
     """
     loop = Loop(task, critics, reviser, policies, budget, trace if trace is not None else Trace())
@@ -281,11 +288,9 @@ async def refine(
         first = await await_within(given.generate(task, budget), budget)
     if isinstance(first, NoReply):
         loop.failure = first
-        return _end(loop, preset, "failed", "", fallback or "", "model_failed")
+        return _end(loop, preset, "failed", "", "", "model_failed")
     reason = await loop.run(first)
     initial = draft if isinstance(draft, str) else first.text
-    if reason == "blocker" and fallback is not None:
-        return _end(loop, preset, "blocked", initial, fallback, reason)
     chosen = _chosen(loop)
     status: DeliberationStatus = "unchanged" if chosen is loop.rounds[0] else "best_effort"
     if chosen.view.verdict == "reject":

@@ -159,8 +159,7 @@ class Narrator:
 
 def narrative_of(ruled: Narrative, done: Deliberation, claims: ClaimText) -> Narrative:
     """What stands of a model's text: what holds of it, or the text of the rules."""
-    stands = next((c for c in reversed(done.candidates) if c.text == done.final), None)
-    sections = () if stands is None else sections_of(stands)
+    sections = () if done.standing is None else sections_of(done.standing)
     if done.status == "failed" or not sections:
         return Narrative(ruled.sections, ruled.text, False, done.error or "no text came", None, done)
     text, checked = claims.write(sections), claims.check(sections)

@@ -13,7 +13,7 @@ from schemas.errors import InvariantViolation, nearest
 from schemas.judge import JudgeAction
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import JudgeSettings
-from schemas.vocabulary import Direction
+from schemas.vocabulary import DIRECTIONS, Direction
 from services.playbooks.measures import (
     RISK,
     Composition,
@@ -24,7 +24,7 @@ from services.playbooks.measures import (
     same_rules,
     with_parameter,
 )
-from services.playbooks.trials import DIRECTIONS, Evidence, OpenTrial
+from services.playbooks.trials import Evidence, OpenTrial
 from services.statistics.calendar_units import after_units, unit_of_timeframe
 
 MINIMUM_RISK_FRACTION = 0.0005
@@ -160,16 +160,20 @@ def _floor(definition: PlaybookDefinition, limit: Limit, now: Situation) -> Refu
 
 def _unban(action: JudgeAction, composition: Composition, now: Situation) -> Lift | Trial | Refusal:
     """The end of a ban whose own ledger proves it; else a trial of the cell, whose trades have to."""
-    cell = str(action.regime)
-    keys = [(side, cell) for side in _sides(action)]
-    bans = [measure for measure in composition.measures if measure.key in keys]
-    if not bans:
-        return Refusal("not_banned", f"no lesson has banned {action.playbook_id} in {cell}")
-    lifts = tuple(measure.key for measure in bans)
-    shown = [now.proven.get((measure.before.content_hash, cell)) for measure in bans]
+    bans = _bans_of(action, composition)
+    if isinstance(bans, Refusal):
+        return bans
+    shown = [now.proven.get((measure.before.content_hash, str(action.regime))) for measure in bans]
     if shown[0] is not None and None not in shown:
-        return Lift(tuple(bans), shown[0], PROVEN)
-    return _candidate(action, composition.baseline, now, lifts)
+        return Lift(bans, shown[0], PROVEN)
+    return _candidate(action, composition.baseline, now, tuple(measure.key for measure in bans))
+
+
+def _bans_of(action: JudgeAction, composition: Composition) -> tuple[Measure, ...] | Refusal:
+    """The bans in force of the cell and the directions that an action names."""
+    keys = {(side, str(action.regime)) for side in _sides(action)}
+    bans = tuple(measure for measure in composition.measures if measure.key in keys)
+    return bans or Refusal("not_banned", f"no lesson has banned {action.playbook_id} in {action.regime}")
 
 
 def _risk(action: JudgeAction, composition: Composition, now: Situation) -> Limit | Trial | Refusal:
@@ -187,22 +191,7 @@ def _experiment(action: JudgeAction, composition: Composition, now: Situation) -
     running = sum(trial.trial.kind == "experiment" for trial in now.trials)
     if running >= now.settings.max_open_experiments:
         return Refusal("too_many_experiments", f"{running} experiments are open, as many as are allowed")
-    baseline = _with_value(action, composition.baseline)
-    return _in_shadow("experiment", baseline, now, ()) or _trial("experiment", action, baseline, now, ())
-
-
-def _in_shadow(
-    kind: Literal["candidate", "experiment"],
-    baseline: PlaybookDefinition,
-    now: Situation,
-    lifts: tuple[tuple[str, str], ...],
-) -> Refusal | None:
-    """Refuse to try again what is on trial: the same rules, the same kind, the same measures lifted."""
-    for trial in now.trials:
-        if trial.trial.kind == kind and trial.lifts == lifts and same_rules(trial.baseline, baseline):
-            tried = f"{baseline.id} version {trial.trial.definition.version} tries this already"
-            return Refusal("already_in_shadow", tried)
-    return None
+    return _trial("experiment", action, _with_value(action, composition.baseline), now, ())
 
 
 def _candidate(
@@ -211,7 +200,7 @@ def _candidate(
     composition = now.compositions[baseline.id]
     if not lifts and same_rules(baseline, composition.baseline):
         return Refusal("no_change", f"{baseline.id} has {action.parameter} = {action.value:g} already")
-    return _in_shadow("candidate", baseline, now, lifts) or _trial("candidate", action, baseline, now, lifts)
+    return _trial("candidate", action, baseline, now, lifts)
 
 
 def _trial(
@@ -221,6 +210,11 @@ def _trial(
     now: Situation,
     lifts: tuple[tuple[str, str], ...],
 ) -> Trial | Refusal:
+    """A trial, unless the same rules are tried already, as the same kind, with the same measures lifted."""
+    for trial in now.trials:
+        if trial.trial.kind == kind and trial.lifts == lifts and same_rules(trial.baseline, baseline):
+            tried = f"{baseline.id} version {trial.trial.definition.version} tries this already"
+            return Refusal("already_in_shadow", tried)
     expires_at = now.after(action.life_blocks or now.settings.shadow_life_blocks)
     sides = tuple(side for side in _sides(action) if side in baseline.rules)
     if not sides:
@@ -246,12 +240,8 @@ def approved_composition(action: JudgeAction, now: Situation) -> Composition | R
     """
     composition = now.compositions[str(action.playbook_id)]
     if action.kind == "set_eligibility" and action.eligible:
-        sides = DIRECTIONS if action.direction is None else (action.direction,)
-        keys = {(side, str(action.regime)) for side in sides}
-        bans = [measure for measure in composition.measures if measure.key in keys]
-        if not bans:
-            return Refusal("not_banned", f"no lesson has banned {action.playbook_id} in {action.regime}")
-        return composition.without(bans)
+        bans = _bans_of(action, composition)
+        return bans if isinstance(bans, Refusal) else composition.without(bans)
     if action.kind in ("set_threshold", "set_invalidation"):
         baseline = with_parameter(composition.baseline, str(action.parameter), float(action.value or 0.0))
         return Composition(baseline, composition.measures)

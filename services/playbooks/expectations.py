@@ -186,22 +186,14 @@ def expectation_in(snapshot: PolicySnapshot, playbook: PlaybookDefinition) -> Ex
     for summary in snapshot.expectations:
         if (summary.playbook_id, summary.playbook_version) == (playbook.id, playbook.version):
             return summary
-    return _design(playbook)
-
-
-def _design(playbook: PlaybookDefinition) -> ExpectationSummary:
     prior = playbook.expectation
+    figures = ExpectationSummary.model_fields.keys() & Expectation.model_fields.keys()
     return ExpectationSummary(
         playbook_id=playbook.id,
         playbook_version=playbook.version,
         n=0,
         prior=prior,
-        expectancy_r=prior.expectancy_r,
-        hit_rate=prior.hit_rate,
-        hold_p50_bars=prior.hold_p50_bars,
-        hold_p90_bars=prior.hold_p90_bars,
-        winner_mae_p80_r=prior.winner_mae_p80_r,
-        mfe_p50_r=prior.mfe_p50_r,
+        **{name: getattr(prior, name) for name in figures},
     )
 
 

@@ -152,8 +152,7 @@ class PlaybookLifecycle(VersionTransitions):
         ended = self._composition(active).of_ledger(ledger)
         if not ended:
             return ()
-        lift = Lift(ended, evidence, GAINED if ended[0].key == RISK else PROVEN)
-        return tuple(self._lift(lift, active, origin, at, known_at))
+        return tuple(self._lift(_proven_end(ended, evidence), active, origin, at, known_at))
 
     def enact(
         self, action: JudgeAction, approved: PlaybookDefinition, origin: Origin, evidence: Evidence,
@@ -182,10 +181,8 @@ class PlaybookLifecycle(VersionTransitions):
         done: list[PlaybookVersion] = []
         if not same_rules(made.baseline, self._composition(active).baseline):
             done += self._retire_rivals(active.definition.id, at, f"version {approved.version} was approved")
-        reason = f"replaced by version {approved.version}: {APPROVED}"
-        done.append(self._move(active, VersionState.RETIRED, at, reason))
-        origin_of = alter(active, **origin)
-        done.append(self._enter(definition, made, at, APPROVED, origin_of, active, evidence))
+        left = f"replaced by version {approved.version}: {APPROVED}"
+        done += self._replace_active(active, definition, made, at, left, APPROVED, origin, evidence)
         return tuple(done)
 
     def retire(
@@ -237,7 +234,7 @@ class PlaybookLifecycle(VersionTransitions):
         self._guard.forbid("policy_writes")
         done: list[PlaybookVersion] = []
         for active, due in self.find_refuted(at, proven):
-            lift = Lift(due, proven[due[0].ledger], GAINED if due[0].key == RISK else PROVEN)
+            lift = _proven_end(due, proven[due[0].ledger])
             done += self._lift(lift, self._reader.get(active.definition.id), {}, at)
         return tuple(done)
 
@@ -375,9 +372,10 @@ class PlaybookLifecycle(VersionTransitions):
     ) -> list[PlaybookVersion]:
         composition = self._composition(active).without(lift.measures)
         definition = self._next(composition, at if known_at is None else known_at)
-        reason = f"replaced by version {definition.version}, {lift.reason}"
-        left, known = self._move(active, VersionState.RETIRED, at, reason), alter(active, **origin)
-        return [left, self._enter(definition, composition, at, lift.reason, known, active, lift.evidence)]
+        left = f"replaced by version {definition.version}, {lift.reason}"
+        return self._replace_active(
+            active, definition, composition, at, left, lift.reason, origin, lift.evidence
+        )
 
     def _limit(
         self, limit: Limit, active: PlaybookVersion, reason: str, origin: Origin, at: int
@@ -385,11 +383,8 @@ class PlaybookLifecycle(VersionTransitions):
         composition = self._composition(active)
         composition = Composition(composition.baseline, (*composition.measures, *limit.measures))
         definition = self._next(composition, at)
-        left = self._move(
-            active, VersionState.RETIRED, at, f"replaced by version {definition.version}: {reason}"
-        )
-        known = alter(active, **origin)
-        return [left, self._enter(definition, composition, at, reason, known, active)]
+        left = f"replaced by version {definition.version}: {reason}"
+        return self._replace_active(active, definition, composition, at, left, reason, origin)
 
     def _open(
         self, trial: Trial, active: PlaybookVersion, reason: str, origin: Origin, at: int
@@ -416,7 +411,6 @@ class PlaybookLifecycle(VersionTransitions):
         ]
 
     def _over(self, opened: OpenTrial, at: int) -> str | None:
-        """Why a trial has to end, or None."""
         if opened.trial.expires_at <= at:
             return EXPERIMENT_ENDED if opened.trial.kind == "experiment" else "not promoted in time"
         measures = self._composition(self._reader.get(opened.baseline.id)).measures
@@ -447,3 +441,7 @@ class PlaybookLifecycle(VersionTransitions):
 def _counter(evidence: Evidence | None) -> Evidence:
     """Evidence against a version, under names that leave the evidence for it in place."""
     return {f"counter_{name}": value for name, value in (evidence or {}).items()}
+
+
+def _proven_end(measures: tuple[Measure, ...], evidence: Evidence) -> Lift:
+    return Lift(measures, evidence, GAINED if measures[0].key == RISK else PROVEN)

@@ -15,7 +15,7 @@ from schemas.errors import ConfigError, InvariantViolation, nearest
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.regime import RegimeLabels
 from schemas.state import Stateful
-from schemas.vocabulary import Direction, VersionState
+from schemas.vocabulary import DIRECTIONS, Direction, VersionState
 from services.playbooks.measures import alter, outcome_rules
 from trading_core.tick_guard import TickGuard
 
@@ -29,7 +29,6 @@ TRANSITIONS: Mapping[VersionState | None, frozenset[VersionState]] = MappingProx
         VersionState.RETIRED: frozenset({VersionState.ACTIVE}),  # a rollback
     }
 )
-_DIRECTIONS: tuple[Direction, ...] = ("long", "short")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ class RegistryReader:
             (definition, direction)
             for definition in (version.definition for version in self.active())
             if definition.enabled and (not definition.timeframes or timeframe in definition.timeframes)
-            for direction in _DIRECTIONS
+            for direction in DIRECTIONS
             if direction in definition.eligibility and definition.eligibility[direction].allows(labels)
         )
 

@@ -108,6 +108,14 @@ class VersionTransitions(Stateful):
         merged = {**version.evidence, **(evidence or {})}
         return self._registry.record(alter(version, state=state, since=at, reason=reason, evidence=merged))
 
+    def _replace_active(
+        self, active: PlaybookVersion, definition: PlaybookDefinition, composition: Composition, at: int,
+        left: str, reason: str, origin: Origin, evidence: Evidence | None = None,
+    ) -> list[PlaybookVersion]:  # fmt: skip
+        """Retire the active version because of `left`, and record another in its place."""
+        retired, named = self._move(active, VersionState.RETIRED, at, left), alter(active, **origin)
+        return [retired, self._enter(definition, composition, at, reason, named, active, evidence)]
+
     def _enter(
         self,
         definition: PlaybookDefinition,

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from schemas.playbook import PlaybookDefinition
-from schemas.vocabulary import Direction
+from schemas.vocabulary import DIRECTIONS, Direction
 from services.playbooks.measures import RISK, Composition, Measure
 
 Evidence = Mapping[str, float | int | str | None]  # what trades have shown, by figure
-DIRECTIONS: tuple[Direction, ...] = ("long", "short")
 
 
 @dataclass(frozen=True)

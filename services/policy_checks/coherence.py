@@ -20,7 +20,7 @@ from schemas.reasons import PlanReason
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, Severity
 from services.playbooks.rendering import KIND_OF_ROLE, placeholders, render_text
-from services.policy_checks.findings import is_far_target, major, own_rule, own_term
+from services.policy_checks.findings import Findings, finding, is_far_target, major, own_rule, own_term
 from services.policy_checks.geometry import (
     LevelCritic,
     entry_is_on_wrong_side,
@@ -52,107 +52,81 @@ def check_coherence(
 ) -> tuple[Finding, ...]:
     """Every incoherence of the plan, in a fixed order; `lint` holds what the linter saw on past bars."""
     found = tuple(
-        finding
+        seen
         for critic in COHERENCE_CRITICS
-        for finding in critic(request, levels)
-        if finding.evidence != ("target",) or not is_far_target(request)
+        for seen in critic(request, levels)
+        if seen.evidence != ("target",) or not is_far_target(request)
     )
-    known = {(finding.code, finding.evidence) for finding in found}
+    known = {(seen.code, seen.evidence) for seen in found}
     return found + tuple(seen for seen in lint_findings(lint) if (seen.code, seen.evidence) not in known)
 
 
-def rule_is_invalid(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+def rule_is_invalid(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """Rules that do not parse, or yield the wrong kind of value."""
-    return tuple(
-        major("rule_invalid", reason, role, remedy=own_rule(request, role))
-        for role, reason in levels.broken.items()
-    )
+    for role, reason in levels.broken.items():
+        yield major("rule_invalid", reason, role, remedy=own_rule(request, role))
 
 
-def rule_is_constant(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+def rule_is_constant(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """Conditions that no market can make true, or none can make false; no bars are needed to see it."""
-    found = []
     for role, kind in KIND_OF_ROLE.items():
         text = rule_text(request.proposal, role)
         if kind == "boolean" and text is not None and role not in levels.broken and (code := _constant(text)):
             always = "can never be true" if code == "unreachable" else "is true whatever the market does"
             message = f"{role}: {text!r} {always}"
-            found.append(major(code, message, role, remedy=own_rule(request, role)))
-    return tuple(found)
+            yield major(code, message, role, remedy=own_rule(request, role))
 
 
-def rules_differ_from_playbook(
-    request: PolicyLevelReflectionRequest, levels: PlanLevels
-) -> tuple[Finding, ...]:
+def rules_differ_from_playbook(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """Rules that the playbook does not have, whatever value its parameters take on their grids."""
     taken = (
         f"; the name {request.playbook.id!r} is taken by a playbook: a plan with its own rules needs another"
     )
-    return tuple(
-        major(
-            "rules_differ_from_playbook",
-            found.message + taken * request.playbook.id.startswith(OWN),
-            found.role,
-            remedy=Remedy(field=found.role, op="equals", value=found.wanted) if found.wanted else None,
-        )
-        for found in differences(request.proposal, request.playbook, frozenset(levels.broken))
-    )
+    for found in differences(request.proposal, request.playbook, frozenset(levels.broken)):
+        message = found.message + taken * request.playbook.id.startswith(OWN)
+        remedy = Remedy(field=found.role, op="equals", value=found.wanted) if found.wanted else None
+        yield major("rules_differ_from_playbook", message, found.role, remedy=remedy)
 
 
-def orders_differ_from_playbook(
-    request: PolicyLevelReflectionRequest, levels: PlanLevels
-) -> tuple[Finding, ...]:
+def orders_differ_from_playbook(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """An entry, a refinement, a break-even or a scale-out of another kind or at another place."""
-    found = []
     asked = request.proposal.terms()
     for name, wanted in request.playbook.terms().items():
-        said = asked[name]
-        if said == wanted:
-            continue
-        message = f"{name} is {said!r}, the playbook says {wanted!r}"
-        remedy = own_term(request, name)
-        found.append(major("orders_differ_from_playbook", message, name, remedy=remedy))
-    return tuple(found)
+        if asked[name] != wanted:
+            message = f"{name} is {asked[name]!r}, the playbook says {wanted!r}"
+            yield major("orders_differ_from_playbook", message, name, remedy=own_term(request, name))
 
 
-def plan_outgrows_playbook(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+def plan_outgrows_playbook(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """A horizon or an activation window longer than the playbook's, or none where the playbook waits."""
-    found = []
     window = request.playbook.activation_window_bars
     if request.proposal.activation_window_bars == 0 < window:
         message = f"the setup orders at its close, the playbook waits {window} bars for an activation"
         remedy = Remedy(field="activation_window_bars", op="equals", value=window)
-        found.append(major("orders_differ_from_playbook", message, "activation_window_bars", remedy=remedy))
+        yield major("orders_differ_from_playbook", message, "activation_window_bars", remedy=remedy)
     for field in ("horizon_bars", "activation_window_bars"):
         asked, bound = getattr(request.proposal, field), getattr(request.playbook, field)
         if asked > bound:
             remedy = Remedy(field=field, op="at_most", value=bound)
             code = f"{field.removesuffix('_bars')}_exceeds_playbook"
-            found.append(major(code, f"{field} is {asked}, the playbook's is {bound}", remedy=remedy))
-    return tuple(found)
+            yield major(code, f"{field} is {asked}, the playbook's is {bound}", remedy=remedy)
 
 
-def text_contradicts_direction(
-    request: PolicyLevelReflectionRequest, levels: PlanLevels
-) -> tuple[Finding, ...]:
+def text_contradicts_direction(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """A text that orders to trade the other way; or its author says that it argues otherwise."""
     proposal = request.proposal
     direction, argues_for = proposal.direction, proposal.argues_for
-    found = []
     for field in ("thesis", "rationale"):
         if against := orders_against(getattr(proposal, field), direction):
             quoted = ", ".join(repr(words) for words in against)
             message = f"the {field} of a {direction} plan says outright: {quoted}"
-            found.append(major("text_contradicts_direction", message, field))
+            yield major("text_contradicts_direction", message, field)
     if argues_for not in (None, direction):
         message = f"its author says that the text argues for {argues_for!r}; the plan is {direction!r}"
-        found.append(major("text_contradicts_direction", message, "argues_for"))
-    return tuple(found)
+        yield major("text_contradicts_direction", message, "argues_for")
 
 
-def rationale_misses_playbook(
-    request: PolicyLevelReflectionRequest, levels: PlanLevels
-) -> tuple[Finding, ...]:
+def rationale_misses_playbook(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """Reasons none of which names a rule of the plan or a feature that its rules use, or that are not so.
 
     A plan without reasons says nothing that could miss; a strategist's has those of its rules at least.
@@ -169,12 +143,11 @@ def rationale_misses_playbook(
         message = (
             f"no reason names a rule of {request.playbook.id!r}, or a feature of one, that may be true now"
         )
-        return (major("rationale_misses_playbook", message, "because"),)
-    return tuple(
-        major("reason_not_so", _why_not(place, reason, proposal.direction), f"because[{place}]")
-        for place, reason, reason_holds in judged
-        if not reason_holds
-    )
+        yield major("rationale_misses_playbook", message, "because")
+        return
+    for place, reason, reason_holds in judged:
+        if not reason_holds:
+            yield major("reason_not_so", _why_not(place, reason, proposal.direction), f"because[{place}]")
 
 
 def _why_not(place: int, reason: PlanReason, direction: str) -> str:
@@ -184,24 +157,22 @@ def _why_not(place: int, reason: PlanReason, direction: str) -> str:
     return f"{named}, and no {direction} rule of the plan that uses it may be true at this close"
 
 
-def playbook_is_not_eligible(
-    request: PolicyLevelReflectionRequest, levels: PlanLevels
-) -> tuple[Finding, ...]:
+def playbook_is_not_eligible(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """A regime or a timeframe in which the playbook may not be proposed; no regime, where it asks for one."""
     playbook, snapshot = request.playbook, request.snapshot
     if playbook.timeframes and snapshot.timeframe not in playbook.timeframes:
         message = f"playbook {playbook.id!r} is for {list(playbook.timeframes)}, not {snapshot.timeframe!r}"
-        return (major("timeframe_not_eligible", message),)
-    labels = snapshot.labels
-    if not playbook.eligibility[request.proposal.direction].allows(labels):
-        if labels is None:
-            return (major("regime_unknown", "the snapshot has no regime, so eligibility cannot be shown"),)
-        message = (
-            f"playbook {playbook.id!r} {request.proposal.direction} is not eligible in "
-            f"{labels.trend}/{labels.volatility}/{labels.structure}"
-        )
-        return (major("playbook_not_eligible", message),)
-    return ()
+        yield major("timeframe_not_eligible", message)
+        return
+    labels, direction = snapshot.labels, request.proposal.direction
+    if playbook.eligibility[direction].allows(labels):
+        return
+    if labels is None:
+        yield major("regime_unknown", "the snapshot has no regime, so eligibility cannot be shown")
+    else:
+        regime = f"{labels.trend}/{labels.volatility}/{labels.structure}"
+        message = f"playbook {playbook.id!r} {direction} is not eligible in {regime}"
+        yield major("playbook_not_eligible", message)
 
 
 def lint_findings(lint: Sequence[LintFinding]) -> tuple[Finding, ...]:
@@ -211,12 +182,12 @@ def lint_findings(lint: Sequence[LintFinding]) -> tuple[Finding, ...]:
         KeyError: the linter has a code that nobody here has weighed.
     """
     return tuple(
-        Finding(
-            check=CheckName.COHERENCE,
-            code=seen.code,
-            severity=LINT_SEVERITY[seen.code],
-            message=f"{seen.role}: {seen.message}",
-            evidence=(seen.role,),
+        finding(
+            CheckName.COHERENCE,
+            LINT_SEVERITY[seen.code],
+            seen.code,
+            f"{seen.role}: {seen.message}",
+            seen.role,
         )
         for seen in lint
     )

@@ -11,6 +11,7 @@ service's.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
@@ -23,6 +24,7 @@ from services.model_calls.quoting import count_noun, keep_comment
 from services.model_calls.reply_format import DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 from services.model_calls.wording import PLAIN, Wording
+from services.policy_checks.findings import finding
 from services.policy_checks.reasons import describe_reasons, holds
 
 LONGEST_REPLY = 8_000
@@ -55,6 +57,9 @@ class ConsolidationReply(BaseModel):
 
 
 _REPLY = TypeAdapter(ConsolidationReply)
+refuse = partial(finding, CheckName.CONSOLIDATION, Severity.MINOR)
+note = partial(finding, CheckName.CONSOLIDATION, Severity.INFO)
+revise = partial(finding, CheckName.CONSOLIDATION, Severity.MAJOR)
 
 
 @dataclass(frozen=True)
@@ -155,8 +160,9 @@ def _read(text: str) -> ConsolidationReply | Finding:
         return read_reply(text, _REPLY, longest=LONGEST_REPLY)
     except MalformedReply as error:
         if error.extra:
-            return _refuse(f"the reply brings {count_noun(len(error.extra), 'field')} of its own")
-        return _refuse_form(error.plain)
+            told = f"the reply brings {count_noun(len(error.extra), 'field')} of its own"
+            return refuse("model_scope_refused", f"{told}; a need for something new is a deferred need")
+        return refuse("model_reply_malformed", error.plain)
 
 
 def _weigh(
@@ -165,24 +171,22 @@ def _weigh(
     """That the reader agrees, or that it asks for a revision with each objection under its own code."""
     message = f"the second reader answers {reply.verdict!r}"
     if reply.verdict == "pass":
-        return (_finding("model_agrees", Severity.INFO, message, reply.findings),)
-    lowered = _finding("model_lowered_verdict", Severity.MAJOR, message, reply.findings)
-    return lowered, *(
-        _finding(objection.code, Severity.MAJOR, *_describe(objection, request)) for objection in counting
-    )
+        return (note("model_agrees", message, *reply.findings),)
+    lowered = revise("model_lowered_verdict", message, *reply.findings)
+    return lowered, *(revise(objection.code, *_describe(objection, request)) for objection in counting)
 
 
 def _overrule(objection: Objection, request: PolicyLevelReflectionRequest) -> Finding:
     message, evidence = _describe(objection, request)
     told = f"{message}: code finds it true and on the plan's side, so {objection.code} does not count"
-    return _finding("objection_overruled", Severity.INFO, told, evidence)
+    return note("objection_overruled", told, evidence)
 
 
-def _describe(objection: Objection, request: PolicyLevelReflectionRequest) -> tuple[str, tuple[str, ...]]:
+def _describe(objection: Objection, request: PolicyLevelReflectionRequest) -> tuple[str, str]:
     """An objection in words, and the reason that it is about."""
     reason = request.proposal.because[objection.reason]
     message = f"the second reader objects to reason {objection.reason}, the {reason.kind} {reason.name!r}"
-    return message, (f"because[{objection.reason}]",)
+    return message, f"because[{objection.reason}]"
 
 
 def _counts(objection: Objection, request: PolicyLevelReflectionRequest) -> bool:
@@ -205,7 +209,7 @@ def _citation_refusal(reply: ConsolidationReply, findings: Sequence[Finding]) ->
     if not unknown:
         return None
     message = f"cited {count_noun(len(unknown), 'finding')} that there is not; there are {list(ids)}"
-    return _finding("model_cited_unknown_finding", Severity.MINOR, message)
+    return refuse("model_cited_unknown_finding", message)
 
 
 def _objection_refusal(reply: ConsolidationReply, request: PolicyLevelReflectionRequest) -> Finding | None:
@@ -214,7 +218,7 @@ def _objection_refusal(reply: ConsolidationReply, request: PolicyLevelReflection
     if not unknown:
         return None
     message = f"objected to reason {unknown[0]}; the plan has {places}, counted from 0"
-    return _finding("model_objected_to_no_reason", Severity.MINOR, message)
+    return refuse("model_objected_to_no_reason", message)
 
 
 def _evidence_refusal(
@@ -230,22 +234,7 @@ def _evidence_refusal(
         f"answered {reply.verdict!r} without evidence: a reason that code does not find true and on the "
         f"plan's side, or a finding that is at least minor; those are {sorted(weighty)}"
     )
-    return _finding("model_lowered_without_evidence", Severity.MINOR, message)
-
-
-def _refuse(message: str) -> Finding:
-    advice = "a need for something new is a deferred need"
-    return _finding("model_scope_refused", Severity.MINOR, f"{message}; {advice}")
-
-
-def _refuse_form(message: str) -> Finding:
-    return _finding("model_reply_malformed", Severity.MINOR, message)
-
-
-def _finding(code: str, severity: Severity, message: str, evidence: tuple[str, ...] = ()) -> Finding:
-    return Finding(
-        check=CheckName.CONSOLIDATION, code=code, severity=severity, message=message, evidence=evidence
-    )
+    return refuse("model_lowered_without_evidence", message)
 
 
 FORM = ReplyFormat(

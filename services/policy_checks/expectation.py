@@ -5,6 +5,7 @@ against the playbook's own design. Each finding carries the value that would sat
 can tighten. What rests on a prior alone is a note: the snapshot says that no trade has shown it yet.
 """
 
+from functools import partial
 from math import ceil, floor
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
@@ -12,9 +13,10 @@ from schemas.settings import ReflectionSettings
 from schemas.snapshot import ExpectationSummary
 from schemas.vocabulary import CheckName, Severity
 from services.playbooks.expectations import expectation_in
-from services.policy_checks.findings import has_far_target
+from services.policy_checks.findings import finding, has_far_target
 from services.policy_checks.plan_levels import PlanLevels
 
+major = partial(finding, CheckName.EXPECTATION, Severity.MAJOR)
 LEVELS = {"entry", "stop", "target"}
 LONGEST_HORIZON_P90 = 2.0  # a horizon of more than two P90 holds waits for what has never come
 FARTHEST_TARGET_MFE = 3.0  # a target of more than three median best excursions is out of reach
@@ -43,11 +45,11 @@ def check_expectation(
         (None if has_far_target(request) else target_is_beyond_mfe(levels, expected), LEVELS),
     )
     eased = (
-        finding.model_copy(update={"severity": Severity.MINOR})
+        seen.model_copy(update={"severity": Severity.MINOR})
         if is_note or not (is_promised or changed & names)
-        else finding
-        for finding, names in found
-        if finding is not None
+        else seen
+        for seen, names in found
+        if seen is not None
     )
     return (*([] if sure is None else [sure]), *eased)
 
@@ -75,7 +77,7 @@ def conviction_is_over_confident(
     message = (
         f"conviction {conviction!r} against a hit rate of {expected.hit_rate:.3f} over {expected.n} trades"
     )
-    return _major("over_confident", message, Remedy(field="conviction", op="at_most", value=limit))
+    return major("over_confident", message, remedy=Remedy(field="conviction", op="at_most", value=limit))
 
 
 def horizon_is_too_long(
@@ -89,7 +91,7 @@ def horizon_is_too_long(
     if horizon <= limit:
         return None
     message = f"a horizon of {horizon} bars against a P90 hold of {expected.hold_p90_bars:.1f}"
-    return _major("horizon_too_long", message, Remedy(field="horizon_bars", op="at_most", value=limit))
+    return major("horizon_too_long", message, remedy=Remedy(field="horizon_bars", op="at_most", value=limit))
 
 
 def horizon_is_too_short(
@@ -100,7 +102,9 @@ def horizon_is_too_short(
     if horizon >= limit:
         return None
     message = f"a horizon of {horizon} bars against a P50 hold of {expected.hold_p50_bars:.1f}"
-    return _major("horizon_too_short", message, Remedy(field="horizon_bars", op="at_least", value=limit))
+    return major(
+        "horizon_too_short", message, remedy=Remedy(field="horizon_bars", op="at_least", value=limit)
+    )
 
 
 def stop_is_inside_winners_mae(levels: PlanLevels, expected: ExpectationSummary) -> Finding | None:
@@ -111,8 +115,8 @@ def stop_is_inside_winners_mae(levels: PlanLevels, expected: ExpectationSummary)
     if levels.risk > survived:
         return None
     message = f"the stop is {levels.risk:.6g} away, winners went {survived:.6g} against their entry (P80)"
-    return _major(
-        "stop_inside_winner_mae", message, Remedy(field="stop_distance", op="at_least", value=survived)
+    return major(
+        "stop_inside_winner_mae", message, remedy=Remedy(field="stop_distance", op="at_least", value=survived)
     )
 
 
@@ -129,8 +133,8 @@ def target_is_beyond_mfe(levels: PlanLevels, expected: ExpectationSummary) -> Fi
         f"the target is {levels.reward:.6g} away, "
         f"{FARTHEST_TARGET_MFE:g} median best excursions are {reachable:.6g}"
     )
-    return _major(
-        "target_beyond_mfe", message, Remedy(field="target_distance", op="at_most", value=reachable)
+    return major(
+        "target_beyond_mfe", message, remedy=Remedy(field="target_distance", op="at_most", value=reachable)
     )
 
 
@@ -141,10 +145,4 @@ def _reach_beyond_mfe(reach: float | None, reachable: float) -> Finding | None:
     message = (
         f"the target is {reach:.2f}R away, {FARTHEST_TARGET_MFE:g} median best excursions are {reachable:.2f}"
     )
-    return _major("target_beyond_mfe", message, None)
-
-
-def _major(code: str, message: str, remedy: Remedy | None) -> Finding:
-    return Finding(
-        check=CheckName.EXPECTATION, code=code, severity=Severity.MAJOR, message=message, remedy=remedy
-    )
+    return major("target_beyond_mfe", message)

@@ -5,7 +5,8 @@ What would satisfy a finding about a rule or a term: the playbook's own one, whe
 A plan that already says what its playbook says gets no remedy, because the same again would be found again.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from schemas.errors import RuleError, ThinktwiceError
@@ -15,31 +16,34 @@ from services.playbooks.rendering import render_rules
 from trading_core.rules.grammar import parse
 
 R = TypeVar("R")
-Critic = Callable[[PolicyLevelReflectionRequest], Finding | None]
+Findings = Iterator[Finding]
 
 OP_WORDS = {"at_most": "at most", "at_least": "at least", "equals": "exactly"}
 
 
-def major(code: str, message: str, *evidence: str, remedy: Remedy | None = None) -> Finding:
-    """A finding on the coherence of a plan that asks for a revision."""
+def finding(
+    check: CheckName,
+    severity: Severity,
+    code: str,
+    message: str,
+    *evidence: str,
+    remedy: Remedy | None = None,
+) -> Finding:
+    """A finding of a check; `remedy` is what would satisfy it."""
     return Finding(
-        check=CheckName.COHERENCE,
-        code=code,
-        severity=Severity.MAJOR,
-        message=message,
-        evidence=evidence,
-        remedy=remedy,
+        check=check, code=code, severity=severity, message=message, evidence=evidence, remedy=remedy
     )
 
 
-def unusable(message: str) -> Finding:
-    """Of a plan that can be held to nothing, so that no check runs on it."""
-    return Finding(check=CheckName.INVARIANT, code="plan_unusable", severity=Severity.MAJOR, message=message)
+blocker = partial(finding, CheckName.INVARIANT, Severity.BLOCKER)
+major = partial(finding, CheckName.COHERENCE, Severity.MAJOR)
+# Of a plan that can be held to nothing, so that no check runs on it.
+unusable = partial(finding, CheckName.INVARIANT, Severity.MAJOR, "plan_unusable")
 
 
-def run_critics(critics: Sequence[Callable[[R], Finding | None]], request: R) -> tuple[Finding, ...]:
-    """Findings of the critics that had something to say, in the order of the critics."""
-    return tuple(found for critic in critics if (found := critic(request)) is not None)
+def run_critics(critics: Sequence[Callable[[R], Findings]], request: R) -> tuple[Finding, ...]:
+    """What the critics find, in their order."""
+    return tuple(found for critic in critics for found in critic(request))
 
 
 def own_findings(critics: Sequence[Callable[[R], Any]], request: R) -> tuple[Finding, ...]:

@@ -6,7 +6,14 @@ Levels are read once (`plan_levels`) and shared.
 from collections.abc import Callable
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
-from services.policy_checks.findings import has_far_target, major, own_entry, own_rule_that, own_term
+from services.policy_checks.findings import (
+    Findings,
+    has_far_target,
+    major,
+    own_entry,
+    own_rule_that,
+    own_term,
+)
 from services.policy_checks.plan_levels import (
     PlanLevels,
     always_misplaced,
@@ -21,83 +28,73 @@ BEFORE_TARGET = {"scale_out_r": "scale_out_beyond_target", "break_even_r": "brea
 
 SIDED = ("stop", "target")  # of the entry, see `entry_is_on_wrong_side` for that itself
 
-LevelCritic = Callable[[PolicyLevelReflectionRequest, PlanLevels], tuple[Finding, ...]]
+LevelCritic = Callable[[PolicyLevelReflectionRequest, PlanLevels], Findings]
 
 
-def level_is_unknown(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+def level_is_unknown(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """An entry, stop or target whose features the snapshot does not know.
 
     A playbook's own that reads bars before is judged by the engine, at the close that orders.
     """
-    return tuple(
-        _unknown(request, role)
-        for role in ("entry", "stop", "target")
-        if getattr(levels, role) is None
-        and role not in levels.broken
-        and not (role not in levels.differs and parse(getattr(request.proposal, role)).tree.shift)
-    )
+    for role in ("entry", "stop", "target"):
+        if getattr(levels, role) is not None or role in levels.broken:
+            continue
+        if role in levels.differs or not parse(getattr(request.proposal, role)).tree.shift:
+            yield _unknown(request, role)
 
 
-def level_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+def level_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """A stop not on the losing side of the entry, a target not on the winning side, a price below zero.
 
     Where the entry is a market order, it lies at the close. Of a plan whose setup is not true yet, levels
     are judged that lie wrong at every close; the engine judges them at the one that orders.
     """
-    return tuple(
-        major(code, message, role, remedy=_side_remedy(request, code, role))
-        for code, role, message in _misplaced_levels(request, levels)
-    )
+    for code, role, message in _misplaced_levels(request, levels):
+        yield major(code, message, role, remedy=_side_remedy(request, code, role))
 
 
-def entry_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+def entry_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """A limit entry that the market has passed, or a stop entry that it has; a price below zero."""
     proposal, entry, close = request.proposal, levels.entry, levels.close
     if levels.waits or entry is None or proposal.entry_kind == "market":
-        return ()
+        return
     if entry <= 0:
         message = f"the entry {entry!r} is no price"
-        return (major("level_not_a_price", message, "entry", remedy=own_entry(request)),)
+        yield major("level_not_a_price", message, "entry", remedy=own_entry(request))
+        return
     beyond = (entry - close) * (1.0 if proposal.direction == "long" else -1.0)
     if beyond >= 0 if proposal.entry_kind == "stop" else beyond <= 0:
-        return ()
+        return
     higher = (proposal.entry_kind == "stop") == (proposal.direction == "long")
     where = "above" if higher else "below"
     message = (
         f"the {proposal.entry_kind} entry {entry!r} of a {proposal.direction} plan must lie {where} "
         f"the close {close!r}"
     )
-    return (major("entry_on_wrong_side", message, "entry", remedy=own_entry(request)),)
+    yield major("entry_on_wrong_side", message, "entry", remedy=own_entry(request))
 
 
-def management_is_out_of_reach(
-    request: PolicyLevelReflectionRequest, levels: PlanLevels
-) -> tuple[Finding, ...]:
+def management_is_out_of_reach(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """A scale-out or a break-even at or beyond the target, where the position is closed already."""
     reach = _reach(request, levels)
     if reach is None:
-        return ()
-    found = []
+        return
     scaled = request.proposal.scale_outs[-1:]
     farthest = {
         "scale_out_r": scaled[0][0] if scaled else None,
         "break_even_r": request.proposal.break_even_r,
     }
     for name, advance in farthest.items():
-        code = BEFORE_TARGET[name]
         if advance is not None and advance >= reach:
             message = f"{name} is {advance!r}, but the target is {reach:.3f}R away"
-            found.append(major(code, message, name, remedy=own_term(request, name)))
-    return tuple(found)
+            yield major(BEFORE_TARGET[name], message, name, remedy=own_term(request, name))
 
 
-def invalidation_is_misplaced(
-    request: PolicyLevelReflectionRequest, levels: PlanLevels
-) -> tuple[Finding, ...]:
+def invalidation_is_misplaced(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """An invalidation that is unknown, true already, or fires with the plan, after the stop, or never."""
     found = _misplaced_invalidation(request, levels)
     if found is None:
-        return ()
+        return
     code, message = found
     evidence = ("invalidation",) if code == "level_unknown" else ()
 
@@ -105,20 +102,19 @@ def invalidation_is_misplaced(
         return _misplaced_invalidation(other, read_levels(other)) is None
 
     remedy = own_rule_that(request, ("invalidation", "stop"), is_settled)
-    return (major(code, message, *evidence, remedy=remedy),)
+    yield major(code, message, *evidence, remedy=remedy)
 
 
-def reward_to_risk_too_low(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+def reward_to_risk_too_low(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """Reward to risk after the costs of both sides, below the minimum.
 
     The reward is what reaching every level pays: a share that is scaled out earns only its own level.
     """
     found, minimum = _reward_to_risk(request, levels), request.invariants.min_reward_to_risk
-    if found is None or found >= minimum:
-        return ()
-    message = f"reward to risk after costs is {found:.3f}, the minimum is {minimum!r}"
-    remedy = Remedy(field="reward_to_risk", op="at_least", value=minimum)
-    return (major("reward_to_risk_too_low", message, remedy=remedy),)
+    if found is not None and found < minimum:
+        message = f"reward to risk after costs is {found:.3f}, the minimum is {minimum!r}"
+        remedy = Remedy(field="reward_to_risk", op="at_least", value=minimum)
+        yield major("reward_to_risk_too_low", message, remedy=remedy)
 
 
 def _reach(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> float | None:

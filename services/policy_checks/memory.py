@@ -11,12 +11,15 @@ wins one trade in three is not contradicted by two losers in three.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf, log
 
 from schemas.reflection import Finding, MemoryCase, MemorySummary, PolicyLevelReflectionRequest
 from schemas.settings import ReflectionSettings
 from schemas.vocabulary import CheckName, Severity
+from services.policy_checks.findings import finding
 
+info = partial(finding, CheckName.MEMORY, Severity.INFO)
 MATERIAL_SHARE = 0.10  # losers above what the playbook expects, in share
 CHANCE = 0.01  # how rarely as many losers may come by chance alone
 FARTHEST_LIKE = 0.5  # two random fingerprints lie 0.9 apart on average; farther than this is another setting
@@ -47,7 +50,7 @@ def check_memory(
 ) -> tuple[Finding, ...]:
     """Findings over one retrieved summary; None means that nothing was retrieved."""
     if memory is None:
-        return (_info("memory_insufficient", "nothing was retrieved for this plan"),)
+        return (info("memory_insufficient", "nothing was retrieved for this plan"),)
     late = memory_is_from_the_future(request, memory)
     if late:
         return late
@@ -69,7 +72,7 @@ def memory_is_from_the_future(
     if not late and memory.known_at <= now:
         return ()
     message = f"memory as of {memory.known_at} ns with {len(late)} case(s) later than the snapshot's {now} ns"
-    return (_finding("memory_from_the_future", Severity.BLOCKER, message, late),)
+    return (finding(CheckName.MEMORY, Severity.BLOCKER, "memory_from_the_future", message, *late),)
 
 
 def memory_is_degraded(memory: MemorySummary) -> tuple[Finding, ...]:
@@ -77,7 +80,7 @@ def memory_is_degraded(memory: MemorySummary) -> tuple[Finding, ...]:
     if memory.degraded is None:
         return ()
     known = memory.base_rates.population
-    return (_info("memory_degraded", f"{memory.degraded}: none of {known} known cases was compared"),)
+    return (info("memory_degraded", f"{memory.degraded}: none of {known} known cases was compared"),)
 
 
 def memory_is_insufficient(memory: MemorySummary, minimum_cases: int) -> tuple[Finding, ...]:
@@ -86,7 +89,7 @@ def memory_is_insufficient(memory: MemorySummary, minimum_cases: int) -> tuple[F
     if resolved >= minimum_cases:
         return ()
     message = f"{resolved} winners and losers are known, {minimum_cases} are needed"
-    return (_info("memory_insufficient", message, memory.insufficient),)
+    return (info("memory_insufficient", message, *memory.insufficient),)
 
 
 def memory_contradicts(
@@ -110,18 +113,19 @@ def memory_contradicts(
         f"and {base_share:.2f} of all {resolved}; the playbook expects {expected:.2f}"
     )
     ids = tuple(case.episode_id for case in near.cases)
-    return (_finding("memory_contradicts", Severity.MAJOR, message, ids),)
+    return (finding(CheckName.MEMORY, Severity.MAJOR, "memory_contradicts", message, *ids),)
 
 
 def failure_pattern_recurs(memory: MemorySummary) -> tuple[Finding, ...]:
     """A failure mode that the nearest failures share; a hint that contradicts nothing by itself."""
     modes = Counter(case.failure_mode for case in memory.failures if case.failure_mode is not None)
     return tuple(
-        _finding(
-            "failure_pattern_recurs",
+        finding(
+            CheckName.MEMORY,
             Severity.MINOR,
+            "failure_pattern_recurs",
             f"{count} of the nearest failures are {mode}",
-            tuple(case.episode_id for case in memory.failures if case.failure_mode == mode),
+            *(case.episode_id for case in memory.failures if case.failure_mode == mode),
         )
         for mode, count in sorted(modes.items())
         if count >= RECURRENCE
@@ -170,11 +174,3 @@ def needs_for_the_slow_loop(
 
 def _cases(memory: MemorySummary) -> tuple[MemoryCase, ...]:
     return memory.winners + memory.losers + memory.failures
-
-
-def _info(code: str, message: str, evidence: tuple[str, ...] = ()) -> Finding:
-    return _finding(code, Severity.INFO, message, evidence)
-
-
-def _finding(code: str, severity: Severity, message: str, evidence: tuple[str, ...]) -> Finding:
-    return Finding(check=CheckName.MEMORY, code=code, severity=severity, message=message, evidence=evidence)

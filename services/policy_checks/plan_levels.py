@@ -284,7 +284,8 @@ def read_invalidation(request: PolicyLevelReflectionRequest, levels: PlanLevels)
     adverse = _path(levels.close, levels.entry, levels.stop, LOWEST if long else HIGHEST, lead)
     favourable = _path(levels.close, levels.entry, levels.target, HIGHEST if long else LOWEST, lead)
     # One walk over both: the bars that lead in are as many as the rule looks back, so the first is forgotten.
-    fires = _fires(rule, request.snapshot, np.concatenate((adverse, favourable)))
+    columns = _columns(rule, request.snapshot, np.concatenate((adverse, favourable)))
+    fires = cast(npt.NDArray[np.int8], evaluate_for_symbol(rule, columns))
     against, along = fires[: len(adverse)], fires[len(adverse) :]
     at_stop = lead + STEPS - 1
     return InvalidationReach(
@@ -321,10 +322,6 @@ def _why_broken(role: str, text: str | None) -> str | None:
         return str(error)
     wanted = KIND_OF_ROLE[role]
     return None if rule.kind == wanted else f"{role} must be a {wanted}, but {text!r} is a {rule.kind}"
-
-
-def _fires(rule: Rule, snapshot: PolicySnapshot, path: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
-    return cast(npt.NDArray[np.int8], evaluate_for_symbol(rule, _columns(rule, snapshot, path)))
 
 
 def _columns(

@@ -153,7 +153,6 @@ class PolicyCounters(Stateful):
         }
 
     def _budget_held_share(self) -> float | None:
-        """Share of the reflections that took no longer than their budget."""
         made = len(self.reflection_ms)
         return 1.0 - self.over_budget / made if made else None
 

@@ -43,9 +43,19 @@ class LateAnswers:
         return stale or self.why_out_of_date(s, concluded, opened_by(s) or in_force(s))
 
     def why_out_of_date(self, s: int, concluded: Conclusion, present: FrozenPolicy | None) -> str | None:
-        """Why an amendment has nothing to amend any more; None for a plan."""
-        state = self.engine.state[s]
-        return why_out_of_date(concluded, present, float(state["stop"]), float(state["last_close"]))
+        """Why an amendment has nothing to amend any more: its policy went, or its stop was overtaken.
+
+        None for a plan.
+        """
+        if not isinstance(concluded.approved, JudgedAmendment):
+            return None
+        amendment, found = concluded.approved.amendment, None if present is None else present.policy_id
+        if found != amendment.policy_id and amendment.kind is not AmendmentKind.STAND_DOWN:
+            return f"the policy was {amendment.policy_id} and is {found or 'none'}"
+        stop, close = (float(self.engine.state[s][name]) for name in ("stop", "last_close"))
+        if amendment.stop is None or min(stop, close) < amendment.stop < max(stop, close):
+            return None
+        return f"the stop {amendment.stop!r} does not lie between stop {stop!r} and close {close!r} any more"
 
 
 def why_not_eligible(
@@ -76,17 +86,3 @@ def _entering(
     if opened_by is None and approved is not None and approved.amendment.kind is AmendmentKind.KEEP:
         return None if in_force is None else in_force.proposal
     return None
-
-
-def why_out_of_date(
-    concluded: Conclusion, present: FrozenPolicy | None, stop: float, close: float
-) -> str | None:
-    """Why an amendment has nothing to amend any more: its policy went, or its stop was overtaken."""
-    if not isinstance(concluded.approved, JudgedAmendment):
-        return None
-    amendment, found = concluded.approved.amendment, None if present is None else present.policy_id
-    if found != amendment.policy_id and amendment.kind is not AmendmentKind.STAND_DOWN:
-        return f"the policy was {amendment.policy_id} and is {found or 'none'}"
-    if amendment.stop is None or min(stop, close) < amendment.stop < max(stop, close):
-        return None
-    return f"the stop {amendment.stop!r} does not lie between stop {stop!r} and close {close!r} any more"

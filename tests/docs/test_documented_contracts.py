@@ -254,17 +254,18 @@ def test_journal_page_has_the_fields_of_the_table_of_each_tick_event():
     assert told == {kind: set(kind.names) - {"windows"} for kind in TickEventKind}
 
 
+MAKERS = frozenset({"blocker", "major", "info", "refuse", "note", "revise"})
+
+
 def codes_in_sources() -> set[str]:
-    """Codes that a check gives to a finding: the first word of the calls that make findings."""
+    """Codes that a check gives to a finding: the first text of the calls that make findings."""
     found = set()
     for path in (ROOT / "services" / "policy_checks").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
-                first = node.args[0]
-                if node.func.id in ("_blocker", "major", "_major", "_finding", "_info") and isinstance(
-                    first, ast.Constant
-                ):
-                    found.add(str(first.value))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                told = node.args[:1] if node.func.id in MAKERS else node.args[2:3]
+                if node.func.id in MAKERS | {"finding"} and told and isinstance(told[0], ast.Constant):
+                    found.add(str(told[0].value))
     return found
 
 

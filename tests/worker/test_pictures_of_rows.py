@@ -50,7 +50,7 @@ def test_picture_of_rows_has_the_curve_of_the_engine_to_the_last_bit(execution):
     kinds = {row.kind for row in run.rows}
     assert {"entry_filled", "scale_out_filled", "exit_filled"} <= kinds
     played, drawn = both_pictures(run)
-    for name in ("equity", "curve", "times", "hold"):
+    for name in ("curve", "times", "hold"):
         np.testing.assert_array_equal(getattr(drawn, name), getattr(played, name), strict=True)
     assert drawn.episodes == played.episodes
     assert drawn.versions == played.versions
@@ -72,7 +72,7 @@ def picture_of_bars(count: int) -> RunPicture:
     times = np.concatenate([bars.close_times[:1] - bars.bar_ns, bars.close_times])
     empty = JournalIndex()
     found: RunPicture = replace(
-        picture(), bars=bars, equity=curve[1:], curve=curve, times=times, hold=curve, index=empty, episodes=()
+        picture(), bars=bars, curve=curve, times=times, hold=curve, index=empty, episodes=()
     )
     return found
 

@@ -115,7 +115,7 @@ def print_checked(run_id: str, checked: "FactCheck", read: "ReadClaims") -> None
 
 
 def _cells(claim: "CheckedClaim", by_model: bool) -> tuple[str, ...]:
-    from services.claims.claim_words import describe_claim
+    from services.claims.sections import describe_claim
 
     rows = " ".join("?" if row.seq is None else str(row.seq) for row in claim.rows[:SHOWN_ROWS])
     held = (describe_claim(claim.claim),) if by_model else ()

@@ -37,7 +37,6 @@ def ablation_markdown(document: dict[str, Any]) -> str:
 
 
 def _describe(document: dict[str, Any]) -> dict[str, Any]:
-    """What both pages show."""
     return {
         "document": document,
         "bars": count_noun(document["data"]["bars"], "bar"),

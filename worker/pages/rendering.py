@@ -15,7 +15,6 @@ from markupsafe import Markup
 
 from services.model_calls.quoting import visible
 from worker.pages.figures import number, percent, r_multiple, shown_time
-from worker.pages.forest_plot import shown_e
 
 
 def render(template: str, title: str, scripts: Sequence[str] = (), **given: Any) -> str:
@@ -65,7 +64,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         finalize=_show,
     )
-    filters = (change_words, number, percent, r_multiple, repr, shown_e, shown_time)
+    filters = (number, percent, r_multiple, repr, shown_time)
     made.filters.update({filter_.__name__: filter_ for filter_ in filters})
     return made
 

@@ -14,6 +14,7 @@ from worker.pages.drift_plot import drift_plot
 from worker.pages.expectation_plot import expectation_plot
 from worker.pages.forest_plot import forest_plot, shown_clusters
 from worker.pages.rendering import render
+from worker.pages.report_tables import report_tables
 from worker.pages.shapes import GRADES, write
 
 Entry = dict[str, Any]
@@ -49,6 +50,7 @@ def report_html(entry: Entry, earlier: Sequence[Entry] = (), links: Links | None
         ledger=ledger_line(report),
         read=[evidence_line(told) for told in entry.get("evidence", ())],
         clusters=clusters,
+        tables=report_tables(report, clusters),
         family=_family(report),
         forest=write(forest_plot(clusters)) if clusters else "",
         drift=write(drift_plot(reports)) if report.get("decay") else "",

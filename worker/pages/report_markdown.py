@@ -8,11 +8,12 @@ import re
 from html import escape
 from typing import Any
 
-from services.high_level.report_lines import interval_text, ledger_line
+from services.high_level.report_lines import ledger_line
 from services.model_calls.quoting import count_noun, visible
 from services.slow_loop.evidence_rows import evidence_line
 from worker.pages.forest_plot import shown_clusters
 from worker.pages.rendering import render_markdown
+from worker.pages.report_tables import PageTable, Row, report_tables
 
 # What starts a heading, table, fence, rule, underlined heading or link target when it opens a line.
 BLOCK = re.compile(r"^(\s*)(#|\||=|```|~~~|--|\*\s*\*|_\s*_|\[)", re.MULTILINE)
@@ -27,27 +28,24 @@ def report_markdown(entry: dict[str, Any]) -> str:
         "report.md",
         entry=entry,
         report=report,
-        clusters=shown_clusters(report["clusters"]),
+        tables=report_tables(report, shown_clusters(report["clusters"])),
         sections=report["sections"],
         ledger=ledger_line(report),
-        modes=[f"{mode}: {count}" for mode, count in sorted(report["failure_modes"].items())],
         read=[evidence_line(told) for told in entry.get("evidence", ())],
-        **{made.__name__.lstrip("_"): made for made in (_cells, _line, _prose, count_noun, interval_text)},
+        **{made.__name__.lstrip("_"): made for made in (_cells, _line, _prose, count_noun)},
     )
     return WAITING.sub(r"in \1s that do not count yet", page)
 
 
-def _cells(*texts: object) -> str:
-    return " | ".join(_line(str(text)).replace("|", "\\|") for text in texts)
+def _cells(table: PageTable, row: Row) -> str:
+    return " | ".join(_line(column.text(row)).replace("|", "\\|") for column in table.columns)
 
 
 def _prose(text: str, *, one_line: bool = False) -> str:
-    """Paragraphs and lists of foreign words."""
     return BLOCK.sub(r"\1\\\2", _harmless(visible(text.replace("\n", " ") if one_line else text, lines=True)))
 
 
 def _line(text: str) -> str:
-    """Foreign words within a line."""
     return _harmless(visible(text.replace("\n", " ")))
 
 

@@ -279,7 +279,6 @@ def fill_color(r: float | None) -> str:
 
 
 def _fit_range(data: Columns | None, names: Sequence[str], name: str) -> Range1d:
-    """A range around all values of some columns, with a little room."""
     found = np.concatenate(
         [np.asarray([] if data is None else data[column], dtype=np.float64) for column in names]
     )

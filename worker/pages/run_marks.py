@@ -28,7 +28,6 @@ class FillMark:
     label: int
     price: float
     direction: str
-    quantity: float
     playbook_id: str
     r: float | None
     reason: str | None
@@ -102,7 +101,6 @@ def _fill(event: Event) -> FillMark:
         told["bar_label"],
         told["price"],
         told["direction"],
-        told["quantity"],
         told["playbook_id"],
         told.get("r"),
         told.get("reason"),

@@ -10,6 +10,7 @@ from typing import Any
 from worker.pages.expectation_plot import expectation_plot
 from worker.pages.forest_plot import forest_plot, shown_clusters
 from worker.pages.rendering import render, template_text
+from worker.pages.report_tables import clusters_of_run
 from worker.pages.run_data import RunData, script_json
 from worker.pages.run_picture import RunPicture
 from worker.pages.run_summary import RunSummary
@@ -34,7 +35,7 @@ def run_html(picture: RunPicture) -> str:
         document=picture.document,
         newest=newest,
         report=report,
-        clusters=clusters,
+        clusters=clusters_of_run(clusters),
         forest=write(forest_plot(clusters)) if clusters else "",
         expectation=write(expectation_plot(expectations)) if expectations else "",
     )
@@ -42,7 +43,6 @@ def run_html(picture: RunPicture) -> str:
 
 @cache
 def _bokeh() -> str:
-    """The library that draws, as one script."""
     from bokeh.resources import Resources
 
     text = "\n".join(Resources(mode="inline", components=["bokeh"], minified=True).js_raw)

@@ -43,7 +43,6 @@ class RunPicture:
         status: how it ended; `finished`, or why it did not.
         document: as `backtest --json` prints it.
         bars: those that were traded, T rows.
-        equity: (T,) at the bar closes.
         episodes: closed positions in order of exit.
         versions: every state that a playbook version took, in order.
         index: its journal.
@@ -59,7 +58,6 @@ class RunPicture:
     status: str
     document: dict[str, Any]
     bars: BarSeries
-    equity: FloatArray
     episodes: tuple[Episode, ...]
     versions: tuple[PlaybookVersion, ...]
     index: JournalIndex
@@ -69,6 +67,11 @@ class RunPicture:
     account: Sequence[str]
     notices: Sequence[str] = ()
     outside: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def equity(self) -> FloatArray:
+        """(T,) at the bar closes."""
+        return self.curve[1:]
 
     @cached_property
     def marks(self) -> dict[str, SymbolMarks]:

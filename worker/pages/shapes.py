@@ -1,4 +1,7 @@
-"""The few shapes that the pictures are made of. Colour comes from the page's style, by class.
+"""The few shapes of the pictures on pages without a script; colour comes from the page's style, by class.
+
+Reports are pages by the dozen, and an ablation is mailed around: a library that draws would be twenty times
+as large as either. The page of a run has it, and draws with it all but the two pictures of its reports.
 
 A picture that stands alone gives its shapes their look as attributes instead.
 

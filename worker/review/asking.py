@@ -128,15 +128,9 @@ async def ask(
             status = found.status if refused is None else "clarify" if asked.attended else "abstained"
             nothing = refused is not None or found.plans[-1].reasoning == NOT_THERE
             back = refused or found.clarification
+            told = {"status": status, "clarification": back, "usage": asking.usage}
             calls = [_call(call) for call in found.calls]
-            told = {
-                **known,
-                "status": status,
-                "clarification": back,
-                "tool_calls": calls,
-                "usage": asking.usage,
-            }
-            return Answer(empty_document(**told), nothing)
+            return Answer(empty_document(**known, **told, tool_calls=calls), nothing)
         document = _document_of_calls(known, found.calls, _sections(found.calls), note=_how_far(asked))
         if asking.texts is not None:
             if asked.first is not None:
@@ -147,7 +141,6 @@ async def ask(
 
 
 def _sections(calls: Sequence[EvidenceCall]) -> list[WrittenSection]:
-    """What each call of our own tools says."""
     return [
         WrittenSection.model_validate(
             {"topic": call.method, "statements": (call.reply.content or {})["statements"]}
@@ -165,18 +158,20 @@ def _document_of_calls(
     **more: Any,
 ) -> dict[str, Any]:
     """The document of an answer: its sections, and what the tools brought beside them, by call."""
-    lines = [
-        line for line in (note, *(said.text for section in sections for said in section.statements)) if line
-    ]
     return empty_document(
         **known,
         status="answered",
-        answer="\n".join(dict.fromkeys(lines)),
+        answer=_join_statements(note, sections),
         sections=[section.model_dump(mode="json") for section in sections],
         tool_calls=[_call(call) for call in calls],
         results={call.id: _result(call) for call in calls if not call.reply.is_error},
         **more,
     )
+
+
+def _join_statements(note: str | None, sections: Sequence[WrittenSection]) -> str:
+    lines = (note, *(said.text for section in sections for said in section.statements))
+    return "\n".join(dict.fromkeys(filter(None, lines)))
 
 
 def _result(call: EvidenceCall) -> dict[str, Any]:
@@ -194,28 +189,24 @@ async def _write_with_model(
     note: str | None,
 ) -> dict[str, Any]:
     """The document with the claims that a model picked out of the evidence, where any of them holds."""
-    if asking.texts is None:
+    if (texts := asking.texts) is None:
         return document
     results = [
         {"tool": f"{call.client}.{call.method}", "result": call.reply.text[:LONGEST_RESULT]}
         for call in found.calls
     ]
     claims, told = ClaimText(facts), settings.deliberation.quality
-    draft = FirstDraft(asking.texts, claims, told.improvement_tokens)
+    draft = FirstDraft(texts, claims, told.improvement_tokens)
     budget = Budget(0, quality.calls_of(told) + 1, deadline_ms=told.deadline_ms)
     task = Task(found.question, quoted_json(results))
-    done = await quality.run_quality(task, draft, told, budget, models=asking.texts, facts=claims)
-    stands = next((item for item in reversed(done.candidates) if item.text == done.final), None)
-    text = claims.write(() if stands is None else sections_of(stands))
+    done = await quality.run_quality(task, draft, told, budget, models=texts, facts=claims)
+    text = claims.write(() if done.standing is None else sections_of(done.standing))
     failure = done.error or ("" if text.text else "no claim of the model's text holds")
     if done.status == "failed" or not text.text:
         return {**document, "reasoning": "\n".join(filter(None, (document["reasoning"], failure)))}
-    lines = [
-        line for line in (note, *(said.text for part in text.sections for said in part.statements)) if line
-    ]
     return {
         **document,
-        "answer": "\n".join(lines),
+        "answer": _join_statements(note, text.sections),
         "sections": [section.model_dump(mode="json") for section in text.sections],
         "refused": [refused.model_dump(mode="json") for refused in text.refused],
         "dropped_comments": text.dropped_comments,

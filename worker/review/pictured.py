@@ -86,7 +86,6 @@ def _picture(
         status,
         document,
         course.bars,
-        np.asarray(course.curve[1:], dtype=np.float64),
         tuple(course.trades),
         versions,
         index,

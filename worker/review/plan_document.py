@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schemas.contract import Contract
 from schemas.errors import ConfigError
 from schemas.plan import HASH_DIGITS, PlanStep
 from services.model_calls.quoting import visible
@@ -78,11 +79,10 @@ def document_of(stored: "StoredPlan", revision: int | None = None) -> dict[str, 
 
 
 def _step(step: PlanStep, state: str) -> dict[str, Any]:
-    action = {name: value for name, value in step.action.payload().items() if value is not None}
     return {
         "number": step.number,
         "kind": step.action.kind,
-        "action": action,
+        "action": action_document(step.action),
         "precondition": step.precondition,
         "effect": step.effect,
         "undo": step.undo,
@@ -90,6 +90,11 @@ def _step(step: PlanStep, state: str) -> dict[str, Any]:
         "changes": [change.payload() for made in step.makes for change in made.changes],
         "checkpoint": step.checkpoint,
     }
+
+
+def action_document(action: Contract) -> dict[str, Any]:
+    """What an action says, without what it leaves open."""
+    return {name: value for name, value in action.payload().items() if value is not None}
 
 
 def plan_lines(stored: "StoredPlan", document: Mapping[str, Any]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from schemas.plan import CHANGE_FORMS, ChangeKind, ChangePlan, Proposed, Refused
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.model_calls.wording import Wording, Wordings
-from services.plans.detection import DetectionContext, TwoPhase, detect_two_phase
+from services.plans.detection import DetectionContext, detect_two_phase
 from services.plans.drafting import EmptyPlan, PlanFacts, draft
 from services.plans.editing import WHOLE
 from services.plans.typed_changes import propose_change
@@ -66,12 +66,10 @@ async def plan_report(store: "Store", request: PlanRequest, found: FoundReport) 
     facts = await read_plan_facts(store, request.run, request.settings, trades=request.trades, at=at)
     proposed = [Proposed(action) for action in found.verdict.actions]
     kinds = ", ".join(action.kind for action in found.verdict.actions) or "nothing"
+    understanding = f"The judge decided on report {found.report_id}: {kinds}."
     source = (found.report_id, found.verdict.content_hash[:16])
-    plan = draft_asked(
-        request, facts, proposed, "report", f"The judge decided on report {source[0]}: {kinds}.", source
-    )
-    detected = detect_two_phase("", DetectionContext(live=request.trades, typed=True), request.settings.plans)
-    return await _keep(store, request, plan, detected, began)
+    plan = draft_asked(request, facts, proposed, "report", understanding, source)
+    return await _keep(store, request, plan, began)
 
 
 async def plan_change(
@@ -86,16 +84,13 @@ async def plan_change(
     facts = await read_plan_facts(store, request.run, request.settings, trades=request.trades)
     proposed = propose_change(kind, fields, facts.definitions, request.settings.judge, reason)
     text = describe_change(kind, fields)
-    detected = detect_two_phase(
-        text, DetectionContext(live=request.trades, typed=True), request.settings.plans
-    )
     try:
         plan = draft_asked(request, facts, [proposed], "text", f"An operator asks: {text}")
     except ConfigError as error:
         raise ConfigError(
             f"{error}; `thinktwice plans make {name_command(kind)} --help` has its fields"
         ) from error
-    return await _keep(store, request, plan, detected, began)
+    return await _keep(store, request, plan, began, text)
 
 
 def name_command(kind: str) -> str:
@@ -132,9 +127,8 @@ async def plan_text(
     symbols = request.run.data["symbols"]
     read = await read_change(text, facts.definitions, settings, os.environ, symbols=symbols, now=facts.at)
     context = DetectionContext(live=request.trades, last_plan_failed=missed, forced=forced)
-    detected = detect_two_phase(text, context, request.settings.plans)
     plan = draft_asked(request, facts, read.proposed, "text", f"An operator asks: {' '.join(text.split())}")
-    return await _keep(store, request, plan, detected, began, read.reasoning)
+    return await _keep(store, request, plan, began, text, context, read.reasoning)
 
 
 async def read_change(
@@ -269,15 +263,19 @@ async def _keep(
     store: "Store",
     request: PlanRequest,
     plan: ChangePlan,
-    detected: TwoPhase,
     began: float,
+    text: str = "",
+    context: DetectionContext | None = None,
     reasoning: str | None = None,
 ) -> "PlanRecord":
-    elapsed_ms = round((time.perf_counter() - began) * 1e3)
-    fields: dict[str, Any] = {
-        "two_phase": detected.payload(),
-        "reasoning": reasoning,
-        "elapsed_ms": elapsed_ms,
-    }
+    """Store a plan with what its words say of two phases; without a context it was typed."""
+    context = context or DetectionContext(live=request.trades, typed=True)
     who = Operator(request.by, time.time_ns(), plan.made_at) if request.trades else None
-    return await store.plans.put(request.run.run_id, plan, who, **fields)
+    return await store.plans.put(
+        request.run.run_id,
+        plan,
+        who,
+        two_phase=detect_two_phase(text, context, request.settings.plans).payload(),
+        reasoning=reasoning,
+        elapsed_ms=round((time.perf_counter() - began) * 1e3),
+    )

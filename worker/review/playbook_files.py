@@ -14,6 +14,7 @@ from schemas.errors import ConfigError
 from schemas.plan import ChangePlan, FolderAction, PlanState
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.vocabulary import VersionState
+from services.journal.chain import JournalRow
 from services.playbooks.measures import alter
 from services.playbooks.writing import (
     MANIFEST,
@@ -38,11 +39,13 @@ def in_force(history: Iterable[PlaybookVersion]) -> tuple[PlaybookVersion, ...]:
     return tuple(latest.values())
 
 
-def renew_version(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -> PlaybookVersion:
-    """The version as it stands once one of its measures goes on."""
-    found = (
-        version for version in reversed(history) if version.definition.content_hash == payload["version_hash"]
-    )
+def next_version(history: Sequence[PlaybookVersion], row: JournalRow) -> PlaybookVersion:
+    """The version that a row of `KINDS` is about, as it stands from then on; `history` came before."""
+    payload = json.loads(row.payload)
+    if row.kind != "measure_renewed":
+        return PlaybookVersion.of_row(payload)
+    renewed = payload["version_hash"]
+    found = (version for version in reversed(history) if version.definition.content_hash == renewed)
     return alter(next(found), expires_at=payload["expires_at"])
 
 
@@ -106,9 +109,7 @@ async def versions_at(store: "Store", run_id: str, at: int | None) -> tuple[Play
     """Every version of a run as it stood at a time, ns; None: at its newest row."""
     history: list[PlaybookVersion] = []
     async for row in store.journal.rows(run_id, kinds=KINDS, until=at):
-        payload = json.loads(row.payload)
-        renews = row.kind == "measure_renewed"
-        history.append(renew_version(history, payload) if renews else PlaybookVersion.of_row(payload))
+        history.append(next_version(history, row))
     return in_force(history)
 
 
@@ -234,7 +235,6 @@ def _list_written(plan: ChangePlan) -> tuple[str, ...]:
 
 
 def _holder(manifest: Mapping[str, Any]) -> str:
-    """Whose playbooks a folder holds."""
     named = manifest.get("plan")
     plan_id = named.get("plan_id") if isinstance(named, Mapping) else None
     return "another writer" if plan_id is None else f"plan {plan_id}"
@@ -247,7 +247,6 @@ def _write(
     mark: dict[str, object],
     end: PlanState,
 ) -> Outcome:
-    """Write versions of a run as of a time."""
     reason = f"plan {plan.plan_id}, revision {plan.revision}"
     if plan.report_id is not None:
         reason = f"replan on report {plan.report_id}"

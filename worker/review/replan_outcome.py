@@ -22,13 +22,14 @@ from services.journal.chain import JournalRow
 from services.plans.drafting import EmptyPlan, draft
 from services.playbooks.version_diff import changes
 from services.store.change_plans import Operator
+from worker.review.plan_document import action_document
 from worker.review.plan_facts import read_plan_facts
 from worker.review.plan_making import in_wall_time
 from worker.review.playbook_files import (
     OPEN,
     carry_out,
     file_names,
-    renew_version,
+    next_version,
     shown_version,
     write_in_force,
 )
@@ -86,17 +87,15 @@ async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict
     refused: list[RefusedAction] = []
     history: list[PlaybookVersion] = []
     async for row in rows:
-        payload = json.loads(row.payload)
         if row.kind == "action_refused":
+            payload = json.loads(row.payload)
             if payload.pop("verdict_id") == verdict_id:
                 refused.append(RefusedAction.model_validate(payload))
             continue
-        if row.kind == "measure_renewed":
-            history.append(renew_version(history, payload))
-            continue
-        version = PlaybookVersion.of_row(payload)
+        version = next_version(history, row)
         history.append(version)
-        if row.known_at == verdict.known_at and version.action_id is not None:
+        is_moved = row.kind == "playbook_version" and row.known_at == verdict.known_at
+        if is_moved and version.action_id is not None:
             moved.setdefault(version.action_id, []).append(version)
     return RunOutcome(
         tuple(_in_run(action, verdict.report_id, moved, refused) for action in verdict.actions),
@@ -117,7 +116,7 @@ def _in_run(
 
 def _effect(effect: Effect, parent: Parent) -> dict[str, Any]:
     return {
-        "action": {name: value for name, value in effect.action.payload().items() if value is not None},
+        "action": action_document(effect.action),
         "carried_out": effect.refused is None,
         "transitions": [_transition(transition, parent) for transition in effect.transitions],
         "boundaries": list(effect.boundaries),
@@ -137,8 +136,7 @@ def _transition(one: PlaybookVersion, parent: Parent) -> dict[str, Any]:
 
 
 def _describe_refused(one: RefusedAction) -> dict[str, Any]:
-    action = {name: value for name, value in one.action.payload().items() if value is not None}
-    return {"action": action, "code": one.code, "reason": one.reason}
+    return {"action": action_document(one.action), "code": one.code, "reason": one.reason}
 
 
 async def write_approved(

@@ -102,7 +102,6 @@ async def ask_judge(
 
 
 def _call(row: JournalRow) -> dict[str, Any]:
-    """A row of what was read or asked, as plain data."""
     telemetry = json.loads(row.telemetry or "null")
     return {"kind": row.kind, "payload": json.loads(row.payload), "telemetry": telemetry}
 

@@ -105,7 +105,6 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _answer(process: asyncio.subprocess.Process, question: dict[str, Any]) -> dict[str, Any]:
-    """One line for one line."""
     if process.stdin is None or process.stdout is None:
         raise StoreError("the process of a rule has no streams")
     process.stdin.write(json.dumps(question).encode() + b"\n")
@@ -119,7 +118,6 @@ async def _answer(process: asyncio.subprocess.Process, question: dict[str, Any])
 
 
 def _on(bars: dict[str, Any], rule: dict[str, Any]) -> TriedOn:
-    """The rule on these bars, as the ledger knows it."""
     return TriedOn(
         config_hash=content_hash(rule),
         playbooks=BY_RULE,

@@ -1,4 +1,4 @@
-"""The facts of a stored run as of a moment: a fold over its rows, and the report that a text is about."""
+"""The facts of a stored run as of a moment: what its index says, and the report that a text is about."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -9,13 +9,11 @@ from schemas.playbook import PlaybookDefinition
 from schemas.slow_reflection import HighLevelReflectionReport
 from services.evidence.observed import AT_THE_END, SETTINGS, KnownSnapshot, Observed
 from services.evidence.run_facts import KnownPlaybook, RunFacts
-from services.evidence.selection import KnownEpisode
-from services.evidence_tools.run_view import episode_of
-from services.journal.index import Event, RecentRows, StoredEvent
+from services.evidence_tools.run_view import RunView, row_of
+from services.journal.index import Event, JournalIndex
 from worker.review.report_finder import FoundReport, find_report
 
 if TYPE_CHECKING:
-    from services.evidence_tools.run_view import RunView
     from services.store import RunRecord, Store
 
 REPORT = "high_level_report"
@@ -24,70 +22,47 @@ Made = TypeVar("Made")
 KINDS = frozenset({"genesis", "episode", "playbook_version", "policy_snapshot", REPORT, FINISHED})
 
 
-class FactFold:
-    """Takes the rows of a run in order; what they say together are its facts.
+def facts_of(view: "RunView", run: "RunRecord", *, ended: bool, found: FoundReport | None = None) -> RunFacts:
+    """The facts of a run as of a view of it.
 
     Args:
-        made: what was made of rows before, by what and seq, as `JournalIndex.made`; None: nothing.
+        view: its rows up to a moment, of `KINDS` at least.
+        run: as its store has it.
+        ended: whether what the end of the run brought is known.
+        found: a report that was asked for; it stands for the newest one.
     """
+    index = view.index
+    reports = [(_make_once(index, event, _report), row_of(event)) for event in index.of_kind(REPORT)]
+    report, row = reports[-1] if reports else (None, FactRow(seq=None, kind=REPORT))
+    if found is not None:
+        stored = (item for item in reports if item[0].content_hash == found.report.content_hash)
+        report, row = next(stored, (found.report, FactRow(seq=None, kind=REPORT)))
+    versions = (_make_once(index, event, _playbook) for event in index.of_kind("playbook_version"))
+    playbooks = {known.id: known for known in versions if known is not None}
+    finished = index.of_kind(FINISHED)
+    return RunFacts(
+        known_at=view.known_at,
+        episodes=tuple(view.episodes),
+        report=report,
+        report_row=row,
+        reports=len(reports),
+        playbooks=tuple(playbooks[name] for name in sorted(playbooks)),
+        symbols=tuple(name for event in index.of_kind("genesis") for name in event.glance()["symbols"]),
+        observed=Observed(
+            tuple(_make_once(index, event, _snapshot) for event in index.of_kind("policy_snapshot")),
+            cash=run.config.get("account", {}).get("cash"),
+            settings=_settings(run.config),
+            ended=_read_end(run.document) if ended and run.document is not None else {},
+            end_row=row_of(finished[-1]) if finished else FactRow(seq=None, kind=FINISHED),
+        ),
+    )
 
-    def __init__(self, made: dict[tuple[str, int], Any] | None = None) -> None:
-        self._made: dict[tuple[str, int], Any] = {} if made is None else made
-        self._known_at = 0
-        self._episodes: list[KnownEpisode] = []
-        self._reports: list[tuple[HighLevelReflectionReport, FactRow]] = []
-        self._playbooks: dict[str, KnownPlaybook] = {}
-        self._symbols: tuple[str, ...] = ()
-        self._snapshots: list[KnownSnapshot] = []
-        self._finished = FactRow(seq=None, kind=FINISHED)
 
-    def add(self, event: Event) -> None:
-        """Take one row of `KINDS`."""
-        row = event.row
-        named = FactRow(seq=row.seq, kind=row.kind)
-        self._known_at = max(self._known_at, row.known_at)
-        if row.kind == FINISHED:
-            self._finished = named
-        elif row.kind == "genesis":
-            self._symbols = tuple(event.glance()["symbols"])
-        elif row.kind == "episode":
-            self._episodes.append(episode_of(event, self._made))
-        elif row.kind == REPORT:
-            self._reports.append((self._make_once(event, _report), named))
-        elif row.kind == "playbook_version":
-            if (playbook := self._make_once(event, _playbook)) is not None:
-                self._playbooks[playbook.id] = playbook
-        elif row.kind == "policy_snapshot":
-            self._snapshots.append(self._make_once(event, _snapshot))
-
-    def _make_once(self, event: Event, make: Callable[[Event], Made]) -> Made:
-        key = (f"fact of {event.row.kind}", event.row.seq)
-        if key not in self._made:
-            self._made[key] = make(event)
-        return self._made[key]  # type: ignore[no-any-return]
-
-    def facts(self, known_at: int | None, found: FoundReport | None, run: "RunRecord") -> RunFacts:
-        """What the rows say; a report that was asked for stands for the newest one."""
-        report, row = self._reports[-1] if self._reports else (None, FactRow(seq=None, kind=REPORT))
-        if found is not None:
-            stored = (item for item in self._reports if item[0].content_hash == found.report.content_hash)
-            report, row = next(stored, (found.report, FactRow(seq=None, kind=REPORT)))
-        return RunFacts(
-            known_at=self._known_at if known_at is None else known_at,
-            episodes=tuple(self._episodes),
-            report=report,
-            report_row=row,
-            reports=len(self._reports),
-            playbooks=tuple(self._playbooks[name] for name in sorted(self._playbooks)),
-            symbols=self._symbols,
-            observed=Observed(
-                tuple(self._snapshots),
-                cash=run.config.get("account", {}).get("cash"),
-                settings=_settings(run.config),
-                ended={} if known_at is not None or run.document is None else _read_end(run.document),
-                end_row=self._finished,
-            ),
-        )
+def _make_once(index: JournalIndex, event: Event, make: Callable[[Event], Made]) -> Made:
+    key = (f"fact of {event.row.kind}", event.row.seq)
+    if key not in index.made:
+        index.made[key] = make(event)
+    return index.made[key]  # type: ignore[no-any-return]
 
 
 def _report(event: Event) -> HighLevelReflectionReport:
@@ -101,8 +76,7 @@ def _playbook(event: Event) -> KnownPlaybook | None:
 
 
 def _snapshot(event: Event) -> KnownSnapshot:
-    named = FactRow(seq=event.row.seq, kind=event.row.kind)
-    return KnownSnapshot.of(event.glance()["snapshot"], named)
+    return KnownSnapshot.of(event.glance()["snapshot"], row_of(event))
 
 
 def _settings(config: Mapping[str, Any]) -> dict[str, float]:
@@ -136,19 +110,9 @@ async def read_facts(
     """
     found = None if report is None else await find_report(store, report, run)
     until = at if found is None else found.known_at
-    fold, parsed = FactFold(), RecentRows()
-    async for row in store.journal.rows(run.run_id, kinds=KINDS, until=until):
-        fold.add(StoredEvent(row, parsed))
-    facts = fold.facts(until, found, run)
+    index = await JournalIndex.read(store.journal.rows(run.run_id, kinds=KINDS, until=until), lazily=True)
+    known_at = max((event.row.known_at for event in index.events), default=0) if until is None else until
+    facts = facts_of(RunView(run.run_id, index, known_at, None), run, ended=until is None, found=found)
     if not facts.symbols:
         raise ConfigError(f"run {run.run_id} had begun at no bar by that time: give a later --at")
     return facts
-
-
-def facts_of(view: "RunView", run: "RunRecord", *, ended: bool) -> RunFacts:
-    """The facts of a run as of a view of it; what its end brought only where it has `ended` by then."""
-    fold = FactFold(view.index.made)
-    for event in view.index.events:
-        if event.row.kind in KINDS:
-            fold.add(event)
-    return fold.facts(None if ended else view.known_at, None, run)

@@ -148,6 +148,5 @@ class RunViews:
 
 
 def _forget(kept: "OrderedDict[Any, Any]", most: int) -> None:
-    """Leave the newest ones."""
     while len(kept) > most:
         kept.popitem(last=False)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -296,15 +297,8 @@ class RunResult:
         )
 
     def _timings(self) -> dict[str, float | None]:
-        timing = self._timing
-        return {
-            "compile_s": timing.compile_s,
-            "engine_s": timing.engine_s,
-            "policy_s": timing.policy_s,
-            "slow_s": timing.slow_s,
-            "total_s": timing.total_s,
-            "bars_per_s": self.bars.bar_count / timing.engine_s if timing.engine_s > 0 else None,
-        }
+        engine_s = self._timing.engine_s
+        return asdict(self._timing) | {"bars_per_s": self.bars.bar_count / engine_s if engine_s > 0 else None}
 
 
 def count_left_out(session: Session) -> dict[str, int]:

@@ -188,7 +188,6 @@ def _proven(findings: dict[str, int]) -> str:
 
 
 def _most(by_name: dict[str, int]) -> str:
-    """The most frequent names in words."""
     most = sorted(by_name.items(), key=lambda item: (-item[1], item[0]))[:MOST_NAMED]
     others = sum(by_name.values()) - sum(count for _, count in most)
     told = [f"{name.replace('_', ' ')} {count:,}" for name, count in most if count]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from schemas.playbook import Eligibility, PlaybookDefinition, PlaybookVersion
 from schemas.settings import Settings
-from schemas.vocabulary import Direction, VersionState
+from schemas.vocabulary import DIRECTIONS, Direction, VersionState
 from services.playbooks.registry import PlaybookRegistry
 from services.playbooks.rendering import render_rules
 from services.policy_loop.signal_log import JUDGE, SignalLog, Standing
@@ -28,7 +28,6 @@ from trading_core.rules.grammar import parse
 
 Rows = npt.NDArray[np.int64]
 Reason = tuple[str, str]  # why a signal met no plan, and what exactly
-DIRECTIONS: tuple[Direction, ...] = ("long", "short")
 HALTS = frozenset({"kill_switch", "trading_halted"})
 MET, OTHER_SETUP = ("met", ""), ("plan_setup_not_true", "")
 
@@ -131,7 +130,6 @@ class SignalAccount:
         return counts
 
     def _rows(self, rule: EntryRule, s: int) -> Rows:
-        """Rows at whose close the rule is true."""
         column = self._market.columns.boolean(rule.setup, s)
         return rule.start + np.flatnonzero(column[rule.start : rule.stop] == 1)
 

@@ -95,8 +95,7 @@ class SectionedGenerator:
         [draft] = await self._chunks(task, labels, budget, [index], self.claims.write(written).text)
         if isinstance(draft, Draft) and self.refined is not None:
             done = await self.refined(draft, budget)
-            stands = next((c for c in reversed(done.candidates) if c.text == done.final), None)
-            source = draft.source if stands is None else stands.source
+            source = draft.source if done.standing is None else done.standing.source
             draft = replace(draft, text=done.final, source=source, cleaned=draft.cleaned + done.cleaned)
         return draft
 

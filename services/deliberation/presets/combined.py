@@ -104,7 +104,6 @@ async def _whole(
     facts: ClaimText,
     trace: Trace,
 ) -> Deliberation:
-    """The sections together, reviewed where that is set."""
     if not settings.review.enabled or settings.chunked.strategy == "per_chunk":
         return _begin(draft)
     return await run_review(task, draft, settings.review, budget, models=models, facts=facts, trace=trace)

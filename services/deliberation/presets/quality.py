@@ -9,6 +9,7 @@ to it, and the last is the text as it was, with the error.
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from schemas.deliberation import Critique, Deliberation
@@ -16,13 +17,13 @@ from schemas.settings.deliberation import QualitySettings
 from services.claims.sections import keep_comment
 from services.deliberation.budget import Budget
 from services.deliberation.claim_critics import ClaimText, RuleReviser, claim_critics
-from services.deliberation.forms import IMPROVEMENT, QUALITY, QUALITY_REWRITE
+from services.deliberation.forms import IMPROVEMENT, QUALITY
 from services.deliberation.model_critics import (
     ArguingCritics,
     CachedCritic,
     Rewrites,
     quality_critic,
-    rewriting_quality_critic,
+    scoring_critic,
 )
 from services.deliberation.model_revisers import Improver
 from services.deliberation.policies import (
@@ -168,9 +169,7 @@ class QualityLoop:
     facts: ClaimText | None = None
     unread: NoReply | None = None
     corrector: Reviser | None = None
-    fallback: str | None = None
     application: Application = brings_nothing_new
-    preset: str = NAME
     trace: Trace = field(default_factory=Trace)
     critic: CachedCritic | None = None
     rewrites: Rewrites = field(default_factory=Rewrites)
@@ -179,14 +178,11 @@ class QualityLoop:
         models, self.rewrites.claims = self.models, self.facts
         if models is None or not models.has(QUALITY) or self.critic is not None:
             return
-        first = quality_critic(models, self.settings)
+        make = partial(quality_critic, models, self.settings)
         if self.settings.critics > 1:
-            self.critic = CachedCritic(ArguingCritics(first, first))
-        elif self.facts is not None and models.has(QUALITY_REWRITE, IMPROVEMENT):
-            rewriting = rewriting_quality_critic(models, self.settings, self.rewrites)
-            self.critic = CachedCritic(rewriting)
+            self.critic = CachedCritic(ArguingCritics(make(), make()))
         else:
-            self.critic = CachedCritic(first)
+            self.critic = scoring_critic(make, models, self.rewrites)
 
     async def run(self) -> Deliberation:
         """What stands; level by level where something fails."""
@@ -214,8 +210,7 @@ class QualityLoop:
             reviser,
             Policies(Acceptance(threshold, patience=1), self.application, best_verified),
             self.budget.child(rounds=corrections + iterations),
-            preset=self.preset,
-            fallback=self.fallback,
+            preset=NAME,
             trace=self.trace,
         )
         if isinstance(self.draft, str | Draft) or not done.candidates:
@@ -227,7 +222,7 @@ class QualityLoop:
     def _without_facts(self, unread: NoReply) -> Deliberation:
         text = _text_of(self.draft)
         return Deliberation(
-            preset=self.preset, status="unchanged", initial=text, final=text,
+            preset=NAME, status="unchanged", initial=text, final=text,
             degraded_from=f"{FULL}: {unread.kind}", error=visible(unread.detail),
         )  # fmt: skip
 
@@ -261,7 +256,7 @@ def with_checks(done: Deliberation, facts: ClaimText | None) -> Deliberation:
     if facts is None or not done.candidates:
         return done
     done = with_comments_alone(done, lambda words: keep_comment(words, facts.facts))
-    stands = next((c for c in reversed(done.candidates) if c.text == done.final), done.candidates[-1])
+    stands = done.standing or done.candidates[-1]
     texts = dict.fromkeys((done.candidates[0].number, stands.number))
     checks = [facts.check(sections_of(done.candidates[number])) for number in texts]
     return done.model_copy(

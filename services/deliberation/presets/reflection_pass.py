@@ -3,64 +3,21 @@
 A critique that cannot be read changes nothing, and neither does a correction that brings a fault of its own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.deliberation import Critique, CritiqueSource, Deliberation, DeliberationEvent, TextCandidate
+from schemas.deliberation import Critique, CritiqueSource, Deliberation, DeliberationEvent
 from schemas.settings.deliberation import PassSettings
 from services.deliberation.budget import Budget
 from services.deliberation.forms import CRITIQUE, Verdict
 from services.deliberation.model_critics import VERDICT_OF, pass_critic
-from services.deliberation.policies import Acceptance, Round, brings_nothing_new, latest, skip_reason
+from services.deliberation.policies import Acceptance, brings_nothing_new, latest, skip_reason
 from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
 from services.deliberation.text_models import TextModels
-from services.model_calls.asking import NoReply
 
 NAME = "pass"
 ASSESSMENT_OF = {verdict: said for said, verdict in VERDICT_OF.items()}
-
-
-@dataclass(frozen=True)
-class ObservedCritic:
-    """A critic whose every word is told on, with the ms that it took."""
-
-    inner: Critic
-    tell: Callable[[Critique | NoReply, float], None]
-
-    @property
-    def name(self) -> str:
-        """Of the critic behind it."""
-        return self.inner.name
-
-    @property
-    def source(self) -> CritiqueSource:
-        """Of the critic behind it."""
-        return self.inner.source
-
-    async def critique(
-        self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
-    ) -> Critique | NoReply:
-        """As the critic behind it."""
-        started = budget.elapsed_ms
-        said = await self.inner.critique(task, candidate, rounds, budget)
-        self.tell(said, budget.elapsed_ms - started)
-        return said
-
-
-@dataclass(frozen=True)
-class ObservedReviser:
-    """A reviser whose every text is told on, with the one before it and the ms that it took."""
-
-    inner: Reviser
-    tell: Callable[[Draft | NoReply, str, float], None]
-
-    async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
-        """As the reviser behind it."""
-        started = budget.elapsed_ms
-        said = await self.inner.revise(task, rounds, budget)
-        self.tell(said, rounds[-1].candidate.text, budget.elapsed_ms - started)
-        return said
 
 
 def calls_of(settings: PassSettings) -> int:
@@ -69,33 +26,32 @@ def calls_of(settings: PassSettings) -> int:
 
 
 @dataclass
-class PassEvents:
-    """Tells critiques as they come, and corrections once it is known which text stands."""
+class PassTrace(Trace):
+    """Tells the critiques of one source as they come, and corrections once it is known which text stands."""
 
-    trace: Trace
+    source: CritiqueSource | None = None
     corrections: list[tuple[Draft, str, float]] = field(default_factory=list)
 
-    def note_critique(self, critique: Critique | NoReply, elapsed_ms: float) -> None:
-        """One critique; one that did not come is no event."""
-        if isinstance(critique, Critique):
-            self.trace.add("reflection_critique", elapsed_ms, **_critique(critique))
+    def note_critique(self, critique: Critique, elapsed_ms: float) -> None:
+        """One critique; that of a rule beside a model is no event."""
+        if self.source in (None, critique.source):
+            self.add("reflection_critique", elapsed_ms, **_critique(critique))
 
-    def note_correction(self, draft: Draft | NoReply, before: str, elapsed_ms: float) -> None:
+    def note_revision(self, draft: Draft, before: str, elapsed_ms: float) -> None:
         """One correction of a text."""
-        if isinstance(draft, Draft):
-            self.corrections.append((draft, before, elapsed_ms))
+        self.corrections.append((draft, before, elapsed_ms))
 
     def list_events(self, final: str) -> tuple[DeliberationEvent, ...]:
         """Every event, the corrections with whether they stand."""
         for draft, before, elapsed_ms in self.corrections:
-            self.trace.add(
+            self.add(
                 "reflection_correction",
                 elapsed_ms,
                 applied=draft.text == final,
                 original_length=len(before),
                 corrected_length=len(draft.text),
             )
-        return tuple(self.trace.events)
+        return tuple(self.events)
 
 
 async def run_pass(
@@ -121,23 +77,14 @@ async def run_pass(
         reviser: who corrects; None: nobody, so that a text that needs it stays as it is.
         reviewed: the text was looked at before, and is skipped.
     """
-    events = PassEvents(Trace())
-    critics: list[Critic] = [*rules]
+    critics, trace = [*rules], PassTrace()
     if models is not None and models.has(CRITIQUE):
-        critics.append(ObservedCritic(pass_critic(models, settings), events.note_critique))
-    else:
-        critics = [ObservedCritic(rule, events.note_critique) for rule in rules]
-    done = await refine(
-        task,
-        draft,
-        critics,
-        None if reviser is None else ObservedReviser(reviser, events.note_correction),
-        _policies(settings, reviewed),
-        budget.child(rounds=settings.max_iterations, calls=calls_of(settings)),
-        preset=NAME,
-        trace=events.trace,
-    )
-    return done.model_copy(update={"events": events.list_events(done.final)})
+        critics.append(pass_critic(models, settings))
+        trace.source = "model"
+    part = budget.child(rounds=settings.max_iterations, calls=calls_of(settings))
+    policies = _policies(settings, reviewed)
+    done = await refine(task, draft, critics, reviser, policies, part, preset=NAME, trace=trace)
+    return done.model_copy(update={"events": trace.list_events(done.final)})
 
 
 def _policies(settings: PassSettings, reviewed: bool) -> Policies:

@@ -6,19 +6,15 @@ where none reaches the threshold.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from schemas.deliberation import Deliberation
 from schemas.settings.deliberation import ReviewSettings
 from services.deliberation.budget import Budget
 from services.deliberation.claim_critics import FINDERS, ClaimText, RuleReviser, claim_critics, find_uncovered
-from services.deliberation.forms import IMPROVEMENT, REVIEW, REVIEW_REWRITE
-from services.deliberation.model_critics import (
-    CachedCritic,
-    Rewrites,
-    review_critic,
-    rewriting_review_critic,
-)
+from services.deliberation.forms import IMPROVEMENT, REVIEW
+from services.deliberation.model_critics import REVIEWED_TOKENS, Rewrites, review_critic, scoring_critic
 from services.deliberation.model_revisers import Improver
 from services.deliberation.policies import Acceptance, aggregate, best_score, brings_nothing_new
 from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine, sections_of
@@ -26,7 +22,6 @@ from services.deliberation.text_models import TextModels
 
 NAME = "review"
 MANY_CLUSTERS, MANY_ACTIONS = 5, 2
-IMPROVED_TOKENS = 1_500
 
 
 @dataclass(frozen=True)
@@ -60,20 +55,6 @@ def calls_of(settings: ReviewSettings) -> int:
     return 1 + 2 * settings.iterations * settings.max_regenerations
 
 
-async def regenerate_with_critique(
-    task: Task,
-    text: str | Draft,
-    critics: list[Critic],
-    reviser: Reviser | None,
-    settings: ReviewSettings,
-    budget: Budget,
-) -> Deliberation:
-    """One pass: score, and write again with the critique while the score is too low."""
-    policies = Policies(Acceptance(settings.threshold), brings_nothing_new, best_score)
-    part = budget.child(rounds=settings.max_regenerations)
-    return await refine(task, text, critics, reviser, policies, part, preset=NAME)
-
-
 async def run_review(
     task: Task,
     given: str | Draft,
@@ -103,20 +84,15 @@ async def run_review(
     reviser: Reviser | None = None if facts is None else RuleReviser(facts)
     if models is not None and models.has(REVIEW, IMPROVEMENT):
         rewrites = Rewrites(facts, settings.max_regenerations, settings.threshold)
-        writes = facts is not None and models.has(REVIEW_REWRITE)
-        critics.append(
-            CachedCritic(
-                rewriting_review_critic(models, settings, rewrites, IMPROVED_TOKENS)
-                if writes
-                else review_critic(models, settings)
-            )
-        )
-        reviser = None if facts is None else Improver(models, facts, IMPROVED_TOKENS, rewrites)
+        critics.append(scoring_critic(partial(review_critic, models, settings), models, rewrites))
+        reviser = None if facts is None else Improver(models, facts, REVIEWED_TOKENS, rewrites)
+    policies = Policies(Acceptance(settings.threshold), brings_nothing_new, best_score)
     parts: list[Deliberation] = []
     best: str | Draft = given
     for number in range(1, settings.iterations + 1):
         started = budget.elapsed_ms
-        done = await regenerate_with_critique(task, best, critics, reviser, settings, budget)
+        part = budget.child(rounds=settings.max_regenerations)
+        done = await refine(task, best, critics, reviser, policies, part, preset=NAME)
         parts.append(done)
         _tell(trace, number, done, settings, budget.elapsed_ms - started)
         gained = done.final != (best.text if isinstance(best, Draft) else best)
@@ -132,9 +108,10 @@ def _is_incomplete(task: Task, draft: Draft, facts: ClaimText | None) -> bool:
 
 def final_draft(done: Deliberation) -> Draft:
     """The text that stands with what it was rendered from."""
-    stands = next((c for c in reversed(done.candidates) if c.text == done.final), None)
-    source = () if stands is None else stands.source
-    return Draft(done.final, "given" if stands is None else stands.author, source=source)
+    stands = done.standing
+    if stands is None:
+        return Draft(done.final, "given")
+    return Draft(done.final, stands.author, source=stands.source)
 
 
 def _tell(trace: Trace, number: int, done: Deliberation, settings: ReviewSettings, elapsed_ms: float) -> None:

@@ -17,40 +17,23 @@ WORDS = ["PASS", "not", "NEEDS", "CORRECTION", "confidence", "0.9", "%", ":", "`
     ("text", "verdict"),
     [
         ("PASS", "PASS"),
-        ("pass.", "PASS"),
         ("**Assessment:** PASS\n**Confidence:** 0.9", "PASS"),
-        ("The text passes every point of the checklist.", "PASS"),
-        ("No correction is needed.", "PASS"),
-        ("No corrections needed; it is fine.", "PASS"),
-        ("This does not need any corrections.", "PASS"),
-        ("It doesn't need correction.", "PASS"),
-        ("It doesn’t need correction.", "PASS"),
-        ("Nothing needs correction here.", "PASS"),
-        ("PASS: nothing needs correction.", "PASS"),
+        ("PASS: nothing is wrong.", "PASS"),
         ("```\nPASS\n```", "PASS"),
         ("NEEDS CORRECTION", "NEEDS CORRECTION"),
-        ("needs_correction", "NEEDS CORRECTION"),
-        ("Needs-correction, for the sign is wrong", "NEEDS CORRECTION"),
-        ("A correction is required.", "NEEDS CORRECTION"),
-        ("Corrections are necessary in two places.", "NEEDS CORRECTION"),
-        ("It does not pass.", "NEEDS CORRECTION"),
-        ("It doesn't pass.", "NEEDS CORRECTION"),
-        ("It doesn’t pass.", "NEEDS CORRECTION"),
-        ("The text fails to pass the second point.", "NEEDS CORRECTION"),
-        ("This cannot pass.", "NEEDS CORRECTION"),
-        ("The piano needs correction.", "NEEDS CORRECTION"),
+        ("NEEDS_CORRECTION", "NEEDS CORRECTION"),
+        ("NEEDS-CORRECTION, for the sign is wrong", "NEEDS CORRECTION"),
         ("", "UNKNOWN"),
         ("   ", "UNKNOWN"),
         ("I would rather not say.", "UNKNOWN"),
-        ("The passage is passable.", "UNKNOWN"),
+        ("The passage is passable: it passes, and needs no correction.", "UNKNOWN"),
+        ("It does not pass.", "UNKNOWN"),
+        ("BYPASS it, it PASSED", "UNKNOWN"),
         ("FAIL", "UNKNOWN"),
         ("{}", "UNKNOWN"),
         ("PASS. NEEDS CORRECTION.", "UNKNOWN"),
-        ("It passes the first point, but the second needs correction.", "UNKNOWN"),
-        ("It does not pass, so PASS.", "UNKNOWN"),
-        ("No correction is needed in the first part; the second needs correction.", "UNKNOWN"),
+        ("PASS on the first point, NEEDS CORRECTION on the second.", "UNKNOWN"),
         ("El texto es correcto.", "UNKNOWN"),
-        ("这段文字没有问题。", "UNKNOWN"),
         ("Der Text ist richtig. PASS, Konfidenz 0,9", "PASS"),
         ("Текст требует исправления: NEEDS CORRECTION", "NEEDS CORRECTION"),
         ("النص سليم — PASS", "PASS"),
@@ -82,7 +65,6 @@ def test_words_are_read_as_one_of_three(text, verdict):
         ("confidence - 0.8", 0.8),
         ("**Confidence**: 0.7", 0.7),
         ('"confidence": 0.65', 0.65),
-        ("I am confident (0.9) of it", 0.9),
         ("confidence: high", UNSAID),
         ("confidence: NaN", UNSAID),
         ("confidence: ", UNSAID),
@@ -99,18 +81,10 @@ def test_numbers_that_are_none_are_no_confidence():
     assert [clamp_share(value) for value in (float("nan"), float("inf"), -1.0, 0.3)] == [0.0, 1.0, 0.0, 0.3]
 
 
-@pytest.mark.parametrize(
-    ("text", "explanation"),
-    [
-        ("NEEDS CORRECTION\nConfidence: 0.9\nExplanation: The sign is wrong.", "The sign is wrong."),
-        ("NEEDS CORRECTION. Reason - two numbers are missing", "two numbers are missing"),
-        ("NEEDS CORRECTION. Issues: a\nb", "a\nb"),
-        ("The sign NEEDS CORRECTION.", "The sign NEEDS CORRECTION."),
-        ("NEEDS CORRECTION " + "x" * 900, ("NEEDS CORRECTION " + "x" * 900)[:600]),
-    ],
-)
-def test_explanation_is_what_follows_its_name_or_all(text, explanation):
-    assert parse_assessment(text).explanation == explanation
+def test_explanation_is_all_of_a_critique_that_asks_for_a_change():
+    told = "NEEDS CORRECTION\nConfidence: 0.9\nThe sign is wrong. "
+    assert parse_assessment(told).explanation == told.strip()
+    assert len(parse_assessment("NEEDS CORRECTION " + "x" * 900).explanation or "") == 600
 
 
 def test_half_a_surrogate_pair_is_replaced_for_no_contract_takes_it():

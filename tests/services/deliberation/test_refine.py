@@ -87,7 +87,6 @@ def loops(draw: Any) -> dict[str, Any]:
         "policies": Policies(
             Acceptance(
                 draw(st.none() | shares),
-                draw(scores),
                 draw(shares),
                 draw(st.none() | st.integers(1, 2)),
             ),
@@ -98,7 +97,6 @@ def loops(draw: Any) -> dict[str, Any]:
         "rounds": draw(st.integers(0, 3)),
         "calls": draw(st.integers(0, 4)),
         "tokens": draw(st.none() | st.integers(0, 40)),
-        "fallback": draw(st.none() | st.just("The fallback.")),
     }
 
 
@@ -111,7 +109,7 @@ def ran(loop: dict[str, Any]) -> tuple[Deliberation, Budget, Budget]:
         loop["reviser"].place = 0
     work = refine(
         TASK, FIRST, loop["critics"], loop["reviser"], loop["policies"], child,
-        preset="test", fallback=loop["fallback"],
+        preset="test",
     )  # fmt: skip
     return asyncio.run(work), child, parent
 
@@ -131,7 +129,7 @@ def failing_of(done: Deliberation, text: str) -> int:
 def test_whatever_is_said_the_text_is_a_candidate_and_the_calls_stay_within_the_budget(loop):
     done, child, parent = ran(loop)
     assert done.initial == FIRST
-    assert done.final in {candidate.text for candidate in done.candidates} | {loop["fallback"]}
+    assert done.final in {candidate.text for candidate in done.candidates}
     assert len(done.candidates) <= loop["rounds"] + 1
     assert done.usage == child.used == parent.used
     assert child.used.calls <= min(3, loop["calls"])
@@ -273,10 +271,10 @@ def test_failure_at_any_await_returns_the_original_text_within_the_deadline(plac
     done = asyncio.run(
         refine(
             TASK, draft, critics, writer if place == "reviser" else ListedWriter(["Other."]), Policies(),
-            budget, preset="test", fallback=FIRST,
+            budget, preset="test",
         )
     )  # fmt: skip
-    assert done.final == FIRST
+    assert done.final == ("" if place == "generator" else FIRST)
     assert done.stop_reason == "model_failed"
     assert done.degraded_from == f"full: {'timeout' if failure == HANGS else 'server'}"
     assert done.error
@@ -317,8 +315,8 @@ def test_same_text_ends_the_loop_by_rules_and_counts_a_round_by_a_model(author, 
 
 def test_writer_that_fails_hands_its_failure_on():
     writer = ListedWriter([failing("rate_limit")])
-    done = asyncio.run(refine(TASK, writer, [], None, Policies(), Budget(1, 9), preset="t", fallback="F"))
-    assert (done.status, done.final) == ("failed", "F")
+    done = asyncio.run(refine(TASK, writer, [], None, Policies(), Budget(1, 9), preset="t"))
+    assert (done.status, done.final) == ("failed", "")
     assert "rate_limit" in str(done.degraded_from)
 
 

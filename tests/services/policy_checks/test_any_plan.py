@@ -6,12 +6,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from schemas.canonical import canonical_json
-from schemas.reflection import Finding
 from schemas.settings import ReflectionSettings
 from schemas.vocabulary import ReflectionStatus
 from services.policy_checks import expectation, memory
 from services.policy_checks.coherence import COHERENCE_CRITICS
-from services.policy_checks.invariants import INVARIANT_CRITICS
+from services.policy_checks.invariants import check_invariants
 from services.policy_checks.plan_levels import read_levels
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from tests.services.policy_checks.faults import FAULTS
@@ -131,17 +130,14 @@ def test_checks_each_critic_alone_answers_any_request_with_findings(
             "snapshot.features": one_bar({**request.snapshot.features, **features}, close),
         },
     )
-    found: dict[str, Finding | tuple[Finding, ...] | None] = {
-        critic.__name__: critic(spoiled) for critic in INVARIANT_CRITICS
-    }
-    if not any(found.values()):  # a broken invariant ends it: the dearer critics never see such a request
+    found = [*check_invariants(spoiled)]
+    if not found:  # a broken invariant ends it: the dearer critics never see such a request
         levels = read_levels(spoiled)
-        found |= {critic.__name__: critic(spoiled, levels) for critic in COHERENCE_CRITICS}
-        found["expectation"] = expectation.check_expectation(spoiled, levels, ReflectionSettings())
-        found["memory"] = memory.check_memory(spoiled, spoiled.memory, ReflectionSettings())
-    for findings in found.values():
-        for finding in findings if isinstance(findings, tuple) else (findings,):
-            assert finding is None or canonical_json(finding.payload())
+        found += [seen for critic in COHERENCE_CRITICS for seen in critic(spoiled, levels)]
+        found += expectation.check_expectation(spoiled, levels, ReflectionSettings())
+        found += memory.check_memory(spoiled, spoiled.memory, ReflectionSettings())
+    for finding in found:
+        assert canonical_json(finding.payload())
 
 
 def read_levels_known(request):

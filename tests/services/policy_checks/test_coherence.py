@@ -3,13 +3,12 @@ from typing import Any, cast
 import pytest
 
 from schemas.regime import RegimeLabels
-from schemas.vocabulary import Severity, Structure, Trend, VolatilityBand
+from schemas.vocabulary import Severity
 from services.playbooks.rendering import render_rules
 from services.policy_checks.coherence import check_coherence, lint_findings
 from services.policy_checks.plan_levels import read_levels
 from tests.each_case import check_each
 from tests.services.policy_checks.plans import (
-    CLOSE,
     PLAN_IDS,
     PLANS,
     acting,
@@ -65,39 +64,9 @@ def test_coherence_broken_rule_is_found_with_its_role(role, playbook, direction)
     assert all(f.severity is Severity.MAJOR for f in found)
 
 
-@pytest.mark.parametrize(
-    ("role", "text"), [("stop", "close < 90"), ("setup", "close - 1"), ("refinement", "close > 1")]
-)
-def test_coherence_rule_of_the_wrong_kind_is_found(role, text):
-    found = check(changed(right_request(), {f"proposal.{role}": text}))
-    assert "rule_invalid" in codes(found)
-
-
 def test_coherence_unknown_feature_error_names_the_nearest():
     found = check(changed(right_request(), {"proposal.stop": "close - 2 * art_14"}))
     assert any("atr_14" in f.message for f in found if f.code == "rule_invalid")
-
-
-@EVERY_PLAN
-def test_coherence_stop_on_the_wrong_side_is_found(playbook, direction):
-    _, wrong = sides(direction)
-    request = changed(
-        acting(right_request(playbook, direction)), {"proposal.stop": f"close {wrong} 2 * atr_14"}
-    )
-    assert "stop_on_wrong_side" in codes(check(request))
-
-
-@EVERY_PLAN
-def test_coherence_target_on_the_wrong_side_is_found(playbook, direction):
-    wrong, _ = sides(direction)
-    request = changed(
-        acting(right_request(playbook, direction)), {"proposal.target": f"close {wrong} 4 * atr_14"}
-    )
-    assert "target_on_wrong_side" in codes(check(request))
-
-
-def test_coherence_stop_at_the_close_is_on_the_wrong_side():
-    assert "stop_on_wrong_side" in codes(check(changed(right_request(), {"proposal.stop": "close"})))
 
 
 @pytest.mark.parametrize(
@@ -123,26 +92,12 @@ def test_coherence_reward_exactly_at_the_minimum_finds_nothing_about_it():
     assert "reward_to_risk_too_low" in codes(check(changed(right_request(), free | above)))
 
 
-def test_coherence_stop_below_zero_is_no_price():
-    assert "level_not_a_price" in codes(
-        check(changed(acting(right_request()), {"proposal.stop": "close - 60 * atr_14"}))
-    )
-
-
-@EVERY_PLAN
-def test_coherence_invalidation_beyond_the_stop_is_found(playbook, direction):
-    request = right_request(playbook, direction)
-    stop = read_levels(request).stop
-    assert stop is not None
-    text = f"close < {stop - 0.1}" if direction == "long" else f"close > {stop + 0.1}"
-    assert "invalidation_beyond_stop" in codes(check(changed(request, {"proposal.invalidation": text})))
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [
         ("close < 99.99", []),
         ("close < 96.07", []),
+        ("close < 96", ["invalidation_beyond_stop"]),
         ("close <= 96", ["invalidation_beyond_stop"]),
         ("close < 100", []),
         ("close <= 100", ["invalidation_already_true"]),
@@ -180,13 +135,6 @@ def test_coherence_invalidation_that_no_price_makes_true_is_found(form, playbook
     assert "invalidation_never_fires" in codes(check(request))
 
 
-def test_coherence_invalidation_exactly_at_the_stop_is_beyond_it():
-    request = changed(
-        right_request(), {"proposal.stop": "close - 4", "proposal.invalidation": f"close < {CLOSE - 4}"}
-    )
-    assert "invalidation_beyond_stop" in codes(check(request))
-
-
 @EVERY_PLAN
 @check_each("form", ["close {op} {level}", "not close {inverse} {level}", "crosses_{cross}(close, {level})"])
 def test_coherence_invalidation_that_fires_on_success_is_found(form, playbook, direction):
@@ -199,13 +147,6 @@ def test_coherence_invalidation_that_fires_on_success_is_found(form, playbook, d
     )
     request = changed(right_request(playbook, direction), {"proposal.invalidation": text})
     assert "invalidation_contradicts_direction" in codes(check(request))
-
-
-@EVERY_PLAN
-def test_coherence_invalidation_true_at_the_close_is_found(playbook, direction):
-    text = "close < 101" if direction == "long" else "close > 99"
-    request = changed(acting(right_request(playbook, direction)), {"proposal.invalidation": text})
-    assert "invalidation_already_true" in codes(check(request))
 
 
 @pytest.mark.parametrize(
@@ -249,11 +190,6 @@ def test_coherence_unknown_invalidation_is_found():
     assert [f.evidence for f in check(request) if f.code == "level_unknown"] == [("invalidation",)]
 
 
-def test_coherence_level_that_needs_bars_before_the_snapshot_is_unknown():
-    request = changed(right_request(), {"proposal.stop": "prev(close, 1) - 2 * atr_14"})
-    assert [f.evidence for f in check(request) if f.code == "level_unknown"] == [("stop",)]
-
-
 @pytest.mark.parametrize("role", ["stop", "invalidation"])
 def test_coherence_own_rule_of_a_playbook_that_needs_bars_before_is_left_to_the_engine(role):
     """What a strategist changed to such a rule is unknown all the same."""
@@ -264,15 +200,6 @@ def test_coherence_own_rule_of_a_playbook_that_needs_bars_before_is_left_to_the_
     assert not any(finding.code == "level_unknown" for finding in check(own))
     request = changed(right_request(), {f"proposal.{role}": text})
     assert [finding.evidence for finding in check(request) if finding.code == "level_unknown"] == [(role,)]
-
-
-@EVERY_PLAN
-def test_coherence_reward_below_the_minimum_after_costs_is_found(playbook, direction):
-    _, right = sides(direction)
-    request = changed(right_request(playbook, direction), {"proposal.target": f"close {right} 0.5 * atr_14"})
-    found = {f.code: f for f in check(request)}
-    remedy = found["reward_to_risk_too_low"].remedy
-    assert (remedy.field, remedy.op, remedy.value) == ("reward_to_risk", "at_least", 0.8)
 
 
 @pytest.mark.parametrize(("cost_bps", "found"), [(7.0, False), (100.0, True)])
@@ -286,12 +213,6 @@ def test_coherence_reward_to_risk_counts_the_costs_of_both_sides(cost_bps, found
 
 
 @EVERY_PLAN
-def test_coherence_rule_of_another_playbook_is_found(playbook, direction):
-    request = changed(right_request(playbook, direction), {"proposal.setup": "close > 1.5 * ema_20"})
-    assert "rules_differ_from_playbook" in codes(check(request))
-
-
-@EVERY_PLAN
 def test_coherence_parameter_elsewhere_on_its_grid_is_the_playbooks_own_rule(playbook, direction):
     for name, parameter in playbook.parameters.items():
         for value in parameter.grid:
@@ -300,14 +221,6 @@ def test_coherence_parameter_elsewhere_on_its_grid_is_the_playbooks_own_rule(pla
                 right_request(playbook, direction), {f"proposal.{r}": t for r, t in texts.items()}
             )
             assert "rules_differ_from_playbook" not in codes(check(request))
-
-
-@EVERY_PLAN
-def test_coherence_parameter_off_its_grid_is_found(playbook, direction):
-    name = sorted(playbook.parameters)[0]
-    texts = render_rules(playbook, direction, {name: playbook.parameters[name].grid[-1] + 1}).model_dump()
-    request = changed(right_request(playbook, direction), {f"proposal.{r}": t for r, t in texts.items()})
-    assert "rules_differ_from_playbook" in codes(check(request))
 
 
 def test_coherence_parameter_with_two_values_in_two_rules_is_found():
@@ -330,55 +243,11 @@ def test_coherence_rule_in_other_spelling_finds_nothing():
     assert check(changed(request, {"proposal.stop": f"({spaced})"})) == ()
 
 
-@EVERY_PLAN
-@check_each("field", ["horizon_bars", "activation_window_bars"])
-def test_coherence_plan_longer_than_the_playbook_is_found(field, playbook, direction):
-    bound = getattr(playbook, field)
-    found = check(changed(right_request(playbook, direction), {f"proposal.{field}": bound + 1}))
-    assert codes(found) == [f"{field.removesuffix('_bars')}_exceeds_playbook"]
-    assert (found[0].remedy.field, found[0].remedy.op, found[0].remedy.value) == (field, "at_most", bound)
-
-
-@EVERY_PLAN
-@check_each("field", ["thesis", "rationale"])
-def test_coherence_order_for_the_other_direction_is_found(field, playbook, direction):
-    text = f"The range is wide. I go {other(direction)} here."
-    found = check(changed(right_request(playbook, direction), {f"proposal.{field}": text}))
-    assert [f.evidence for f in found if f.code == "text_contradicts_direction"] == [(field,)]
-
-
 def _labels_for(playbook, direction):
     eligible = playbook.eligibility[direction]
     return RegimeLabels(
         trend=eligible.trend[0], volatility=eligible.volatility[0], structure=eligible.structure[0]
     )
-
-
-@EVERY_PLAN
-def test_coherence_regime_that_is_not_eligible_is_found(playbook, direction):
-    labels = RegimeLabels(
-        trend=Trend.DOWN if direction == "long" else Trend.UP,
-        volatility=VolatilityBand.EXTREME,
-        structure=Structure.NEUTRAL,
-    )
-    found = check(changed(right_request(playbook, direction), {"snapshot.regime.labels": labels}))
-    assert codes(found) == ["playbook_not_eligible"]
-
-
-def test_coherence_cell_banned_by_a_lesson_is_found():
-    request = right_request()
-    banned = changed(request.playbook.eligibility["long"], {"banned": (request.snapshot.regime.labels.key,)})
-    request = changed(request, {"playbook.eligibility": request.playbook.eligibility | {"long": banned}})
-    assert codes(check(request)) == ["playbook_not_eligible"]
-
-
-def test_coherence_regime_missing_is_found():
-    assert codes(check(changed(right_request(), {"snapshot.regime": None}))) == ["regime_unknown"]
-
-
-def test_coherence_timeframe_the_playbook_is_not_for_is_found():
-    found = check(changed(right_request(), {"playbook.timeframes": ("5m",)}))
-    assert codes(found) == ["timeframe_not_eligible"]
 
 
 @pytest.mark.parametrize(

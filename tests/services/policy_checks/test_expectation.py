@@ -41,53 +41,10 @@ def test_expectation_right_plan_finds_nothing(playbook, direction):
     assert check(right_request(playbook, direction)) == ()
 
 
-@EVERY_PLAN
-def test_expectation_over_confident_plan_passes_with_the_remedy(playbook, direction):
-    request = changed(right_request(playbook, direction), {"proposal.conviction": 0.95})
-    remedy = only(request, "over_confident")
-    assert (remedy.field, remedy.op) == ("conviction", "at_most")
-    assert remedy.value == pytest.approx(playbook.expectation.hit_rate + 0.25)
-    assert check(changed(request, {"proposal.conviction": remedy.value})) == ()
-
-
 def test_expectation_hit_rate_measured_lower_lowers_the_conviction_allowed():
     request = changed(right_request(), {"proposal.conviction": 0.5})
     assert check(request) == ()
     assert only(measured(request, hit_rate=0.2, n=60), "over_confident").value == pytest.approx(0.45)
-
-
-@EVERY_PLAN
-def test_expectation_horizon_far_beyond_p90_passes_with_the_remedy(playbook, direction):
-    request = measured(right_request(playbook, direction), hold_p50_bars=1.0, hold_p90_bars=2.6)
-    remedy = only(request, "horizon_too_long")
-    assert (remedy.field, remedy.op, remedy.value) == ("horizon_bars", "at_most", 5)
-    assert check(changed(request, {"proposal.horizon_bars": remedy.value})) == ()
-
-
-@EVERY_PLAN
-def test_expectation_horizon_below_p50_passes_with_the_remedy(playbook, direction):
-    request = changed(right_request(playbook, direction), {"proposal.horizon_bars": 1})
-    remedy = only(request, "horizon_too_short")
-    assert (remedy.field, remedy.op) == ("horizon_bars", "at_least")
-    assert check(changed(request, {"proposal.horizon_bars": remedy.value})) == ()
-
-
-@EVERY_PLAN
-def test_expectation_stop_inside_the_excursion_of_winners_is_found(playbook, direction):
-    sign = "-" if direction == "long" else "+"
-    request = changed(right_request(playbook, direction), {"proposal.stop": f"close {sign} 0.5 * atr_14"})
-    remedy = only(request, "stop_inside_winner_mae")
-    assert (remedy.field, remedy.op) == ("stop_distance", "at_least")
-    assert remedy.value > 0.5 * 2.0
-
-
-@EVERY_PLAN
-def test_expectation_target_beyond_reach_is_found(playbook, direction):
-    sign = "+" if direction == "long" else "-"
-    request = changed(right_request(playbook, direction), {"proposal.target": f"close {sign} 30 * atr_14"})
-    remedy = only(request, "target_beyond_mfe")
-    assert (remedy.field, remedy.op) == ("target_distance", "at_most")
-    assert remedy.value < 30 * 2.0
 
 
 def test_expectation_excursion_measured_smaller_brings_the_target_out_of_reach():

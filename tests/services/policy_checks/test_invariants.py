@@ -43,11 +43,6 @@ BROKEN: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
-def test_invariants_right_plan_finds_nothing(playbook, direction):
-    assert check_invariants(right_request(playbook, direction)) == ()
-
-
 @check_each(("playbook", "direction"), PLANS, ids=PLAN_IDS)
 @check_each("code", BROKEN)
 def test_invariants_broken_guardrail_is_found_with_its_own_code(code, playbook, direction):
@@ -64,35 +59,6 @@ def test_invariants_broken_guardrail_is_found_with_its_own_code(code, playbook, 
     assert codes(findings) == [code]
     assert findings[0].severity is Severity.BLOCKER
     assert findings[0].message
-
-
-def test_invariants_direction_without_rules_is_found():
-    request = right_request()
-    only_short = {
-        "playbook": changed(
-            request.playbook,
-            {name: {"short": getattr(request.playbook, name)["short"]} for name in ("rules", "eligibility")},
-        )
-    }
-    assert codes(check_invariants(changed(request, only_short))) == ["direction_not_in_playbook"]
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "code"),
-    [
-        ("proposal.activation", " ", "missing_entry"),
-    ],
-)
-def test_invariants_guardrail_broken_on_the_other_side_is_found(path, value, code):
-    assert codes(check_invariants(changed(right_request(), {path: value}))) == [code]
-
-
-@pytest.mark.parametrize(
-    "text", ["As on 2009-12-29, sellers are gone.", "It looks like the Exchange Halt again."]
-)
-def test_invariants_text_citing_a_no_learn_zone_is_found(text):
-    request = changed(right_request(), {"invariants.no_learn_zones": (ZONE,), "proposal.rationale": text})
-    assert codes(check_invariants(request)) == ["no_learn_zone_cited"]
 
 
 @pytest.mark.parametrize("text", ["As on 2009-12-25, sellers are gone.", "As on 2009-99-99 and 9999-12-31."])

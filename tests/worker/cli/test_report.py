@@ -24,7 +24,7 @@ def test_report_latest_is_printed_as_markdown(stored):
     assert plain.exit_code == 0
     assert plain.stdout == named.stdout
     assert plain.stdout.startswith(f"# Report {REPORT_ID}\n")
-    assert "| trend_pullback | all | 21 | +0.10 R |" in plain.stdout
+    assert "| trend_pullback | all | 21 | 9 | +0.10 R | -0.20 R | +0.40 R |" in plain.stdout
 
 
 def test_report_json_is_the_stored_report_with_its_verdict(stored):

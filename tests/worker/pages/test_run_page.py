@@ -91,8 +91,7 @@ def test_curves_are_equity_hold_drawdown_and_rolling_sharpe_at_the_closes():
 
 
 def test_run_whose_equity_never_moved_has_no_axes_for_drawdown_and_sharpe():
-    cash = np.full_like(picture().equity, 100_000.0)
-    still = altered(equity=cash, curve=np.full_like(picture().curve, 100_000.0), episodes=())
+    still = altered(curve=np.full_like(picture().curve, 100_000.0), episodes=())
     assert "drawdown" not in section(run_html(still), "course")
     assert "Sharpe" not in section(run_html(still), "course")
     drawn = [

@@ -227,10 +227,6 @@ def with_setup(answer: StrategistAnswer, setup: str) -> StrategistAnswer:
     return answer.model_copy(update={"proposal": answer.proposal.model_copy(update={"setup": setup})})
 
 
-def reasons_of(document: dict[str, Any], book: PlaybookDefinition) -> dict[str, int]:
-    return dict(account(document)[book.id]["not_met"])
-
-
 def test_signals_of_a_strategist_that_abstains_met_no_policy():
     own = strategist(lambda answer: StrategistAnswer(kind=PlanKind.ABSTAIN, reason="no"))
     seen, _ = watched(embedded_bars(*BARS), Settings(), [PULLBACK], own)

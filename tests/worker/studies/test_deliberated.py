@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from schemas.claims import Claim
 from schemas.settings import Settings
-from services.claims.claim_words import describe_claim
+from services.claims.sections import describe_claim
 from services.deliberation.budget import Budget
 from services.deliberation.extraction import check_read, extract_claims, read_by_rules
 from services.evidence.run_facts import RunFacts
