@@ -20,11 +20,11 @@ from schemas.errors import (
 )
 from schemas.policy import AmendedPolicy, FrozenPolicy
 from schemas.regime import UNKNOWN
-from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.state import PART, Stateful, demand_fields, read_as, write_as
 from schemas.tick_validation import TickValidationEvent
 from schemas.vocabulary import EvaluationOutcome, InvocationOutcome
+from services.context import RunContext
 from services.playbooks.own_plans import playbook_of
 from services.policy_loop.admission import BoundaryFacts, decide
 from services.policy_loop.background import BackgroundBuilder
@@ -37,7 +37,7 @@ from services.policy_loop.late_answers import LateAnswers
 from services.policy_loop.records import Ending, PolicyJournal, tick_event
 from services.policy_loop.signal_log import SignalLog
 from services.policy_loop.snapshot_builder import SnapshotBuilder
-from services.ports import EventJournal, Judge, PlanProvider, PlaybookReader, RevisionBudget
+from services.ports import Judge, PlanProvider, PlaybookReader, RevisionBudget
 from trading_core.kernel.state_machine import STATES
 from trading_core.market import Market
 from trading_core.trigger_engine import Boundary, TriggerEngine
@@ -73,17 +73,16 @@ class PolicyLoopService(Stateful):
 
     def __init__(
         self,
-        settings: Settings,
-        engine: TriggerEngine,
+        context: RunContext,
         market: Market,
+        engine: TriggerEngine,
         builder: SnapshotBuilder,
         provider: PlanProvider,
         judge: Judge,
         playbooks: PlaybookReader,
-        journal: EventJournal,
         background: BackgroundBuilder | None = None,
     ) -> None:
-        self._settings = settings
+        self._settings, self._journal = context.settings, context.events
         self.background = background
         self.backgrounds: dict[str, DecisionBackground] = {}
         self._engine = engine
@@ -92,13 +91,12 @@ class PolicyLoopService(Stateful):
         self.provider = provider
         self._judge = judge
         self._playbooks = playbooks
-        self._journal = journal
         self._last_evaluation: dict[int, int] = {}
         self._in_flight: set[int] = set()
         self._missed: dict[int, list[Boundary]] = {}  # skipped while an answer of the symbol is out
         self.policies: dict[str, FrozenPolicy] = {}
         self.structures: dict[str, str] = {}
-        self.counters = PolicyCounters(settings.reflection)
+        self.counters = PolicyCounters(self._settings.reflection)
         self.signals = SignalLog(engine, self.in_force)
         self._late = LateAnswers(engine, builder, playbooks, lambda: self._settings.policy_loop)
         self._evaluator = PolicyEvaluator(

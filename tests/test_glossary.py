@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from tools.docs_pages import ROOT
-from tools.house import ROOMS
+from tools.way import ROOMS
 
 GLOSSARY = ROOT / "docs" / "reference" / "glossary.md"
 WORD = re.compile(r"[A-Z][a-z0-9]+|[A-Z]+(?=[A-Z][a-z]|$)")

@@ -19,12 +19,11 @@ from schemas.reflection import (
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
 )
-from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import InvocationOutcome, PlanKind, ReflectionStatus
+from services.context import RunContext
 from services.model_calls.language_model import LanguageModel
-from services.model_calls.wording import Wordings
 from services.playbooks.own_plans import playbook_of
 from services.policy_checks.findings import unusable
 from services.policy_checks.reasons import with_reasons
@@ -171,41 +170,37 @@ def _record_switched_off(source: str) -> ReflectionInvocationMeta:
 
 
 def assemble_provider(
-    settings: Settings,
+    context: RunContext,
     strategist: Strategist,
     playbooks: PlaybookReader,
     columns: RuleColumns,
     memory: MemoryReader,
     model: LanguageModel | None,
-    wordings: Wordings,
     critics: Sequence[Critic] = (),
-    *,
-    market_waits: bool = True,
 ) -> ReflectingPlanProvider:
     """A strategist with the fast reflection that the settings have.
 
     Args:
-        settings: the resolved configuration.
+        context: of the run.
         strategist: who proposes.
         playbooks: active versions.
         columns: that the rules of proposals are checked on.
         memory: what the reflection reads.
         model: of the reflection in mode `full`; None in every other.
-        wordings: how questions word their data.
         critics: asked beside our checks.
-        market_waits: no bar comes while a model thinks.
 
     Raises:
         ConfigError: mode `full` has no model, or nothing asks the critics.
     """
-    if settings.reflection.mode == "off":
+    settings = context.settings.reflection
+    if settings.mode == "off":
         if critics:
             raise ConfigError(
                 "critics are asked by the fast reflection, and reflection is off: leave one of them out"
             )
         return ReflectingPlanProvider(strategist, None, playbooks, linter(columns))
     reflection = PolicyLevelReflectionService(
-        settings.reflection, memory=memory, model=model, recorded=True, market_waits=market_waits,
-        wordings=wordings, critics=critics,
+        settings, memory=memory, model=model, recorded=True, market_waits=context.market_waits,
+        wordings=context.wordings, critics=critics,
     )  # fmt: skip
     return ReflectingPlanProvider(strategist, reflection, playbooks, linter(columns))

@@ -23,6 +23,7 @@ from worker.cli.run_options import (
     run_settings,
     takes,
 )
+from worker.live.process_inputs import ProcessInputs
 from worker.runs.interrupts import Interrupts, hear_stops, nothing_to_lose, run_async
 from worker.runs.progress import progress_bar
 from worker.runs.readiness import ready_engine
@@ -128,11 +129,11 @@ async def trade(
                 around = WithSlowLoop(
                     surroundings, store, settings, owner, slow_period_s, lambda why: process.stop(why)
                 )
-            process = PaperProcess(
+            process = PaperProcess(ProcessInputs(
                 settings, feed, store, owner, around, definitions=definitions,
                 crashed_too_often=limit.crashed_too_often, progress=lambda *rows: draw(sum(rows), None),
                 fresh_ledger=fresh_ledger,
-            )  # fmt: skip
+            ))  # fmt: skip
             hear_stops(lambda signum: process.stop(signum.name))
             with limit.withdrawn(), _watch(feed) as draw:
                 for abandoned in await left_behind(store, settings, feed, new=new):

@@ -42,7 +42,7 @@ from trading_core.trigger_engine import TriggerEngine
 from worker.bootstrap import assemble
 from worker.live.process_inputs import Pace
 from worker.live.stepper import BarAxes, LiveStepper
-from worker.models import Models, RecordedPast
+from worker.models import NO_OVERRIDES, Overrides
 from worker.operations.logs import EventSink
 from worker.session import Session
 
@@ -202,8 +202,7 @@ def restore(
     settings: Settings,
     journal: JournalWriter,
     definitions: Sequence[PlaybookDefinition] | None = None,
-    models: Models | None = None,
-    past: RecordedPast | None = None,
+    own: Overrides = NO_OVERRIDES,
     *,
     market_waits: bool = True,
 ) -> Restored:
@@ -215,8 +214,7 @@ def restore(
         settings: the resolved configuration.
         journal: empty writer.
         definitions: playbooks, as they were.
-        models: as `assemble` takes them.
-        past: replies of the run from the savepoint on.
+        own: as `assemble` takes it; its past begins at the savepoint.
         market_waits: as `assemble` takes it.
 
     Raises:
@@ -227,8 +225,8 @@ def restore(
         demand_fields("a savepoint", state, DOCUMENT)
         bars, rows = _bars(added, market, point)
         session = assemble(
-            settings, GrowingBars(bars), journal, definitions, models,
-            recorded=past, market_waits=market_waits, ledger=read_as(TrialLedger, state["ledger"]),
+            settings, GrowingBars(bars), journal, definitions, own,
+            market_waits=market_waits, ledger=read_as(TrialLedger, state["ledger"]),
         )  # fmt: skip
         _restore(session, added, state)
         session.engine.take_rows(0, rows)
@@ -264,7 +262,9 @@ def _restore(session: Session, added: Sequence[Mapping[str, Any]], state: Mappin
     features = live_step(session).columns.features
     columns = [made for part in added for made in read_as(list[Made], part["columns"])]
     features.make_again((*features.made, *columns))
-    session.registry.restore(state["session"]["registry"])  # episodes are kept by the rules of their version
+    session.books.registry.restore(
+        state["session"]["books"]["registry"]
+    )  # episodes are kept by the rules of their version
     for part in added:
         for episode in read_as(list[Episode], part["episodes"]):
             session.remember(episode)

@@ -210,7 +210,7 @@ def _roll_back(session: Session, playbook_id: str) -> dict[str, Any]:
     if session.settings.plans.enabled:
         return _rollback_planned(session, playbook_id)
     try:
-        changed = session.lifecycle.rollback(playbook_id, session.clock.now)
+        changed = session.books.lifecycle.rollback(playbook_id, session.clock.now)
     except ThinktwiceError as error:
         return _refuse(str(error))
     session.slow_loop.retire_changed(changed, session.clock.now)

@@ -102,8 +102,7 @@ class TradingStatus:
             "equity": float(portfolio["equity"]),
             "kill_switch": bool(portfolio["kill"] == 1),
             "playbooks": {
-                version.definition.id: version.definition.version
-                for version in session.registry.reader().active()
+                version.definition.id: version.definition.version for version in session.books.reader.active()
             },
             "plans_waiting": tuple(session.slow_loop.plans.waiting),
             "model_spend": session.models.account.ledger.run.usd,

@@ -29,6 +29,7 @@ from worker.live.reports import ReportConsumer
 from worker.live.safe_mode import SafeModeReason
 from worker.live.status import TradingStatus
 from worker.live.stepper import BarAxes, LiveStepper
+from worker.models import Overrides
 from worker.operations.logs import EventSink
 from worker.runs.stored_trial import BegunTrial, StoredTrial
 from worker.runs.trials import ledger_of_run
@@ -136,6 +137,7 @@ class TradedRun:
         self._ask: Callable[[Evaluation], None] = self._player.ask
         axes = BarAxes(feed.symbols, feed.timeframe, feed.label, settings.data.zone)
         past = await past_of(store, record, sink) if settings.uses_models else None
+        own = Overrides(given.models, past=past)
         self.stepper = LiveStepper(
             settings,
             axes,
@@ -143,15 +145,12 @@ class TradedRun:
             lock_step=feed.lock_step,
             ask=lambda evaluation: self._ask(evaluation),
             definitions=self._definitions,
-            models=given.models,
-            past=past,
+            own=own,
             trial=BegunTrial(trial, await ledger_of_run(store, record)) if record.events else trial,
         )
         if point is not None:
-            found = restore(
-                point, axes, settings, journal, self._definitions, given.models, past,
-                market_waits=feed.lock_step,
-            )  # fmt: skip
+            waits = feed.lock_step
+            found = restore(point, axes, settings, journal, self._definitions, own, market_waits=waits)
             await self.savepoints.goes_on(found)
             self.stepper.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
         self.committing = CommitLoop(

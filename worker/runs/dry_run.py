@@ -20,7 +20,7 @@ from services.model_calls.budget import BYTES_PER_TOKEN, LIMITS
 from services.model_calls.language_model import ModelReply
 from services.model_calls.record import Usage
 from trading_core.bars import BarSeries
-from worker.models import one_model
+from worker.models import Overrides, one_model
 from worker.runs.backtest import Progress, run_backtest
 from worker.session import Session
 
@@ -74,7 +74,7 @@ async def count_questions(
     free = settings.model_copy(update={"llm": settings.llm.model_copy(update=WITHOUT_LIMITS)})
     done = await run_backtest(
         free, bars, JournalWriter(DiscardingSink()), definitions=definitions, progress=progress,
-        models=one_model(settings, QuestionCounter()), prepare=prepare,
+        own=Overrides(one_model(settings, QuestionCounter()), prepare=prepare),
     )  # fmt: skip
     used = done.session.models.account.ledger.run
     bounds = {name: getattr(settings.llm.per_run, name) for name in LIMITS}

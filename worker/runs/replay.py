@@ -29,6 +29,7 @@ from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
 from services.model_calls.quoting import visible
+from worker.models import NO_OVERRIDES, Overrides
 from worker.operations.environment import PROGRAM, environment
 from worker.runs.store_run import BacktestRunner, Progress, RunOutcome
 from worker.runs.trials import NoTrial, ledger_of_run
@@ -149,7 +150,7 @@ class BacktestScript:
         self, journal: JournalWriter, until: int | None, progress: Progress | None
     ) -> RunOutcome | None:
         """Run the backtest again."""
-        record = self.record
+        record, asked = self.record, self.settings.uses_models
         demand_bars_of(record, self.bars)
         return await self.runner(
             self.settings,
@@ -157,9 +158,9 @@ class BacktestScript:
             journal,
             definitions=self.definitions,
             progress=progress,
-            cassette=await stored_cassette(self.store, record) if self.settings.uses_models else None,
             trial=NoTrial(await ledger_of_run(self.store, record)),
             until=until,
+            own=Overrides(cassette=await stored_cassette(self.store, record)) if asked else NO_OVERRIDES,
         )
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from schemas.errors import InfrastructureError, InvariantViolation
 from schemas.settings import Settings
-from services.clock import last_slot
 from services.ports import Clock
 from services.slow_loop.artefacts import read_request, stored_text
 from services.slow_loop.cadence import Run, Skip, due, early_moment, surprise_moment
@@ -20,6 +19,7 @@ from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.past_runs import PastRun
 from services.slow_loop.requests import surprises
 from services.slow_loop.untraded_signals import PaperBars
+from services.statistics.calendar_units import last_slot
 from services.store import Store
 from services.store.claims import Claim, ClaimState, SlotKey
 from services.store.reports import StoredReport

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from services.clock import next_slot
 from services.ports import Clock
+from services.statistics.calendar_units import next_slot
 from worker.operations.logs import EventSink
 from worker.operations.status import ProcessStatus, State
 from worker.slow_worker.service import Looks

@@ -82,7 +82,7 @@ async def only_tick_validation_between_policy_events() -> ScenarioResult:
 
     def count_seen() -> tuple[int, int, int]:
         memory, counters = session.experience.memory, session.policy_loop.counters
-        return memory.reads, len(session.registry.history()), counters.evaluations
+        return memory.reads, len(session.books.registry.history()), counters.evaluations
 
     def watch(until: int | None = None) -> Advance:
         before = count_seen()
