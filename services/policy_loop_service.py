@@ -297,14 +297,7 @@ class PolicyLoopService(Stateful):
     def _amend(self, evaluation: Evaluation, judged: JudgedAmendment) -> AmendedPolicy:
         if evaluation.snapshot is None:
             raise InvariantViolation("an amendment was made without a snapshot")
-        return amend(
-            judged.amendment,
-            evaluation.snapshot,
-            judged.reflection,
-            judged.verdict,
-            amended_at=self._now(),
-            reflection_off=self._reflection_off,
-        )
+        return amend(judged, evaluation.snapshot, amended_at=self._now(), reflection_off=self._reflection_off)
 
     @property
     def _reflection_off(self) -> bool:
@@ -315,18 +308,8 @@ class PolicyLoopService(Stateful):
         if answer.proposal is None or snapshot is None:
             raise InvalidProposal("nothing to freeze: the plan has no proposal, or no snapshot")
         playbook = playbook_of(answer.proposal, self._playbooks)
-        policy = freeze(
-            answer.proposal,
-            snapshot,
-            playbook,
-            approved.round.reflection,
-            approved.verdict,
-            risk_fraction=playbook.risk_fraction,
-            model=answer.model,
-            prompt_hash=answer.prompt_hash,
-            previous=self.in_force(boundary.s),
-            reflection_off=self._reflection_off,
-        )
+        previous = self.in_force(boundary.s)
+        policy = freeze(approved, snapshot, playbook, previous, reflection_off=self._reflection_off)
         sizing = volatility_rule(self._settings.execution)
         orders = compile_policy(policy, boundary.s, self._market.columns, self._engine.columns, sizing)
         self.policies[policy.policy_id] = policy

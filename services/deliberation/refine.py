@@ -144,13 +144,17 @@ class Reviser(Protocol):
 
 @dataclass(frozen=True)
 class Policies:
-    """The rules of one loop; see `policies`."""
+    """The rules of one loop; see `policies`.
+
+    `fallback` stands where no text came, or a blocker was found; None: the first text.
+    """
 
     acceptance: Acceptance = Acceptance()
     application: Application = brings_nothing_new
     selection: Selection = best_verified
     guard: Guard | None = None
     critique_again: bool = True
+    fallback: str | None = None
 
 
 @dataclass
@@ -163,6 +167,7 @@ class Loop:
     policies: Policies
     budget: Budget
     trace: Trace
+    preset: str
     rounds: list[Round] = field(default_factory=list)
     failure: NoReply | None = None
     cleaned: int = 0
@@ -252,7 +257,6 @@ async def refine(
     budget: Budget,
     *,
     preset: str,
-    fallback: str | None = None,
     trace: Trace | None = None,
 ) -> Deliberation:
     """What stands of a text.
@@ -265,34 +269,33 @@ async def refine(
         policies: when to skip, stop and choose.
         budget: what it may cost.
         preset: for the record.
-        fallback: what stands where no text came, or a blocker was found; None: the first text.
         trace: where events go; None: a new one.
     """
-    loop = Loop(task, critics, reviser, policies, budget, trace if trace is not None else Trace())
+    loop = Loop(task, critics, reviser, policies, budget, Trace() if trace is None else trace, preset)
     given = Draft(draft, "given") if isinstance(draft, str) else draft
     if isinstance(given, Draft):
         skipped = policies.guard(given.text) if policies.guard is not None else None
         if skipped is not None:
             loop.cleaned = given.cleaned
             as_given = draft if isinstance(draft, str) else given.text
-            return _end(loop, preset, "skipped", as_given, given.text, skip_reason=skipped)
+            return _end(loop, "skipped", as_given, given.text, skip_reason=skipped)
         first: Draft | NoReply = given
     else:
         first = await await_within(given.generate(task, budget), budget)
     if isinstance(first, NoReply):
         loop.failure = first
-        return _end(loop, preset, "failed", "", fallback or "", "model_failed")
+        return _end(loop, "failed", "", policies.fallback or "", "model_failed")
     reason = await loop.run(first)
     initial = draft if isinstance(draft, str) else first.text
-    if reason == "blocker" and fallback is not None:
-        return _end(loop, preset, "blocked", initial, fallback, reason)
+    if reason == "blocker" and policies.fallback is not None:
+        return _end(loop, "blocked", initial, policies.fallback, reason)
     chosen = _chosen(loop)
     status: DeliberationStatus = "unchanged" if chosen is loop.rounds[0] else "best_effort"
     if chosen.view.verdict == "reject":
         status = "blocked"
     elif loop.failure is None and policies.acceptance.accepts(chosen):
         status = "accepted"
-    return _end(loop, preset, status, initial, chosen.candidate.text, reason, chosen=chosen)
+    return _end(loop, status, initial, chosen.candidate.text, reason, chosen=chosen)
 
 
 def _chosen(loop: Loop) -> Round:
@@ -303,12 +306,12 @@ def _chosen(loop: Loop) -> Round:
 
 
 def _end(
-    loop: Loop, preset: str, status: DeliberationStatus, initial: str, final: str,
+    loop: Loop, status: DeliberationStatus, initial: str, final: str,
     reason: StopReason | None = None, *, skip_reason: str | None = None, chosen: Round | None = None,
 ) -> Deliberation:  # fmt: skip
     scores = [score for seen in loop.rounds if (score := _model_score(seen)) is not None]
     return Deliberation(
-        preset=preset,
+        preset=loop.preset,
         status=status,
         skip_reason=skip_reason,
         initial=initial,

@@ -137,7 +137,7 @@ async def _work(
     from worker.operations.store_outage import OutageLog
     from worker.review.replanning import judge_models
     from worker.slow_worker.ports import SystemClock
-    from worker.slow_worker.slot_runner import RunOfSlots
+    from worker.slow_worker.slot_runner import RunOfSlots, WorkerContext
     from worker.slow_worker.wiring import assemble_worker, new_owner
 
     address = given.settings.runtime.db
@@ -152,11 +152,9 @@ async def _work(
     symbols = record.data["symbols"]
     asking = nullcontext() if goes_on else judge_models(in_force, symbols, os.environ, clock, note)
     async with await open_for_writing(address) as store, asking as models:
-        lease_ms, owner = int(3_000 * period_s), new_owner()
-        slots = RunOfSlots(record.run_id, in_force)
-        made = assemble_worker(
-            store, slots, clock, note, owner=owner, lease_ms=lease_ms, traded=goes_on, models=models
-        )
+        owner, slots = new_owner(), RunOfSlots(record.run_id, in_force)
+        around = WorkerContext(store, slots, clock, note, owner, int(3_000 * period_s))
+        made = assemble_worker(around, traded=goes_on, models=models)
         if once:
             return await _look_once(made, store, record, in_force, clock, note, told)
         status = await _status(store, record, in_force, clock, owner)

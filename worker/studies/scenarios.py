@@ -23,6 +23,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.loader import load_playbooks
 from services.policy_level_reflection_service import PolicyLevelReflectionService
+from services.policy_loop.evaluation import ApprovedPlan
 from services.policy_loop.freeze import freeze
 from services.ports import Plan, PlanRound
 from trading_core.bars import BarSeries
@@ -173,10 +174,9 @@ async def inconsistent_plan_is_refused() -> ScenarioResult:
     )
     refusal = ""
     try:
-        freeze(
-            wrong, asked.snapshot, asked.playbook, result, verdict,
-            risk_fraction=0.005, model="rules", prompt_hash=None, previous=None,
-        )  # fmt: skip
+        answer = good.answer.model_copy(update={"proposal": wrong})
+        fooled = ApprovedPlan(PlanRound(answer, asked, result), verdict)
+        freeze(fooled, asked.snapshot, asked.playbook)
     except FreezeRefused as error:
         refusal = str(error)
     codes = [f"{finding.code} ({finding.severity})" for finding in result.findings]

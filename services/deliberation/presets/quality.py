@@ -212,10 +212,11 @@ class QualityLoop:
             self.draft,
             critics,
             reviser,
-            Policies(Acceptance(threshold, patience=1), self.application, best_verified),
+            Policies(
+                Acceptance(threshold, patience=1), self.application, best_verified, fallback=self.fallback
+            ),
             self.budget.child(rounds=corrections + iterations),
             preset=self.preset,
-            fallback=self.fallback,
             trace=self.trace,
         )
         if isinstance(self.draft, str | Draft) or not done.candidates:

@@ -1,6 +1,7 @@
 """The one loop over random critics, revisers and budgets: what holds whatever they say or fail to say."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -110,8 +111,8 @@ def ran(loop: dict[str, Any]) -> tuple[Deliberation, Budget, Budget]:
     if loop["reviser"] is not None:
         loop["reviser"].place = 0
     work = refine(
-        TASK, FIRST, loop["critics"], loop["reviser"], loop["policies"], child,
-        preset="test", fallback=loop["fallback"],
+        TASK, FIRST, loop["critics"], loop["reviser"],
+        replace(loop["policies"], fallback=loop["fallback"]), child, preset="test",
     )  # fmt: skip
     return asyncio.run(work), child, parent
 
@@ -272,8 +273,8 @@ def test_failure_at_any_await_returns_the_original_text_within_the_deadline(plac
     budget = Budget(2, 9, deadline_ms=5.0)
     done = asyncio.run(
         refine(
-            TASK, draft, critics, writer if place == "reviser" else ListedWriter(["Other."]), Policies(),
-            budget, preset="test", fallback=FIRST,
+            TASK, draft, critics, writer if place == "reviser" else ListedWriter(["Other."]),
+            Policies(fallback=FIRST), budget, preset="test",
         )
     )  # fmt: skip
     assert done.final == FIRST
@@ -317,7 +318,7 @@ def test_same_text_ends_the_loop_by_rules_and_counts_a_round_by_a_model(author, 
 
 def test_writer_that_fails_hands_its_failure_on():
     writer = ListedWriter([failing("rate_limit")])
-    done = asyncio.run(refine(TASK, writer, [], None, Policies(), Budget(1, 9), preset="t", fallback="F"))
+    done = asyncio.run(refine(TASK, writer, [], None, Policies(fallback="F"), Budget(1, 9), preset="t"))
     assert (done.status, done.final) == ("failed", "F")
     assert "rate_limit" in str(done.degraded_from)
 
