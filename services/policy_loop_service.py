@@ -30,9 +30,9 @@ from services.policy_loop.admission import BoundaryFacts, decide
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.compiler import compile_policy, volatility_rule
 from services.policy_loop.counters import PolicyCounters
-from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
+from services.policy_loop.evaluation import Conclusion, Evaluation
 from services.policy_loop.evaluator import PolicyEvaluator
-from services.policy_loop.freeze import amend, freeze
+from services.policy_loop.freeze import ApprovedPlan, JudgedAmendment, amend, freeze
 from services.policy_loop.late_answers import LateAnswers
 from services.policy_loop.records import Ending, PolicyJournal, tick_event
 from services.policy_loop.signal_log import SignalLog

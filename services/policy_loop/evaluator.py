@@ -30,8 +30,8 @@ from services.playbooks.rendering import list_changes
 from services.policy_checks.plan_levels import on_grid
 from services.policy_loop.clamps import ProposalClamp, clamp_proposal
 from services.policy_loop.counters import PolicyCounters
-from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
-from services.policy_loop.freeze import changed_fields
+from services.policy_loop.evaluation import Conclusion, Evaluation
+from services.policy_loop.freeze import ApprovedPlan, JudgedAmendment, changed_fields
 from services.policy_loop.invariant_context import invariant_context
 from services.ports import (
     Judge,

@@ -5,19 +5,38 @@ snapshot, by their hashes. With reflection switched off it demands the invocatio
 only that setting can make.
 """
 
+from dataclasses import dataclass
+
 from schemas.errors import FreezeRefused
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import BoundaryVerdict
 from schemas.playbook import PlaybookDefinition
-from schemas.policy import AmendedPolicy, FrozenPolicy
+from schemas.policy import AmendedPolicy, FrozenPolicy, PolicyAmendment
 from schemas.proposal import PolicyProposal
 from schemas.reflection import PolicyLevelReflectionResult
 from schemas.regime import UNKNOWN
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import InvocationOutcome, JudgeDecision, ReflectionStatus
-from services.policy_loop.evaluation import ApprovedPlan, JudgedAmendment
+from services.ports import PlanRound
 
 Evidence = PolicyLevelReflectionResult | ReflectionInvocationMeta
+
+
+@dataclass(frozen=True)
+class ApprovedPlan:
+    """A round whose proposal may be frozen, with the verdict that says so."""
+
+    round: PlanRound
+    verdict: BoundaryVerdict
+
+
+@dataclass(frozen=True)
+class JudgedAmendment:
+    """An amendment with the reflection and the verdict that it met, whatever they said."""
+
+    amendment: PolicyAmendment
+    reflection: Evidence
+    verdict: BoundaryVerdict
 
 
 def freeze(

@@ -23,8 +23,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.loader import load_playbooks
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.policy_loop.evaluation import ApprovedPlan
-from services.policy_loop.freeze import freeze
+from services.policy_loop.freeze import ApprovedPlan, freeze
 from services.ports import Plan, PlanRound
 from trading_core.bars import BarSeries
 from trading_core.trigger_engine import Advance

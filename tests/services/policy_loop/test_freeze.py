@@ -18,8 +18,7 @@ from schemas.vocabulary import (
     ReflectionStatus,
 )
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.policy_loop.evaluation import ApprovedPlan, JudgedAmendment
-from services.policy_loop.freeze import amend, changed_fields, freeze
+from services.policy_loop.freeze import ApprovedPlan, JudgedAmendment, amend, changed_fields, freeze
 from services.ports import PlanRound
 from tests.services.policy_checks.amendments import amendment_request
 from tests.services.policy_checks.plans import right_request
