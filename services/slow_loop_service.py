@@ -36,7 +36,7 @@ from services.slow_loop.evidence_rows import evidence_rows
 from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.loop_rows import journal_renewal, journal_version, narrative_rows, reason_rows
 from services.slow_loop.shadow_trials import EvidenceOfMeasures, ShadowTrials
-from services.statistics.calendar_units import next_slot
+from services.statistics.slots import next_slot
 from trading_core.market import Market
 from trading_core.research.counterfactual import PaperPlans
 

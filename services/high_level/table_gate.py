@@ -17,17 +17,10 @@ from services.high_level.drift import DecayAlarm
 from services.high_level.grading import Case, Range, Verdict, decide_cases, full_reason, minimum_of, ranges
 from services.high_level.hypotheses import declared_hypotheses
 from services.high_level.trade_table import TableCluster, TradeTable, clusters_of
-from services.statistics.calendar_units import (
-    BlockUnit,
-    Integers,
-    Interval,
-    block_unit,
-    next_slot,
-    unit_numbers,
-    unit_starts,
-)
+from services.statistics.calendar_units import BlockUnit, Integers, block_unit, unit_numbers, unit_starts
 from services.statistics.drift import Decay, detect_decay
 from services.statistics.multiplicity import Family, register_family
+from services.statistics.slots import Interval, next_slot
 from services.statistics.track import Bounds, Sample
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from schemas.vocabulary import OverrideReason, SlowSkipReason
-from services.statistics.calendar_units import DAY_NS, INTERVAL_NS, Interval, is_slot, next_slot
+from services.statistics.slots import DAY_NS, INTERVAL_NS, Interval, is_slot, next_slot
 
 SURPRISE_LIMIT = 1.0
 SAFETY_OVERRIDES = frozenset({OverrideReason.ENVELOPE_BREACH, OverrideReason.KILL_SWITCH})

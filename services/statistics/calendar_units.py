@@ -1,4 +1,4 @@
-"""Calendar periods in UTC: blocks of trades that the gate holds together, and slots of the slow loop.
+"""Calendar periods in UTC that hold trades together: what one block of the gate is.
 
 Day, week (ISO, from Monday), month and quarter, numbered from the epoch, so that numbers compare like times.
 The default goes by the length of a bar: a day up to thirty minutes, a week up to four hours and below a day,
@@ -13,12 +13,9 @@ from numpy.typing import NDArray
 from schemas.timeframes import TIMEFRAME_SECONDS
 
 BlockUnit = Literal["day", "week", "month", "quarter"]
-Interval = Literal["daily", "weekly"]
 Integers = NDArray[np.int64]
 
 DAY_NS = 86_400_000_000_000
-INTERVAL_NS: dict[str, int] = {"daily": DAY_NS, "weekly": 7 * DAY_NS}
-FIRST_MONDAY_NS = 4 * DAY_NS
 DAY_S, HALF_HOUR_S = 86_400, 1_800
 LAST_NS = np.iinfo(np.int64).max - 2 * DAY_NS  # a label after which a bar still closes within an int64
 COARSER: dict[BlockUnit, BlockUnit] = {"day": "week", "week": "month", "month": "quarter"}
@@ -70,20 +67,3 @@ def later_starts(at_ns: int, unit: BlockUnit) -> Integers:
     """The first moments of all periods after the one of `at_ns` (n,), ns UTC, as far as labels reach."""
     first, last = (int(unit_numbers(at, unit)) for at in (at_ns, LAST_NS))
     return unit_starts(np.arange(first + 1, last + 1), unit)
-
-
-def next_slot(after_ns: int, interval: Interval) -> int:
-    """First slot strictly after a time: 00:00 UTC each day, or each Monday."""
-    length = INTERVAL_NS[interval]
-    origin = FIRST_MONDAY_NS if interval == "weekly" else 0
-    return origin + ((after_ns - origin) // length + 1) * length
-
-
-def last_slot(at_ns: int, interval: Interval) -> int:
-    """Last slot at or before a time."""
-    return next_slot(at_ns, interval) - INTERVAL_NS[interval]
-
-
-def is_slot(at_ns: int, interval: Interval) -> bool:
-    """Whether a time is exactly a slot."""
-    return next_slot(at_ns - 1, interval) == at_ns

@@ -6,7 +6,7 @@ from typing import Any
 
 from schemas.settings import HighLevelSettings, Settings
 from services.playbooks.loader import load_playbooks
-from services.statistics.calendar_units import is_slot
+from services.statistics.slots import is_slot
 from tests.worker.crashing_worlds import crashing_world
 from tests.worker.shared_runs import Run, run_on
 from worker.studies.scenarios import PLANTED

@@ -23,7 +23,6 @@ from worker.cli.run_options import (
     run_settings,
     takes,
 )
-from worker.live.process_inputs import ProcessInputs
 from worker.runs.interrupts import Interrupts, hear_stops, nothing_to_lose, run_async
 from worker.runs.progress import progress_bar
 from worker.runs.readiness import ready_engine
@@ -108,6 +107,7 @@ async def trade(
     from worker.live.crash_counter import StartLimit
     from worker.live.monitor import Monitor, OperatedMonitor
     from worker.live.process import PaperProcess
+    from worker.live.process_inputs import ProcessInputs
     from worker.live.run_selection import left_behind
     from worker.live.with_slow_loop import WithSlowLoop
     from worker.operations.endpoint_access import demand_address

@@ -238,7 +238,7 @@ async def _look_once(
     note: "EventSink",
     told: list[str],
 ) -> int:
-    from services.statistics.calendar_units import last_slot, next_slot
+    from services.statistics.slots import last_slot, next_slot
     from worker.slow_worker.ports import JOB
 
     try:

@@ -29,7 +29,6 @@ from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
 from services.model_calls.quoting import visible
-from worker.models import NO_OVERRIDES, Overrides
 from worker.operations.environment import PROGRAM, environment
 from worker.runs.store_run import BacktestRunner, Progress, RunOutcome
 from worker.runs.trials import NoTrial, ledger_of_run
@@ -150,6 +149,8 @@ class BacktestScript:
         self, journal: JournalWriter, until: int | None, progress: Progress | None
     ) -> RunOutcome | None:
         """Run the backtest again."""
+        from worker.models import NO_OVERRIDES, Overrides  # with the clients, which a start does not wait for
+
         record, asked = self.record, self.settings.uses_models
         demand_bars_of(record, self.bars)
         return await self.runner(

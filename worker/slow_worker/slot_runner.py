@@ -19,7 +19,7 @@ from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.past_runs import PastRun
 from services.slow_loop.requests import surprises
 from services.slow_loop.untraded_signals import PaperBars
-from services.statistics.calendar_units import last_slot
+from services.statistics.slots import last_slot
 from services.store import Store
 from services.store.claims import Claim, ClaimState, SlotKey
 from services.store.reports import StoredReport

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.ports import Clock
-from services.statistics.calendar_units import next_slot
+from services.statistics.slots import next_slot
 from worker.operations.logs import EventSink
 from worker.operations.status import ProcessStatus, State
 from worker.slow_worker.service import Looks

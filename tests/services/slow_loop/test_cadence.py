@@ -17,7 +17,7 @@ from services.slow_loop.cadence import (
     examine_early,
     surprise_moment,
 )
-from services.statistics.calendar_units import DAY_NS, INTERVAL_NS, is_slot, last_slot, next_slot
+from services.statistics.slots import DAY_NS, INTERVAL_NS, is_slot, last_slot, next_slot
 
 TIMES = st.integers(0, 4_000 * 86_400).map(lambda seconds: seconds * 1_000_000_000)
 INTERVALS = st.sampled_from(["daily", "weekly"])

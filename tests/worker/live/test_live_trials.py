@@ -6,7 +6,7 @@ import pytest
 
 from schemas.settings import Settings
 from services.slow_loop_service import SlowLoopService
-from services.statistics.calendar_units import last_slot
+from services.statistics.slots import last_slot
 from tests.worker.live.paper_runs import RunningFeed, traded
 from tests.worker.shared_runs import embedded_bars
 

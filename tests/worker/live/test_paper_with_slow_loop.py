@@ -8,7 +8,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from schemas.settings import RuntimeSettings, Settings
-from services.statistics.calendar_units import last_slot
+from services.statistics.slots import last_slot
 from services.store import Store, open_store
 from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import RunningFeed, address, asked, replayed, rows_stored
