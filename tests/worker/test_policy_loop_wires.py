@@ -139,7 +139,7 @@ def test_session_abstention_keeps_no_policy_of_a_playbook_version_that_was_repla
     def replace_definition(version: Any, definition: Any) -> Any:
         return version.model_copy(update={"definition": definition})
 
-    made.policy_loop._evaluator._playbooks = Replaced()
+    made.policy_loop._evaluator.playbooks = Replaced()
     abstaining(made)
     ended = endings(made, finished(made), first)
     assert ended

@@ -155,6 +155,7 @@ class StoppedEarly(Exception):
     """A stop was asked for before the stepper stood where its run stands."""
 
 
+@dataclass(eq=False)
 class RecoveringSink:
     """Compares what is played with what is stored; behind the last stored row everything goes on to `behind`.
 
@@ -163,14 +164,11 @@ class RecoveringSink:
         compared: rows that were equal, or that lie before the savepoint that is gone on from.
     """
 
-    def __init__(
-        self, store: "Store", run_id: str, stored: int, behind: JournalSink, compared: int = 0
-    ) -> None:
-        self._store = store
-        self._run_id = run_id
-        self._behind = behind
-        self.stored = stored
-        self.compared = compared
+    store: "Store"
+    run_id: str
+    stored: int
+    behind: JournalSink
+    compared: int = 0
 
     @property
     def past(self) -> bool:
@@ -186,18 +184,18 @@ class RecoveringSink:
         """
         old = [row for row in rows if row.seq < self.stored]
         if old:
-            stored = await self._store.journal.contents(self._run_id, old[0].seq, old[-1].seq)
+            stored = await self.store.journal.contents(self.run_id, old[0].seq, old[-1].seq)
             for row, digest in zip(old, stored, strict=True):
                 if row.hash != digest:
                     raise ConfigError(
-                        f"run {self._run_id} does not come out as it was stored: row {row.seq} ({row.kind}) "
-                        f"differs. `thinktwice verify {self._run_id}` says more; another version of the "
+                        f"run {self.run_id} does not come out as it was stored: row {row.seq} ({row.kind}) "
+                        f"differs. `thinktwice verify {self.run_id}` says more; another version of the "
                         "program or of the playbooks may have made it. Trade a new run with --new"
                     )
                 self.compared = row.seq + 1
         new = rows[len(old) :]
         if new or not rows:
-            await self._behind.write(new)
+            await self.behind.write(new)
 
 
 async def past_of(store: "Store", record: "RunRecord", sink: RecoveringSink) -> RecordedPast:
