@@ -73,11 +73,12 @@ class SlowLoopService(Stateful):
         policy_loop: PolicyLoop,
         evidence: ReportEvidence | None = None,
     ) -> None:
-        self._settings, self._journal = settings, journal = context.settings, context.events
+        settings = context.settings
+        self._settings, self._journal = settings, context.events
         self._market = market
         self._reflection = reflection
         self._judge = judge
-        self._lifecycle = lifecycle = books.lifecycle
+        self._lifecycle = books.lifecycle
         self._playbooks = books.reader
         self._trials = trials
         self._policy_loop = policy_loop
@@ -92,17 +93,8 @@ class SlowLoopService(Stateful):
         self.last_report: HighLevelReflectionReport | None = None
         self.last_verdict: ReplanVerdict | None = None
         self.counters = SlowCounters()
-        approval = settings.plans.approval
-        self.plans = RunPlans(
-            settings,
-            market,
-            lifecycle,
-            trials,
-            self.facts,
-            journal,
-            Effects(self.retire_changed, policy_loop.replan, self.counters.applied.update, self._refuse),
-            asks=approval == "ask" or (approval == "" and not context.market_waits),
-        )
+        effects = Effects(self.retire_changed, policy_loop.replan, self.counters.applied.update, self._refuse)
+        self.plans = RunPlans(context, market, books.lifecycle, trials, self.facts, effects)
         if settings.plans.enabled:
             trials.promote = self.plans.of_candidate
 

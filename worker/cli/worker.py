@@ -138,6 +138,7 @@ async def _work(
     from worker.review.replanning import judge_models
     from worker.slow_worker.ports import SystemClock
     from worker.slow_worker.slot_runner import RunOfSlots, WorkerContext
+    from worker.slow_worker.status import SlowLoopStatus
     from worker.slow_worker.wiring import assemble_worker, new_owner
 
     address = given.settings.runtime.db
@@ -157,7 +158,7 @@ async def _work(
         made = assemble_worker(around, traded=goes_on, models=models)
         if once:
             return await _look_once(made, store, record, in_force, clock, note, told)
-        status = await _status(store, record, in_force, clock, owner)
+        status = await SlowLoopStatus.of_run(store, record, in_force, owner, clock)
         sinks.append(status.note)
         note = OutageLog(note).hear
         return await _operate(made, status, sinks, note, prepared, period_s, store.leases.probe)
@@ -184,17 +185,6 @@ def _settings_of(record: "RunRecord", given: ResolvedSettings) -> Settings:
                 "[high_level] may differ; name another run with --run"
             )
     return stored.model_copy(update={"high_level": stored.high_level.model_copy(update=changed)})
-
-
-async def _status(
-    store: "Store", record: "RunRecord", settings: Settings, clock: "Clock", owner: str
-) -> "SlowLoopStatus":
-    from worker.slow_worker.ports import JOB
-    from worker.slow_worker.status import SlowLoopStatus
-
-    claimed = await store.claims.newest_state(record.run_id, JOB)
-    interval = settings.high_level.interval_for(record.data["timeframe"])
-    return SlowLoopStatus(record.run_id, record.mode, owner, clock, interval, claimed.newest)
 
 
 async def _operate(

@@ -209,13 +209,13 @@ async def recover(
     record: "RunRecord",
     stepper: LiveStepper,
     player: Player,
-    progress: Callable[[int], None] = lambda rows: None,
-    stopped: Callable[[], bool] = lambda: False,
+    hear: Callable[[int], None] = lambda rows: None,
 ) -> int | None:
     """Bring a stepper to where its run stands, from its first row or from the savepoint that it stands at.
 
     Everything stored is checked first, also what a savepoint makes it needless to play: a run over a damaged
-    row ends with figures that nobody can prove. A hash takes 1/200 of the time of playing its row.
+    row ends with figures that nobody can prove. A hash takes 1/200 of the time of playing its row. `hear` is
+    told of the rows so far, and may raise `StoppedEarly`.
 
     Returns:
         The label of the last row, ns; None when there is none.
@@ -229,10 +229,8 @@ async def recover(
     async for _ in store.journal.rows(record.run_id):
         pass  # each is held against its hash: those before a savepoint are not played
     async for rows in player.play(stepper, store.trading.rows(record.run_id, stepper.rows)):
-        progress(rows)
         await asyncio.sleep(0)  # others say that this process lives, and hear that it shall stop
-        if stopped():
-            raise StoppedEarly
+        hear(rows)
     await stepper.journal.flush()
     if stepper.journal.events < record.events:
         raise ConfigError(

@@ -24,7 +24,7 @@ from worker.live.entry_guard import Doubts, EntryGuard
 from worker.live.evaluations import EvaluationQueue
 from worker.live.operator import OperatorCommands, execute
 from worker.live.process_inputs import ProcessInputs
-from worker.live.recovery import Player, RecoveringSink, past_of, read_script, recover
+from worker.live.recovery import Player, RecoveringSink, StoppedEarly, past_of, read_script, recover
 from worker.live.reports import ReportConsumer
 from worker.live.safe_mode import SafeModeReason
 from worker.live.status import TradingStatus
@@ -104,9 +104,7 @@ class TradedRun:
         """Set up at the newest savepoint, or before the first row where there is none that fits."""
         given = self._inputs
         self._definitions = given_playbooks(given.settings, given.definitions)
-        self.savepoints = CheckpointSchedule(
-            given.store, self._record.run_id, given.settings, self._definitions, self._note, given.pace
-        )
+        self.savepoints = CheckpointSchedule(given, self._record.run_id, self._definitions)
         point = await self.savepoints.find(self._record)
         if point is not None:
             try:
@@ -170,10 +168,13 @@ class TradedRun:
         """Bring the stepper to where its run stands; from then on evaluations think beside the bars."""
         given, record, script, stepper = self._inputs, self._record, self._script, self.stepper
         rows_before, events_before = stepper.rows, stepper.journal.events
-        self._last = await recover(
-            given.store, record, stepper, self._player, lambda rows: given.progress(rows, 0),
-            lambda: self._stop.asked,
-        )  # fmt: skip
+
+        def hear(rows: int) -> None:
+            given.progress(rows, 0)
+            if self._stop.asked:
+                raise StoppedEarly
+
+        self._last = await recover(given.store, record, stepper, self._player, hear)
         self.recovered = stepper.rows
         reconciled = await self.committer.reconcile()
         if self.recovered:

@@ -30,6 +30,8 @@ from services.slow_loop.untraded_signals import PaperBars
 from services.store import Store
 from trading_core.bars import BarSeries
 from trading_core.market import Market
+from trading_core.research.counterfactual import PaperPlans
+from trading_core.rules.columns import RuleColumns
 from worker.slow_worker.lease_holder import LeaseHolder
 from worker.slow_worker.ports import Reflect
 from worker.slow_worker.slot_runner import PaperBarsAt, RunOfSlots, SlotRunner, WorkerContext
@@ -155,9 +157,6 @@ def _paper_bars(bars_until: BarsUntil) -> PaperBarsAt:
     """Plans on paper over the bars that were closed at a time, ns."""
 
     async def walk(clock: int) -> PaperBars:
-        from trading_core.research.counterfactual import PaperPlans  # loads the compiler
-        from trading_core.rules.columns import RuleColumns
-
         return PaperPlans(RuleColumns(await bars_until(clock)))
 
     return walk
