@@ -1,12 +1,12 @@
 """The strategist that the settings name: the rules, or a model with the rules behind it."""
 
+from functools import partial
+
 from agents.strategies.model_strategist import ModelStrategist, PlanReaders, PlanTerms
 from agents.strategies.rule_strategist import RuleStrategist
 from prompts import PromptTemplate
 from schemas.errors import ConfigError
-from schemas.reflection import InvariantContext
 from schemas.settings import Settings
-from schemas.snapshot import PolicySnapshot
 from services.context import RunContext
 from services.deliberation.forms import CRITIQUE, REASONS
 from services.deliberation.text_models import TextModels
@@ -45,11 +45,8 @@ def configured_rules(
     settings: Settings, playbooks: PlaybookReader, symbols: tuple[str, ...]
 ) -> RuleStrategist:
     """The rules of a run over these symbols: bases that cannot pass now are not offered."""
-
-    def invariants(snapshot: PolicySnapshot) -> InvariantContext:
-        return invariant_context(settings, snapshot, playbooks, symbols)
-
     envelope = settings.envelope
+    invariants = partial(invariant_context, settings, playbooks=playbooks, symbols=symbols)
     check = SnapshotCheck(settings.reflection, playbooks, invariants)
     return RuleStrategist(playbooks, envelope.allowed_directions, envelope.allowed_playbooks, check)
 

@@ -8,6 +8,7 @@ switched off each carries the record that says so.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from schemas.errors import ConfigError
 from schemas.invocation import ReflectionInvocationMeta
@@ -57,27 +58,21 @@ def linter(columns: RuleColumns) -> Linter:
     return check
 
 
+@dataclass(eq=False)
 class ReflectingPlanProvider:
     """The plan provider of backtest and live trading alike.
 
-    Args:
+    Attributes:
         strategist: who proposes.
         reflection: the fast reflection, or None only when it is switched off.
         playbooks: read-only registry.
         linter: checks a proposal's rules against the bars known at the snapshot.
     """
 
-    def __init__(
-        self,
-        strategist: Strategist,
-        reflection: PolicyLevelReflectionService | None,
-        playbooks: PlaybookReader,
-        linter: Linter,
-    ) -> None:
-        self._strategist = strategist
-        self._reflection = reflection
-        self._playbooks = playbooks
-        self._linter = linter
+    strategist: Strategist
+    reflection: PolicyLevelReflectionService | None
+    playbooks: PlaybookReader
+    linter: Linter
 
     async def provide(
         self,
@@ -89,7 +84,7 @@ class ReflectingPlanProvider:
         """Answers until one passes, is blocked, or the rounds are used."""
         rounds: list[PlanRound] = []
         while True:
-            answer = _with_rationale(await self._strategist.answer(snapshot, revision), snapshot)
+            answer = _with_rationale(await self.strategist.answer(snapshot, revision), snapshot)
             proposal = answer.proposal
             if answer.kind is not PlanKind.PROPOSE or proposal is None:
                 rounds.append(PlanRound(answer))
@@ -100,7 +95,7 @@ class ReflectingPlanProvider:
                 unread = f": {revision.reason}" if rounds[-2:-1] and rounds[-2].unusable else ""
                 return Plan(PlanEnd.STAND_DOWN, tuple(rounds), f"identical resubmission{unread}")
             try:
-                playbook = playbook_of(proposal, self._playbooks)
+                playbook = playbook_of(proposal, self.playbooks)
             except ConfigError as error:
                 found = unusable(str(error))
                 rounds.append(PlanRound(answer, unusable=found))
@@ -126,9 +121,9 @@ class ReflectingPlanProvider:
     ) -> PolicyLevelReflectionResult | ReflectionInvocationMeta:
         """The reflection on what is to become of a policy that is there, or the record that it is off."""
         source = request.snapshot.leading_event
-        if self._reflection is None:
+        if self.reflection is None:
             return _record_switched_off(source)
-        return self._reflection.reflect_amendment(request, source=source)
+        return self.reflection.reflect_amendment(request, source=source)
 
     async def _reflect(
         self,
@@ -139,7 +134,7 @@ class ReflectingPlanProvider:
         playbook: PlaybookDefinition,
     ) -> PlanRound:
         source = snapshot.leading_event
-        if self._reflection is None:
+        if self.reflection is None:
             return PlanRound(answer, None, _record_switched_off(source))
         request = PolicyLevelReflectionRequest(
             snapshot=snapshot,
@@ -148,7 +143,7 @@ class ReflectingPlanProvider:
             state=snapshot.state,
             invariants=invariants,
         )
-        result = await self._reflection.reflect(request, source=source, lint=self._linter(snapshot, proposal))
+        result = await self.reflection.reflect(request, source=source, lint=self.linter(snapshot, proposal))
         return PlanRound(answer, request, result)
 
 
