@@ -25,13 +25,19 @@ MOST = {
     "most_imports": 25,
     "function_p99": 41.0,
     "longest_module": 450,
-    "lazy_imports": 353,
+    "lazy_imports": 351,
     "patterns": 94,
-    "many_parameters": 214,
+    "many_parameters": 201,
     "most_parameters": 21,
 }
 ROOTS = {"services": 6, "worker": 4}
-WAY = (59, 35, 2)  # modules, packages and steps to a caller's package from file to fill
+WAY = (58, 34, 1)  # modules, packages and steps to a caller's package from file to fill
+WIDE = {  # functions of more than eight parameters, neither the engine's nor commands: none joins them
+    "agents/language_models/wire_model.py: __init__",
+    "services/guard/desk.py: open",
+    "worker/feeds/files/files.py: load_bar_file",
+    "worker/operations/notifications.py: __init__",
+}
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +54,7 @@ def test_figures_of_the_house_stay_within_two_percent_of_what_was_reached(house)
 
 
 def test_functions_of_more_than_eight_parameters_are_the_engine_s_and_commands(house):
-    others = kinds_of_wide(house)[2]
-    assert len(others) <= 19, others
+    assert set(kinds_of_wide(house)[2]) <= WIDE
 
 
 def test_way_from_file_to_fill_grows_no_longer():

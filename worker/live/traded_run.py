@@ -124,9 +124,7 @@ class TradedRun:
         start = 0 if point is None else point.events
         trial = StoredTrial(store, run_id, settings, fresh=given.fresh_ledger, away=self._wait_for_store)
         trial.declares(self._definitions, feed.timeframe)
-        self.committer = BarCommitter(
-            store, run_id, settings.account.name, given.points, given.surroundings.note_stored, trial
-        )
+        self.committer = BarCommitter(given, run_id, trial)
         self.committer.lease = self._lease
         sink = RecoveringSink(store, run_id, record.events, self.committer, start)
         journal = JournalWriter(sink, settings.runtime.flush_rows)
