@@ -108,7 +108,7 @@ def test_session_of_every_mode_puts_no_plan_of_a_strategist_beyond_its_playbook_
     bars = embedded_bars("2003-01-01", "2003-09-30")
     made = assemble(settings, bars, JournalWriter(MemorySink()), own=Overrides(models=models))
     made.begin()
-    strategist = made.policy_loop.provider._strategist  # type: ignore[attr-defined]
+    strategist = made.policy_loop.provider.strategist  # type: ignore[attr-defined]
     answer = strategist.answer
 
     async def greedy(*args: Any, **named: Any) -> StrategistAnswer:
