@@ -180,7 +180,7 @@ def contradictions(settings: Settings) -> Any:
     made = assemble(settings, hours(), JournalWriter(MemorySink()))
     provider: Any = made.policy_loop.provider
     result = asyncio.run(
-        provider._reflection.reflect(changed(right_request(), {"memory": LOSING}), source="heartbeat")
+        provider.reflection.reflect(changed(right_request(), {"memory": LOSING}), source="heartbeat")
     )
     return [finding.code for finding in result.findings]
 
