@@ -31,7 +31,7 @@ from trading_core.tick_guard import TickGuard
 from worker.bootstrap import assemble
 from worker.feeds.sample_data import load_embedded_bars
 from worker.feeds.sample_data.worlds import make_world
-from worker.models import Models
+from worker.models import Models, Overrides
 from worker.runs.backtest import run_backtest
 from worker.session import Timing
 
@@ -119,7 +119,7 @@ async def measure(timeframe: Timeframe, delay_s: float, settings: Settings, *, m
             settings,
             bars,
             JournalWriter(MemorySink()),
-            models=Models(fast=patient),
+            own=Overrides(models=Models(fast=patient)),
             market_waits=market_waits,
         )
         session.begin()
@@ -177,7 +177,7 @@ def question_sizes(bars: BarSeries) -> list[Size]:
     deciding = Settings(llm=llm, policy_loop=loop)
     reading = Settings(llm=llm, reflection=ReflectionSettings(mode="full"))
     for settings, models in ((deciding, Models(strategist=strategist)), (reading, Models(fast=reader))):
-        asyncio.run(run_backtest(settings, bars, JournalWriter(MemorySink()), models=models))
+        asyncio.run(run_backtest(settings, bars, JournalWriter(MemorySink()), own=Overrides(models=models)))
     return [_size("strategist", strategist), _size("second reader", reader)]
 
 

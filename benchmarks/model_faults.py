@@ -26,7 +26,7 @@ from services.policy_checks.findings import status_of
 from tests.agents.strategies.questions import HOLD, Question, change, question
 from tools.docs_pages import table
 from worker.feeds.sample_data import load_embedded_bars
-from worker.models import Models
+from worker.models import Models, Overrides
 from worker.runs.backtest import run_backtest
 
 SPAN = ("2003-01-01", "2008-12-31")
@@ -112,7 +112,7 @@ def study() -> tuple[list[Any], dict[str, Any]]:
     name, sink = settings.llm.fast_model, MemorySink()
     models = Models(fast=Speaking(name, reader=True), strategist=Speaking(name))
     bars = load_embedded_bars(start=SPAN[0], end=SPAN[1])
-    done = asyncio.run(run_backtest(settings, bars, JournalWriter(sink), models=models))
+    done = asyncio.run(run_backtest(settings, bars, JournalWriter(sink), own=Overrides(models=models)))
     return sink.rows, done.document("study", "memory")
 
 

@@ -25,6 +25,7 @@ from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import RunningFeed, address, replayed, rows_stored
 from tests.worker.momentum_worlds import momentum_world
 from worker.live.process import PaperProcess
+from worker.live.process_inputs import ProcessInputs
 from worker.studies.scenarios import PLANTED
 
 RUN, NAME, BARS, CAREFUL, EDITED, LOOKS, LOOK_S = "r0001", "buys_strength", 720, 0.002, 0.003, 500, 0.02
@@ -73,10 +74,10 @@ class Promoted:
         feed = RunningFeed(momentum_world(strength=1.0, bars=BARS, symbols=12), self.between)
         feed.lock_step = True
         async with await open_store(address(self.folder), create=True) as self.store:
-            self.process = PaperProcess(
+            self.process = PaperProcess(ProcessInputs(
                 self.settings, feed, self.store, "host:1:a", NullMonitor(lambda kind, detail: None),
                 definitions=self.books, look_s=LOOK_S,
-            )  # fmt: skip
+            ))  # fmt: skip
             await self.process.run("benchmark")
 
 

@@ -200,7 +200,7 @@ def texts() -> list[Given]:
     report = result.session.slow_loop.last_report
     if report is None:
         raise ValueError(f"no report in {SPAN}")
-    definitions = [version.definition for version in result.session.registry.reader().active()]
+    definitions = [version.definition for version in result.session.books.reader.active()]
     episodes = [episode for episode in result.trades if episode.known_at <= report.known_at]
     return [(report, RunFacts.of_report(report, episodes, definitions))]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from prompts import PromptTemplate, load_prompt
+from prompts import load_prompt
 from schemas.errors import ConfigError, InvariantViolation
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.reflection import (
@@ -82,7 +82,6 @@ class PolicyLevelReflectionService:
         *,
         memory: MemoryReader | None = None,
         model: LanguageModel | None = None,
-        prompt: PromptTemplate | None = None,
         timer: Callable[[], int] = time.perf_counter_ns,
         recorded: bool = False,
         market_waits: bool = False,
@@ -95,7 +94,6 @@ class PolicyLevelReflectionService:
             settings: mode and thresholds.
             memory: contrastive memory, read once for each proposal that passed the invariants.
             model: for mode `full`, and for no other.
-            prompt: template of the consolidation; None loads the embedded one.
             timer: monotonic ns, for telemetry and for what is left of the model's deadline.
             recorded: the model keeps a record of every outcome, one of them that no time was left to ask it;
                 it is told even then, so that a replay on another machine ends there too.
@@ -110,7 +108,7 @@ class PolicyLevelReflectionService:
         self._settings = settings
         self._memory = memory
         self._model = model
-        self._prompt = prompt or load_prompt(PROMPT)
+        self._prompt = load_prompt(PROMPT)
         self._timer = timer
         self._recorded = recorded
         self._market_waits = market_waits

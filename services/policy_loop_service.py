@@ -20,24 +20,24 @@ from schemas.errors import (
 )
 from schemas.policy import AmendedPolicy, FrozenPolicy
 from schemas.regime import UNKNOWN
-from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.state import PART, Stateful, demand_fields, read_as, write_as
 from schemas.tick_validation import TickValidationEvent
 from schemas.vocabulary import EvaluationOutcome, InvocationOutcome
+from services.context import RunContext
 from services.playbooks.own_plans import playbook_of
 from services.policy_loop.admission import BoundaryFacts, decide
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.compiler import compile_policy, volatility_rule
 from services.policy_loop.counters import PolicyCounters
-from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
+from services.policy_loop.evaluation import Conclusion, Evaluation
 from services.policy_loop.evaluator import PolicyEvaluator
-from services.policy_loop.freeze import amend, freeze
+from services.policy_loop.freeze import ApprovedPlan, JudgedAmendment, amend, freeze
 from services.policy_loop.late_answers import LateAnswers
 from services.policy_loop.records import Ending, PolicyJournal, tick_event
 from services.policy_loop.signal_log import SignalLog
 from services.policy_loop.snapshot_builder import SnapshotBuilder
-from services.ports import EventJournal, Judge, PlanProvider, PlaybookReader, RevisionBudget
+from services.ports import Judge, PlanProvider, PlaybookReader, RevisionBudget
 from trading_core.kernel.state_machine import STATES
 from trading_core.market import Market
 from trading_core.trigger_engine import Boundary, TriggerEngine
@@ -73,17 +73,16 @@ class PolicyLoopService(Stateful):
 
     def __init__(
         self,
-        settings: Settings,
-        engine: TriggerEngine,
+        context: RunContext,
         market: Market,
+        engine: TriggerEngine,
         builder: SnapshotBuilder,
         provider: PlanProvider,
         judge: Judge,
         playbooks: PlaybookReader,
-        journal: EventJournal,
         background: BackgroundBuilder | None = None,
     ) -> None:
-        self._settings = settings
+        self._settings, self._journal = context.settings, context.events
         self.background = background
         self.backgrounds: dict[str, DecisionBackground] = {}
         self._engine = engine
@@ -92,13 +91,12 @@ class PolicyLoopService(Stateful):
         self.provider = provider
         self._judge = judge
         self._playbooks = playbooks
-        self._journal = journal
         self._last_evaluation: dict[int, int] = {}
         self._in_flight: set[int] = set()
         self._missed: dict[int, list[Boundary]] = {}  # skipped while an answer of the symbol is out
         self.policies: dict[str, FrozenPolicy] = {}
         self.structures: dict[str, str] = {}
-        self.counters = PolicyCounters(settings.reflection)
+        self.counters = PolicyCounters(self._settings.reflection)
         self.signals = SignalLog(engine, self.in_force)
         self._late = LateAnswers(engine, builder, playbooks, lambda: self._settings.policy_loop)
         self._evaluator = PolicyEvaluator(
@@ -299,14 +297,7 @@ class PolicyLoopService(Stateful):
     def _amend(self, evaluation: Evaluation, judged: JudgedAmendment) -> AmendedPolicy:
         if evaluation.snapshot is None:
             raise InvariantViolation("an amendment was made without a snapshot")
-        return amend(
-            judged.amendment,
-            evaluation.snapshot,
-            judged.reflection,
-            judged.verdict,
-            amended_at=self._now(),
-            reflection_off=self._reflection_off,
-        )
+        return amend(judged, evaluation.snapshot, amended_at=self._now(), reflection_off=self._reflection_off)
 
     @property
     def _reflection_off(self) -> bool:
@@ -317,18 +308,8 @@ class PolicyLoopService(Stateful):
         if answer.proposal is None or snapshot is None:
             raise InvalidProposal("nothing to freeze: the plan has no proposal, or no snapshot")
         playbook = playbook_of(answer.proposal, self._playbooks)
-        policy = freeze(
-            answer.proposal,
-            snapshot,
-            playbook,
-            approved.round.reflection,
-            approved.verdict,
-            risk_fraction=playbook.risk_fraction,
-            model=answer.model,
-            prompt_hash=answer.prompt_hash,
-            previous=self.in_force(boundary.s),
-            reflection_off=self._reflection_off,
-        )
+        previous = self.in_force(boundary.s)
+        policy = freeze(approved, snapshot, playbook, previous, reflection_off=self._reflection_off)
         sizing = volatility_rule(self._settings.execution)
         orders = compile_policy(policy, boundary.s, self._market.columns, self._engine.columns, sizing)
         self.policies[policy.policy_id] = policy

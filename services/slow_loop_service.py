@@ -17,20 +17,16 @@ from schemas.errors import CassetteMiss, ModelRefused
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
-from schemas.settings import Settings
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.state import PART, Stateful
 from schemas.trials import TrialCounts
 from schemas.vocabulary import VersionState
-from services.clock import next_slot
+from services.context import RunContext
 from services.plans.run_plans import Effects, RunPlans
-from services.playbooks.expectations import ExpectationBook
-from services.playbooks.lifecycle import PlaybookLifecycle
+from services.playbooks.assembly import RunPlaybooks
 from services.ports import (
-    EventJournal,
     HighLevelReflection,
     Judge,
-    PlaybookReader,
     PolicyLoop,
     ReportEvidence,
 )
@@ -39,9 +35,8 @@ from services.slow_loop.counters import SlowCounters
 from services.slow_loop.evidence_rows import evidence_rows
 from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.loop_rows import journal_renewal, journal_version, narrative_rows, reason_rows
-from services.slow_loop.measured_expectations import ExpectationMeter
-from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import EvidenceOfMeasures, ShadowTrials
+from services.statistics.slots import next_slot
 from trading_core.market import Market
 from trading_core.research.counterfactual import PaperPlans
 
@@ -64,37 +59,30 @@ class SlowLoopService(Stateful):
     }
     REBUILT = frozenset({
         "_settings", "_market", "_reflection", "_judge", "_lifecycle", "_playbooks", "_policy_loop",
-        "_journal", "_interval", "_evidence", "_meter",
+        "_journal", "_interval", "_evidence",
     })  # fmt: skip
 
     def __init__(
         self,
-        settings: Settings,
+        context: RunContext,
         market: Market,
+        books: RunPlaybooks,
         reflection: HighLevelReflection,
         judge: Judge,
-        lifecycle: PlaybookLifecycle,
-        playbooks: PlaybookReader,
         trials: ShadowTrials,
         policy_loop: PolicyLoop,
-        journal: EventJournal,
-        *,
-        market_waits: bool = True,
         evidence: ReportEvidence | None = None,
-        expectations: ExpectationBook | None = None,
     ) -> None:
-        self._settings = settings
+        settings = context.settings
+        self._settings, self._journal = settings, context.events
         self._market = market
         self._reflection = reflection
         self._judge = judge
-        self._lifecycle = lifecycle
-        self._playbooks = playbooks
+        self._lifecycle = books.lifecycle
+        self._playbooks = books.reader
         self._trials = trials
         self._policy_loop = policy_loop
-        self._journal = journal
         self._evidence = evidence
-        ledgers = ShadowLedgers(market, settings.execution, settings.envelope)
-        self._meter = ExpectationMeter(ledgers, expectations, playbooks, journal) if expectations else None
         self._interval: Literal["daily", "weekly"] = settings.high_level.interval_for(market.bars.timeframe)
         self._next_slot = next_slot(int(market.bars.close_times[0]), self._interval)
         self._last_examined: int | None = None
@@ -105,17 +93,8 @@ class SlowLoopService(Stateful):
         self.last_report: HighLevelReflectionReport | None = None
         self.last_verdict: ReplanVerdict | None = None
         self.counters = SlowCounters()
-        approval = settings.plans.approval
-        self.plans = RunPlans(
-            settings,
-            market,
-            lifecycle,
-            trials,
-            self.facts,
-            journal,
-            Effects(self.retire_changed, policy_loop.replan, self.counters.applied.update, self._refuse),
-            asks=approval == "ask" or (approval == "" and not market_waits),
-        )
+        effects = Effects(self.retire_changed, policy_loop.replan, self.counters.applied.update, self._refuse)
+        self.plans = RunPlans(context, market, books.lifecycle, trials, self.facts, effects)
         if settings.plans.enabled:
             trials.promote = self.plans.of_candidate
 
@@ -229,8 +208,6 @@ class SlowLoopService(Stateful):
 
     def _keep_trials(self, row: int, now: int) -> None:
         self._failed = False
-        if self._meter is not None:
-            self._meter.measure(row, now)
         evidence, opened = self.facts.learnable(now), self.facts.open_entries(now)
         self.retire_changed(self._trials.step(row, now, evidence, opened), now)
         self._weigh_measures(now)

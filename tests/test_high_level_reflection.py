@@ -18,13 +18,13 @@ from schemas.errors import InvariantViolation, ModelError
 from schemas.settings import EnvelopeSettings, GateSettings, JudgeSettings, Settings
 from schemas.slow_reflection import DeferredItem, OpenEntry, UntradedSignal
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
-from services.clock import DAY_NS
 from services.feeds.port import BarRow
 from services.high_level.narrator import Narrator
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.model_calls.language_model import ModelReply
 from services.playbooks.measures import alter
 from services.slow_loop.cadence import CadenceFacts, Run, Skip, due
+from services.statistics.calendar_units import DAY_NS
 from tests.services.deliberation.scripted import section
 from tests.services.high_level.builders import START, episode, playbook, request
 from tests.worker.test_session_wires import session

@@ -11,6 +11,7 @@ from schemas.errors import ConfigError, InvariantViolation, ModelError
 from schemas.reflection import MemorySummary, PolicyLevelReflectionRequest
 from schemas.settings import ReflectionSettings
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
+from services import policy_level_reflection_service
 from services.model_calls.language_model import ModelReply
 from services.policy_checks.findings import status_of
 from services.policy_level_reflection_service import PolicyLevelReflectionService
@@ -197,10 +198,11 @@ def test_low_level_reflection_result_carries_the_hashes_of_exactly_this_request(
     assert result.prompt_hash is None
 
 
-def test_low_level_reflection_of_rules_is_the_same_whatever_the_words_of_the_prompt():
+def test_low_level_reflection_of_rules_is_the_same_whatever_the_words_of_the_prompt(monkeypatch):
     edited = replace(load_prompt("policy_level_reflection"), hash="0" * 64)
     by_rules = reflect(right_request())
-    assert reflect(right_request(), prompt=edited).content_hash == by_rules.content_hash
+    monkeypatch.setattr(policy_level_reflection_service, "load_prompt", lambda name: edited)
+    assert reflect(right_request()).content_hash == by_rules.content_hash
 
 
 def test_low_level_reflection_same_request_has_the_same_hash_whatever_the_clock_says():

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from tools.docs_pages import ROOT
-from tools.house import ROOMS
+from tools.way import ROOMS
 
 OURS = (*ROOMS, "thinktwice", "tools")
 NO_PARTICIPLES = frozenset({"bed", "embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed"})

@@ -30,8 +30,7 @@ from thinktwice.parts import (
     settings_of_parts,
 )
 from thinktwice.result import BacktestResult, Inputs
-from worker.bootstrap import Overrides
-from worker.models import Models
+from worker.models import Models, Overrides
 from worker.runs.backtest import run_backtest
 from worker.runs.interrupts import Interrupts
 from worker.runs.progress import progress_bar
@@ -181,7 +180,7 @@ async def ran(
     writer = JournalWriter(sink, inputs.settings.runtime.flush_rows)
     done = await run_backtest(
         inputs.settings, inputs.bars, writer, definitions=inputs.playbooks,
-        progress=cancellable(progress), models=models, cassette=cassette, own=own,
+        progress=cancellable(progress), own=replace(own, models=models, cassette=cassette),
     )  # fmt: skip
     return BacktestResult(inputs, own, done, sink.rows)
 

@@ -17,6 +17,7 @@ from schemas.canonical import datetime_to_ns, text_to_ns
 from schemas.errors import ConfigError, DataError, OperatorError, OrderRefused, StoreError
 from schemas.guard import Account, GuardSettings, Mode, Order, Verdict
 from schemas.vocabulary import ReflectionStatus, Severity
+from services.context import RunContext
 from services.guard.desk import GuardDesk, OwnCritic, ReaderMaker
 from services.guard.ledger import Ledger
 from services.guard.reading import attempt, read_account, read_held, read_order, read_settings
@@ -437,12 +438,12 @@ def _second_reader(settings: GuardSettings, model: Any) -> tuple[GuardSettings, 
     def open_reader(journal: Any) -> Any:
         from trading_core.clock import SimulatedClock
         from trading_core.tick_guard import TickGuard
-        from worker.models import assemble_models, one_model
+        from worker.models import Replies, assemble_models, one_model
 
         tree = run_settings(settings)
         given = one_model(tree, answering) if model is not None and answering is not None else None
-        models = assemble_models(tree, journal, SimulatedClock(), TickGuard(), os.environ, given=given)
-        return models.accounted.fast
+        context = RunContext(tree, SimulatedClock(), journal, TickGuard())
+        return assemble_models(context, os.environ, Replies(given)).accounted.fast
 
     if model is None:
         from worker.models import check_models

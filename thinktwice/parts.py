@@ -20,8 +20,7 @@ from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import CheckName, Severity
 from services.ports import Critic, Judge, Strategist
 from thinktwice.boundary import trims_errors
-from worker.bootstrap import Overrides
-from worker.models import Models, one_model
+from worker.models import Models, Overrides, one_model
 
 Part = TypeVar("Part")
 StrategistPart = str | Strategist | Callable[[Strategist], Strategist] | None
@@ -93,10 +92,10 @@ def own_parts(strategist: StrategistPart, judge: JudgePart, critics: CriticParts
     ]
     own += [("critic", critic) for critic in asked]
     return Overrides(
-        _around("strategist", given[0], "answer"),
-        _around("judge", given[1], *OF_A_JUDGE),
-        asked,
-        tuple(f"{kind} {getattr(part, '__name__', type(part).__name__)}" for kind, part in own),
+        strategist=_around("strategist", given[0], "answer"),
+        judge=_around("judge", given[1], *OF_A_JUDGE),
+        critics=asked,
+        names=tuple(f"{kind} {getattr(part, '__name__', type(part).__name__)}" for kind, part in own),
     )
 
 

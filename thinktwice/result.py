@@ -28,7 +28,7 @@ from trading_core.accounting import drawdowns
 from trading_core.bars import BarSeries
 from trading_core.features.own import list_changed
 from trading_core.features.registry import own_features_of
-from worker.bootstrap import Overrides
+from worker.models import Overrides
 from worker.pages.figures import fact_text
 from worker.pages.run_picture import RunPicture
 from worker.pages.screen import PlainConsole

@@ -152,7 +152,9 @@ class Wiring:
             taken = [
                 (self.fields.get((name, value.attr)), reads) for name, reads in self._hold(value.value, names)
             ]
-            return [(name, reads) for name, reads in taken if name in self.rooms]  # a text is no part
+            return [  # a text is no part
+                (name, reads or name.endswith("Reader")) for name, reads in taken if name in self.rooms
+            ]
         if isinstance(value, ast.IfExp):
             return [*self._hold(value.body, names), *self._hold(value.orelse, names)]
         if not isinstance(value, ast.Call):
@@ -160,6 +162,8 @@ class Wiring:
         if isinstance(value.func, ast.Attribute):
             if isinstance(value.func.value, ast.Name) and value.func.value.id == OWN:
                 return self._hold(value.args[0], names)  # what a caller puts around a part stands for it
+            if value.func.attr == "of":
+                return self._make(ast.Call(value.func.value, value.args, value.keywords), names)
             reads = value.func.attr == "reader"
             return [(name, True) for name, _ in self._hold(value.func.value, names)] if reads else []
         return self._make(value, names) if isinstance(value.func, ast.Name) else []

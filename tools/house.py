@@ -2,15 +2,17 @@
 
 `uv run python -m tools.house` prints the table, `--since REV` what changed since a revision beside it. Lines
 are those of files, imports those of modules, lazy and type-only ones counted; a function's lines run from its
-`def` to its end, its parameters are those that a caller may give.
+`def` to its end, its parameters are those that a caller may give. The functions of more than eight parameters
+are listed: those of the engine, whose compiled functions take no records, and commands, whose parameters are
+the arguments of a command line. No other may be one.
 """
 
 import ast
 import subprocess
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,11 +21,13 @@ import numpy as np
 from grimp import build_graph
 
 from tools.docs_pages import ROOT, table
+from tools.way import ROOMS, measure_way
 
-ROOMS = ("schemas", "trading_core", "services", "agents", "prompts", "worker")
 LIBRARY = "thinktwice"
 DATA = frozenset({".toml", ".md", ".html", ".css", ".js", ".json", ".yaml"})  # text that is program
 MANY_PARAMETERS = 5
+MOST_PARAMETERS = 8
+ENGINE, COMMANDS = "trading_core/", "worker/cli/"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -43,7 +47,10 @@ class House:
         function_p99: lines that 99 of 100 functions do not exceed.
         many_parameters: functions that take more than five.
         most_parameters: of one function, and its name.
+        wide: parameters of each function that takes more than eight, by its name.
         longest_module: lines of the longest file, and its name.
+        way: modules, packages and steps back from file to fill, see `tools.way`;
+            None of a revision, whose code is not run.
     """
 
     lines: int
@@ -59,7 +66,9 @@ class House:
     function_p99: float
     many_parameters: int
     most_parameters: tuple[int, str]
+    wide: dict[str, int]
     longest_module: tuple[int, str]
+    way: tuple[int, int, int] | None = None
 
 
 def measure_house(root: Path = ROOT) -> House:
@@ -86,6 +95,7 @@ def measure_house(root: Path = ROOT) -> House:
         float(np.percentile([lines_of(node) for node, _ in functions], 99)),
         sum(count > MANY_PARAMETERS for count in parameters.values()),
         _most(parameters),
+        {name: count for name, count in sorted(parameters.items()) if count > MOST_PARAMETERS},
         _most(sizes),
     )
 
@@ -180,10 +190,23 @@ def house_rows(house: House) -> dict[str, str]:
         "imports inside functions": str(house.lazy_imports),
         "regular expressions compiled": str(house.patterns),
         "lines of a function, p99": f"{house.function_p99:.0f}",
+        "modules, packages, steps back from file to fill": _join(house.way or ("not run",)),
         "functions of more than 5 parameters": str(house.many_parameters),
+        "functions of more than 8: engine / commands / others": _join(map(len, kinds_of_wide(house))),
         "parameters of a function, most": f"{house.most_parameters[0]} (`{house.most_parameters[1]}`)",
         "lines of a module, most": f"{house.longest_module[0]} (`{house.longest_module[1]}`)",
     }
+
+
+def kinds_of_wide(house: House) -> tuple[list[str], list[str], list[str]]:
+    """Functions of more than eight parameters: of the engine, of the command line, and all others."""
+    engine = [name for name in house.wide if name.startswith(ENGINE)]
+    commands = [name for name in house.wide if name.startswith(COMMANDS)]
+    return engine, commands, [name for name in house.wide if not name.startswith((ENGINE, COMMANDS))]
+
+
+def _join(figures: Iterable[object]) -> str:
+    return " / ".join(map(str, figures))
 
 
 def house_table(house: House, before: House | None = None) -> str:
@@ -204,7 +227,10 @@ def main() -> None:
         before = None if since is None else measure_revision(since)
     except subprocess.CalledProcessError as error:
         parser.error(f"--since {since!r}: {error.stderr.decode(errors='replace').strip()}")
-    sys.stdout.write(house_table(measure_house(), before) + "\n")
+    house = replace(measure_house(), way=measure_way().counts)
+    wide = [(name, str(house.wide[name])) for kind in kinds_of_wide(house) for name in kind]
+    listed = table(("functions of more than 8 parameters", "parameters"), wide)
+    sys.stdout.write(f"{house_table(house, before)}\n\n{listed}\n")
 
 
 if __name__ == "__main__":

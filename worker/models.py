@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from agents import language_models
 from agents.language_models.accounted import (
@@ -32,13 +32,14 @@ from schemas.reasons import REASON
 from schemas.settings import Settings
 from schemas.settings.providers import NO_MODEL, OWN_PROVIDER, ModelName, model_name
 from schemas.state import PART, Stateful
+from services.context import RunContext
 from services.deliberation.forms import CRITICS, REASONS, TEXT_FORMS
 from services.deliberation.text_models import TextModels
 from services.model_calls.account import ModelAccount
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.record import Caller, Purse
 from services.model_calls.reply_format import ReplyFormat
-from services.ports import Clock, EventJournal
+from services.ports import Critic, Judge, Strategist
 from trading_core.tick_guard import TickGuard
 from worker.secrets.redaction import is_address, masked_addresses
 from worker.secrets.secrets import secret
@@ -96,6 +97,47 @@ class Models:
             close = getattr(model, "close", None)
             if close is not None:
                 await close()
+
+
+@dataclass(frozen=True)
+class Replies:
+    """What answers the questions of a run.
+
+    Attributes:
+        models: are asked; None: the configured ones.
+        cassette: recorded replies to play instead; None: the configured one, if there is one.
+        past: replies of a run that goes on: played until its past is over, then models are asked.
+    """
+
+    models: Models | None = None
+    cassette: Cassette | None = None
+    past: RecordedPast | None = None
+
+
+CONFIGURED = Replies()
+
+
+@dataclass(frozen=True)
+class Overrides(Replies):
+    """What a caller puts around parts of a session, or in the place of what answers it.
+
+    Attributes:
+        strategist, judge: given ours; what they return is asked.
+        critics: asked beside our checks.
+        names: say what is the caller's own, for people.
+        prepare: changes the session once it has begun; only studies have a use for it.
+        say: hears in one line what the run will take, once its models were asked some questions.
+    """
+
+    strategist: Callable[[Strategist], Strategist] = lambda ours: ours
+    judge: Callable[[Judge], Judge] = lambda ours: ours
+    critics: tuple[Critic, ...] = ()
+    names: tuple[str, ...] = ()
+    prepare: Callable[[Any], None] = lambda session: None
+    say: Callable[[str], None] = lambda line: None
+
+
+NO_OVERRIDES = Overrides()
 
 
 @dataclass(frozen=True)
@@ -285,15 +327,10 @@ def configured_cassette(settings: Settings) -> Cassette | None:
 
 
 def assemble_models(
-    settings: Settings,
-    journal: EventJournal,
-    clock: Clock,
-    guard: TickGuard,
+    context: RunContext,
     environment: Mapping[str, str],
+    replies: Replies = CONFIGURED,
     *,
-    given: Models | None = None,
-    cassette: Cassette | None = None,
-    past: RecordedPast | None = None,
     texts: Mapping[str, str] | None = None,
     names: Names | None = None,
     decides: bool = True,
@@ -301,14 +338,9 @@ def assemble_models(
     """The models that the settings name, on an account of their own.
 
     Args:
-        settings: the resolved configuration.
-        journal: of the calls.
-        clock: of the account.
-        guard: of the tick path, on which no model may be asked.
+        context: of the run; its clock is the account's, its journal that of the calls.
         environment: holds the key.
-        given: models to ask instead.
-        cassette: recorded replies to play instead of the configured ones.
-        past: replies of a run that goes on.
+        replies: where they come from.
         texts: names the model of each prompt about texts; None: as the settings have it.
         names: of the run, by the field of a reply that takes them; None: any name can be written.
         decides: whether anything is decided, for which texts leave something.
@@ -316,11 +348,14 @@ def assemble_models(
     Raises:
         ConfigError: a model without a key, or a cassette that cannot be read or made.
     """
-    tape = cassette if cassette is not None else configured_cassette(settings)
-    asks = given is None and tape is None
-    live = configured_models(settings, guard, environment, texts, names) if asks else given or Models()
+    settings, guard, past = context.settings, context.guard, replies.past
+    tape = replies.cassette if replies.cassette is not None else configured_cassette(settings)
+    asks = replies.models is None and tape is None
+    live = (
+        configured_models(settings, guard, environment, texts, names) if asks else replies.models or Models()
+    )
     due = due_of(seats_of(settings), text_models_of(settings)) if decides else None
-    account = ModelAccount(settings.llm, journal, clock, due)
+    account = ModelAccount(settings.llm, context.events, context.clock, due)
     writer = open_recording(settings, past) if tape is None and settings.uses_models else None
     if writer is not None:
         account.keep = writer.keep

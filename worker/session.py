@@ -14,14 +14,14 @@ from schemas.episode import Episode
 from schemas.settings import Settings
 from schemas.state import PART, Stateful
 from schemas.trials import NO_TRIALS, TrialLedger
+from services.context import RunContext
 from services.evidence_tools.evidence_buffer import EvidenceBuffer
 from services.feeds.port import CONFLICTING, FeedAnomalyKind
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
 from services.memory.episode_builder import EpisodeContext, build_episode
 from services.memory.experience import Experience
-from services.playbooks.lifecycle import PlaybookLifecycle
-from services.playbooks.registry import PlaybookRegistry
+from services.playbooks.assembly import RunPlaybooks
 from services.policy_loop.records import tick_event
 from services.policy_loop_service import PolicyLoopService
 from services.slow_loop.loop_rows import journal_version
@@ -56,8 +56,7 @@ class Session(Stateful):
     """Everything one run consists of, wired by `bootstrap`."""
 
     STATE: ClassVar = {
-        "registry": PART,  # first: episodes are remembered under the rules of their version
-        "lifecycle": PART,
+        "books": PART,  # first: episodes are remembered under the rules of their version
         "journal": PART,
         "guard": PART,
         "clock": PART,
@@ -70,22 +69,20 @@ class Session(Stateful):
         "doubted": list[tuple[int, str]],
     }
     REBUILT = frozenset(
-        {"settings", "market", "engine", "live", "events", "ledger", "kept", "columns_wired"}
+        {"context", "market", "engine", "live", "events", "ledger", "kept", "columns_wired"}
         | {"stops_without_model", "has_own_strategist"}
     )
 
-    settings: Settings
+    context: RunContext
     market: Market
     journal: JournalWriter
-    guard: TickGuard
+    events: ParkingJournal
     engine: TriggerEngine
     experience: Experience
-    registry: PlaybookRegistry
-    lifecycle: PlaybookLifecycle
+    books: RunPlaybooks
     policy_loop: PolicyLoopService
     slow_loop: SlowLoopService
     models: RunModels
-    events: ParkingJournal
     ledger: TrialLedger = NO_TRIALS
     kept: EvidenceBuffer | None = None  # what the judge's tools read; None where it is asked without them
     bars_validated: int = 0
@@ -100,6 +97,16 @@ class Session(Stateful):
         grows = isinstance(self.bars, GrowingBars)
         windows = self.settings.envelope.no_trade_windows
         self.live = LiveStep(self.market, self.engine, windows) if grows else None
+
+    @property
+    def settings(self) -> Settings:
+        """The resolved configuration."""
+        return self.context.settings
+
+    @property
+    def guard(self) -> TickGuard:
+        """Of the tick path."""
+        return self.context.guard
 
     @property
     def bars(self) -> BarSeries:
@@ -134,7 +141,7 @@ class Session(Stateful):
                 **({} if self.ledger.told is None else {"ledger": self.ledger.payload()}),
             },
         )
-        for version in self.registry.reader().active():
+        for version in self.books.reader.active():
             journal_version(self.journal, version, max(first, version.since))
 
     def listen(self) -> None:

@@ -9,8 +9,7 @@ nothing, sizes, or moves a stop away.
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 from agents.strategies.plan_changes import ID_DIGITS, FrozenPlan, PlanBase, answer_of, plan_bases
@@ -57,6 +56,40 @@ class Fallback:
     kind: str
 
 
+@dataclass(frozen=True)
+class PlanReaders:
+    """What a model strategist reads beside a snapshot.
+
+    Attributes:
+        playbooks: read-only registry.
+        frozen: the plan of a policy frozen earlier in the run, by policy id.
+        background: what was gathered for a snapshot.
+    """
+
+    playbooks: PlaybookReader
+    frozen: FrozenPlan
+    background: BackgroundReader = no_background
+
+
+@dataclass(frozen=True)
+class PlanTerms:
+    """The terms of every answer of a run.
+
+    Attributes:
+        deadline_ms: of one answer, its correction included.
+        tolerances: what plans are measured by.
+        own_rules: whether a plan may have rules in the model's own words; only with a reflection.
+        tick: grid of stops; 0: none.
+        reflection_pass: how a rationale is looked at again.
+    """
+
+    deadline_ms: float
+    tolerances: Mapping[str, Any] = field(default_factory=dict)
+    own_rules: bool = True
+    tick: float = 0.0
+    reflection_pass: PassSettings = BY_DEFAULT
+
+
 class ModelStrategist:
     """Strategist of a language model, with the rules behind it."""
 
@@ -64,57 +97,39 @@ class ModelStrategist:
         self,
         model: LanguageModel,
         rules: RuleStrategist,
-        playbooks: PlaybookReader,
-        frozen: FrozenPlan,
+        readers: PlanReaders,
+        terms: PlanTerms,
         *,
-        deadline_ms: float,
-        background: BackgroundReader = no_background,
-        tolerances: Mapping[str, Any] = MappingProxyType({}),
         wordings: Wordings = PLAIN_RUN,
-        own_rules: bool = True,
-        tick: float = 0.0,
         timer: Callable[[], int] = time.perf_counter_ns,
         prompt: PromptTemplate | None = None,
         texts: TextModels | None = None,
-        reflection_pass: PassSettings = BY_DEFAULT,
     ) -> None:
         """Hold readers only.
 
         Args:
             model: asked once for each answer, and once more when its reply cannot be used.
             rules: ranks the bases, and answers where the model did not.
-            playbooks: read-only registry.
-            frozen: the plan of a policy frozen earlier in the run, by policy id.
-            deadline_ms: of one answer, its correction included.
-            background: what was gathered beside a snapshot.
-            tolerances: what plans are measured by; the same for all of a run.
+            readers: of playbooks, of plans frozen before, and of what was gathered beside a snapshot.
+            terms: of every answer.
             wordings: how questions word their data.
-            own_rules: whether a plan may have rules in the model's own words; only with a reflection.
-            tick: grid of stops; 0: none.
             timer: monotonic ns, for what is left of the deadline.
             prompt: template of the question; None: the one in use.
             texts: who criticises and corrects a rationale; None: nobody does.
-            reflection_pass: how a rationale is looked at again.
         """
         self._model = model
         self._rules = rules
-        self._playbooks = playbooks
-        self._frozen = frozen
-        self._background = background
-        self._tolerances = dict(tolerances)
+        self._readers = readers
+        self._terms = terms
         self._wordings = wordings
-        self._deadline_ms = deadline_ms
-        self._own_rules = own_rules
-        self._tick = tick
         self._timer = timer
         self._prompt = prompt or load_prompt(PROMPT)
         self._texts = texts
-        self._pass = reflection_pass
         self._static: tuple[tuple[str, ...], str] = ((), "")
 
     async def answer(self, snapshot: PolicySnapshot, revision: Revision | None) -> StrategistAnswer:
         """The model's answer, or that of the rules with the reason in `fallback`."""
-        bases = plan_bases(self._rules, snapshot, revision, self._frozen)
+        bases = plan_bases(self._rules, snapshot, revision, self._readers.frozen)
         if snapshot.position is None and not bases:
             return await self._by_rules(snapshot, revision, Fallback(NOTHING_TO_CHOOSE))
         said = await self._ask(snapshot, revision, bases)
@@ -153,11 +168,13 @@ class ModelStrategist:
         proposal = answer.proposal
         if proposal is None or proposal.rationale in {base.proposal.rationale for base in bases}:
             return answer
-        playbook = self._playbooks.get(proposal.playbook_id).definition
-        wording, background = self._wordings.of(snapshot), self._background(snapshot)
+        playbook = self._readers.playbooks.get(proposal.playbook_id).definition
+        wording, background = self._wordings.of(snapshot), self._readers.background(snapshot)
         given = ReasonText(proposal, playbook, snapshot, background, wording, self._keeper(snapshot))
-        budget = Budget(0, calls_of(self._pass), deadline_ms=self._left_ms(start), timer=self._timer)
-        corrected, done = await reread(given, texts, self._pass, budget)
+        budget = Budget(
+            0, calls_of(self._terms.reflection_pass), deadline_ms=self._left_ms(start), timer=self._timer
+        )
+        corrected, done = await reread(given, texts, self._terms.reflection_pass, budget)
         update: dict[str, Any] = {"deliberation": done}
         if corrected is not None:
             update["proposal"] = with_reasons(proposal, snapshot, corrected.because, background)
@@ -172,12 +189,12 @@ class ModelStrategist:
     def _keeper(self, snapshot: PolicySnapshot) -> Callable[[str | None], str | None]:
         """What is left of a model's own words: those without a figure and a name of the run."""
         names = {snapshot.symbol, *self._wordings.known, *self._wordings.of(snapshot).symbols.values()}
-        for playbook in self._playbooks.active():
+        for playbook in self._readers.playbooks.active():
             names |= {playbook.definition.id, *playbook.definition.parameters}
         return lambda given: keep_comment(given, names)
 
     def _left_ms(self, start: int) -> float:
-        return max(0.0, self._deadline_ms - (self._timer() - start) / NS_PER_MS)
+        return max(0.0, self._terms.deadline_ms - (self._timer() - start) / NS_PER_MS)
 
     async def _attempt(
         self, snapshot: PolicySnapshot, bases: tuple[PlanBase, ...], prompt: str, start: int
@@ -200,8 +217,9 @@ class ModelStrategist:
             level = self._wordings.of(snapshot).price_back(read.stop, *shown)
             read = read.model_copy(update={"stop": level})
         said = answer_of(
-            read, snapshot, bases, self._playbooks,
-            own_rules=self._own_rules, tick=self._tick, background=self._background(snapshot),
+            read, snapshot, bases, self._readers.playbooks,
+            own_rules=self._terms.own_rules, tick=self._terms.tick,
+            background=self._readers.background(snapshot),
         )  # fmt: skip
         if isinstance(said, ReplyFault):
             return said
@@ -210,12 +228,16 @@ class ModelStrategist:
 
     def _static_part(self) -> str:
         """Instructions and playbooks: the same bytes until a playbook has another version."""
-        active = [playbook.definition for playbook in self._playbooks.active() if playbook.definition.enabled]
+        active = [
+            playbook.definition
+            for playbook in self._readers.playbooks.active()
+            if playbook.definition.enabled
+        ]
         versions = tuple(playbook.content_hash for playbook in active)
         if self._static[0] != versions:
             # Numbers as they are: a parameter is named by the very value on its grid.
             shown = self._wordings.at(0).names(quoted_json([self._show_playbook(item) for item in active]))
-            measures = quoted_json(self._tolerances)
+            measures = quoted_json(self._terms.tolerances)
             told = f"What every plan is measured by (JSON):\n{measures}\n\nThe playbooks (JSON):\n{shown}"
             self._static = (versions, f"{self._prompt.system}\n\n{told}")
         return self._static[1]
@@ -231,7 +253,7 @@ class ModelStrategist:
         bases: tuple[PlanBase, ...],
         fault: ReplyFault | None = None,
     ) -> str:
-        wording, background = self._wordings.of(snapshot), self._background(snapshot)
+        wording, background = self._wordings.of(snapshot), self._readers.background(snapshot)
         return self._prompt.render(
             snapshot=wording.json(shown_snapshot(snapshot)),
             background=NONE if background is None else wording.json(shown_background(background)),

@@ -8,6 +8,7 @@ switched off each carries the record that says so.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from schemas.errors import ConfigError
 from schemas.invocation import ReflectionInvocationMeta
@@ -19,12 +20,11 @@ from schemas.reflection import (
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
 )
-from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import InvocationOutcome, PlanKind, ReflectionStatus
+from services.context import RunContext
 from services.model_calls.language_model import LanguageModel
-from services.model_calls.wording import Wordings
 from services.playbooks.own_plans import playbook_of
 from services.policy_checks.findings import unusable
 from services.policy_checks.reasons import with_reasons
@@ -58,27 +58,21 @@ def linter(columns: RuleColumns) -> Linter:
     return check
 
 
+@dataclass(eq=False)
 class ReflectingPlanProvider:
     """The plan provider of backtest and live trading alike.
 
-    Args:
+    Attributes:
         strategist: who proposes.
         reflection: the fast reflection, or None only when it is switched off.
         playbooks: read-only registry.
         linter: checks a proposal's rules against the bars known at the snapshot.
     """
 
-    def __init__(
-        self,
-        strategist: Strategist,
-        reflection: PolicyLevelReflectionService | None,
-        playbooks: PlaybookReader,
-        linter: Linter,
-    ) -> None:
-        self._strategist = strategist
-        self._reflection = reflection
-        self._playbooks = playbooks
-        self._linter = linter
+    strategist: Strategist
+    reflection: PolicyLevelReflectionService | None
+    playbooks: PlaybookReader
+    linter: Linter
 
     async def provide(
         self,
@@ -90,7 +84,7 @@ class ReflectingPlanProvider:
         """Answers until one passes, is blocked, or the rounds are used."""
         rounds: list[PlanRound] = []
         while True:
-            answer = _with_rationale(await self._strategist.answer(snapshot, revision), snapshot)
+            answer = _with_rationale(await self.strategist.answer(snapshot, revision), snapshot)
             proposal = answer.proposal
             if answer.kind is not PlanKind.PROPOSE or proposal is None:
                 rounds.append(PlanRound(answer))
@@ -101,7 +95,7 @@ class ReflectingPlanProvider:
                 unread = f": {revision.reason}" if rounds[-2:-1] and rounds[-2].unusable else ""
                 return Plan(PlanEnd.STAND_DOWN, tuple(rounds), f"identical resubmission{unread}")
             try:
-                playbook = playbook_of(proposal, self._playbooks)
+                playbook = playbook_of(proposal, self.playbooks)
             except ConfigError as error:
                 found = unusable(str(error))
                 rounds.append(PlanRound(answer, unusable=found))
@@ -127,9 +121,9 @@ class ReflectingPlanProvider:
     ) -> PolicyLevelReflectionResult | ReflectionInvocationMeta:
         """The reflection on what is to become of a policy that is there, or the record that it is off."""
         source = request.snapshot.leading_event
-        if self._reflection is None:
+        if self.reflection is None:
             return _record_switched_off(source)
-        return self._reflection.reflect_amendment(request, source=source)
+        return self.reflection.reflect_amendment(request, source=source)
 
     async def _reflect(
         self,
@@ -140,7 +134,7 @@ class ReflectingPlanProvider:
         playbook: PlaybookDefinition,
     ) -> PlanRound:
         source = snapshot.leading_event
-        if self._reflection is None:
+        if self.reflection is None:
             return PlanRound(answer, None, _record_switched_off(source))
         request = PolicyLevelReflectionRequest(
             snapshot=snapshot,
@@ -149,7 +143,7 @@ class ReflectingPlanProvider:
             state=snapshot.state,
             invariants=invariants,
         )
-        result = await self._reflection.reflect(request, source=source, lint=self._linter(snapshot, proposal))
+        result = await self.reflection.reflect(request, source=source, lint=self.linter(snapshot, proposal))
         return PlanRound(answer, request, result)
 
 
@@ -171,41 +165,37 @@ def _record_switched_off(source: str) -> ReflectionInvocationMeta:
 
 
 def assemble_provider(
-    settings: Settings,
+    context: RunContext,
     strategist: Strategist,
     playbooks: PlaybookReader,
     columns: RuleColumns,
     memory: MemoryReader,
     model: LanguageModel | None,
-    wordings: Wordings,
     critics: Sequence[Critic] = (),
-    *,
-    market_waits: bool = True,
 ) -> ReflectingPlanProvider:
     """A strategist with the fast reflection that the settings have.
 
     Args:
-        settings: the resolved configuration.
+        context: of the run.
         strategist: who proposes.
         playbooks: active versions.
         columns: that the rules of proposals are checked on.
         memory: what the reflection reads.
         model: of the reflection in mode `full`; None in every other.
-        wordings: how questions word their data.
         critics: asked beside our checks.
-        market_waits: no bar comes while a model thinks.
 
     Raises:
         ConfigError: mode `full` has no model, or nothing asks the critics.
     """
-    if settings.reflection.mode == "off":
+    settings = context.settings.reflection
+    if settings.mode == "off":
         if critics:
             raise ConfigError(
                 "critics are asked by the fast reflection, and reflection is off: leave one of them out"
             )
         return ReflectingPlanProvider(strategist, None, playbooks, linter(columns))
     reflection = PolicyLevelReflectionService(
-        settings.reflection, memory=memory, model=model, recorded=True, market_waits=market_waits,
-        wordings=wordings, critics=critics,
+        settings, memory=memory, model=model, recorded=True, market_waits=context.market_waits,
+        wordings=context.wordings, critics=critics,
     )  # fmt: skip
     return ReflectingPlanProvider(strategist, reflection, playbooks, linter(columns))

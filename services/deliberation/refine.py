@@ -169,6 +169,7 @@ class Loop:
     policies: Policies
     budget: Budget
     trace: Trace
+    preset: str
     rounds: list[Round] = field(default_factory=list)
     failure: NoReply | None = None
     cleaned: int = 0
@@ -275,20 +276,20 @@ async def refine(
         preset: for the record.
         trace: where events go; None: a new one.
     """
-    loop = Loop(task, critics, reviser, policies, budget, trace if trace is not None else Trace())
+    loop = Loop(task, critics, reviser, policies, budget, Trace() if trace is None else trace, preset)
     given = Draft(draft, "given") if isinstance(draft, str) else draft
     if isinstance(given, Draft):
         skipped = policies.guard(given.text) if policies.guard is not None else None
         if skipped is not None:
             loop.cleaned = given.cleaned
             as_given = draft if isinstance(draft, str) else given.text
-            return _end(loop, preset, "skipped", as_given, given.text, skip_reason=skipped)
+            return _end(loop, "skipped", as_given, given.text, skip_reason=skipped)
         first: Draft | NoReply = given
     else:
         first = await await_within(given.generate(task, budget), budget)
     if isinstance(first, NoReply):
         loop.failure = first
-        return _end(loop, preset, "failed", "", "", "model_failed")
+        return _end(loop, "failed", "", "", "model_failed")
     reason = await loop.run(first)
     initial = draft if isinstance(draft, str) else first.text
     chosen = _chosen(loop)
@@ -297,7 +298,7 @@ async def refine(
         status = "blocked"
     elif loop.failure is None and policies.acceptance.accepts(chosen):
         status = "accepted"
-    return _end(loop, preset, status, initial, chosen.candidate.text, reason, chosen=chosen)
+    return _end(loop, status, initial, chosen.candidate.text, reason, chosen=chosen)
 
 
 def _chosen(loop: Loop) -> Round:
@@ -308,12 +309,12 @@ def _chosen(loop: Loop) -> Round:
 
 
 def _end(
-    loop: Loop, preset: str, status: DeliberationStatus, initial: str, final: str,
+    loop: Loop, status: DeliberationStatus, initial: str, final: str,
     reason: StopReason | None = None, *, skip_reason: str | None = None, chosen: Round | None = None,
 ) -> Deliberation:  # fmt: skip
     scores = [score for seen in loop.rounds if (score := _model_score(seen)) is not None]
     return Deliberation(
-        preset=preset,
+        preset=loop.preset,
         status=status,
         skip_reason=skip_reason,
         initial=initial,

@@ -14,13 +14,13 @@ from schemas.canonical import ns_to_datetime
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import GateSettings
 from schemas.vocabulary import EvidenceGrade
-from services.clock import INTERVAL_NS, Interval, next_slot
 from services.high_level.clusters import Cluster, Measure, TradeTable, build_clusters
 from services.high_level.drift import DecayAlarm
 from services.high_level.grading import Range, Verdict, decide_measures, full_reason, range_of
 from services.high_level.hypotheses import declared_hypotheses
 from services.statistics.calendar_units import Integers, block_unit, unit_numbers, unit_starts
 from services.statistics.multiplicity import Family, register_family
+from services.statistics.slots import INTERVAL_NS, Interval, next_slot
 from services.statistics.track import Bounds
 
 

@@ -34,21 +34,17 @@ class StepFailed(Exception):
         self.before = tuple(before)
 
 
+@dataclass(eq=False)
 class PlanExecutor:
-    """Carries out the steps of plans on the versions of one run."""
+    """Carries out the steps of plans on the versions of one run.
 
-    def __init__(
-        self,
-        lifecycle: PlaybookLifecycle,
-        key_of: Callable[[str], TrialKey | None],
-        judge: JudgeSettings,
-        timeframe: str,
-    ) -> None:
-        """Act on a lifecycle; `key_of` names the ledger of a candidate by its version hash."""
-        self._lifecycle = lifecycle
-        self._key_of = key_of
-        self._judge = judge
-        self._timeframe = timeframe
+    `key_of` names the ledger of a candidate by its version hash.
+    """
+
+    lifecycle: PlaybookLifecycle
+    key_of: Callable[[str], TrialKey | None]
+    judge: JudgeSettings
+    timeframe: str
 
     def carry_out(
         self, plan: ChangePlan, steps: Sequence[PlanStep], proven: Mapping[str, Any], at: int
@@ -58,14 +54,14 @@ class PlanExecutor:
         Raises:
             StepFailed: one of them cannot be; then every version stands as before.
         """
-        mark, done = self._lifecycle.mark(), list[ExecutedStep]()
+        mark, done = self.lifecycle.mark(), list[ExecutedStep]()
         for step in steps:
             try:
-                key = None if step.candidate is None else self._key_of(step.candidate)
+                key = None if step.candidate is None else self.key_of(step.candidate)
                 versions = self._one_step(plan, step, proven, at)
                 self._demand_approved(step, versions)
             except (ConfigError, InvariantViolation) as error:
-                self._lifecycle.return_to(mark)
+                self.lifecycle.return_to(mark)
                 raise StepFailed(step, str(error), done) from error
             done.append(ExecutedStep(step, versions, key))
         return tuple(done)
@@ -83,17 +79,17 @@ class PlanExecutor:
         Raises:
             ConfigError: a playbook has moved on since, or has no way back.
         """
-        mark, done = self._lifecycle.mark(), list[PlaybookVersion]()
+        mark, done = self.lifecycle.mark(), list[PlaybookVersion]()
         try:
             for playbook_id, before, after in reversed(made):
-                present = self._lifecycle.active(playbook_id)
+                present = self.lifecycle.active(playbook_id)
                 if present.content_hash != after:
                     raise ConfigError(
                         f"{playbook_id} version {present.version} is in force: it has moved on since the plan"
                     )
-                done += self._lifecycle.rollback(playbook_id, at, reason, to=before)
+                done += self.lifecycle.rollback(playbook_id, at, reason, to=before)
         except (ConfigError, InvariantViolation):
-            self._lifecycle.return_to(mark)
+            self.lifecycle.return_to(mark)
             raise
         return tuple(done)
 
@@ -104,7 +100,7 @@ class PlanExecutor:
         if isinstance(action, FolderAction):
             raise ConfigError("a run that trades writes no folder: its playbooks change in it")
         if isinstance(action, RollbackAction):
-            return self._lifecycle.rollback(
+            return self.lifecycle.rollback(
                 action.playbook_id, at, action.reason, to=action.version_hash, known_at=known_at
             )
         if why is not None and "|" in why:
@@ -112,38 +108,38 @@ class PlanExecutor:
             name, ledger, origin = str(action.playbook_id), (version_hash, cell), _origin(plan, step)
             if plan.report_id is None:  # the measure's own origin stays
                 origin = {}
-            return self._lifecycle.end_measures(name, ledger, proven[why], origin, at, known_at)
+            return self.lifecycle.end_measures(name, ledger, proven[why], origin, at, known_at)
         if why is not None:
-            return self._lifecycle.promote(why, proven[why], at, known_at)
+            return self.lifecycle.promote(why, proven[why], at, known_at)
         self._demand_contract(action)
         if action.kind == "replan":
             return ()
         if action.kind == "open_experiment":
             return self._experiment(plan, action, at)
         approved = step.makes[0].definition
-        return self._lifecycle.enact(action, approved, _origin(plan, step), {}, at, self._timeframe)
+        return self.lifecycle.enact(action, approved, _origin(plan, step), {}, at, self.timeframe)
 
     def _experiment(self, plan: ChangePlan, action: JudgeAction, at: int) -> tuple[PlaybookVersion, ...]:
-        refused = len(self._lifecycle.refused)
-        begun = self._lifecycle.apply(
+        refused = len(self.lifecycle.refused)
+        begun = self.lifecycle.apply(
             [action],
             report_id=plan.report_id,
             verdict_id=plan.verdict_id,
             at=at,
-            timeframe=self._timeframe,
+            timeframe=self.timeframe,
         )
-        if not begun and len(self._lifecycle.refused) == refused:
+        if not begun and len(self.lifecycle.refused) == refused:
             raise ConfigError(f"{action.kind}: already_decided, this report has opened it before")
-        if len(self._lifecycle.refused) > refused:
-            last = self._lifecycle.refused[-1]
+        if len(self.lifecycle.refused) > refused:
+            last = self.lifecycle.refused[-1]
             raise ConfigError(f"{action.kind}: {last.code}, {last.reason}")
         return begun
 
     def _demand_contract(self, action: JudgeAction) -> None:
         """What a person's word carries keeps the contract still; what is proven kept it when it began."""
-        definitions = self._lifecycle.definitions()
-        running = sum(trial.kind == "experiment" for trial in self._lifecycle.shadows())
-        refusal = check_action(action, ContractState(definitions, self._judge, running))
+        definitions = self.lifecycle.definitions()
+        running = sum(trial.kind == "experiment" for trial in self.lifecycle.shadows())
+        refusal = check_action(action, ContractState(definitions, self.judge, running))
         if refusal is not None:
             raise ConfigError(f"{action.kind}: {refusal.code}, {refusal.reason}")
 

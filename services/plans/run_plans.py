@@ -16,8 +16,8 @@ from schemas.errors import ConfigError, InvariantViolation
 from schemas.judge import JudgeAction, RefusedAction
 from schemas.plan import ChangePlan, Decision, PlanAction, PlanState, PlanStep, Proposed, Trigger
 from schemas.playbook import PlaybookVersion
-from schemas.settings import Settings
 from schemas.state import PART, Stateful
+from services.context import RunContext
 from services.plans.basis import mean_true_range, stale_reasons
 from services.plans.drafting import EmptyPlan, PlanFacts, draft
 from services.plans.execution import ExecutedStep, PlanExecutor, StepFailed
@@ -33,7 +33,6 @@ from services.plans.same_change import (
 )
 from services.plans.sources import OpenTrials, PlanSources, propose_again
 from services.playbooks.lifecycle import PlaybookLifecycle
-from services.ports import EventJournal
 from services.slow_loop.loop_facts import LoopFacts
 from trading_core.market import Market
 
@@ -69,13 +68,14 @@ class RunPlans(Stateful):
     """Plans of one run.
 
     Args:
-        settings: of the run.
+        context: of the run.
         market: its bars.
         lifecycle: what carries steps out.
         trials: what candidates and measures have shown.
         facts: where the run stands.
-        journal: of the run.
         effects: what follows from a step.
+
+    Attributes:
         asks: whether a person decides; otherwise each plan is approved as it is made.
     """
 
@@ -91,25 +91,23 @@ class RunPlans(Stateful):
 
     def __init__(
         self,
-        settings: Settings,
+        context: RunContext,
         market: Market,
         lifecycle: PlaybookLifecycle,
         trials: OpenTrials,
         facts: LoopFacts,
-        journal: EventJournal,
         effects: Effects,
-        *,
-        asks: bool,
     ) -> None:
-        self._settings = settings
+        self._settings = settings = context.settings
         self._market = market
         self._trials = trials
         self._facts = facts
         self._effects = effects
-        self._rows = PlanRows(journal)
+        self._rows = PlanRows(context.events)
         self.sources = PlanSources(settings, lifecycle, trials, market.bars.timeframe)
         self._executor = PlanExecutor(lifecycle, trials.key_of, settings.judge, market.bars.timeframe)
-        self.asks = asks
+        by_default = settings.plans.approval == "" and not context.market_waits
+        self.asks = settings.plans.approval == "ask" or by_default
         self.waiting: dict[str, WaitingPlan] = {}
         self.finished: dict[str, FinishedPlan] = {}
         self.closed: dict[str, int | None] = {}  # changes that are decided: until when, ns; None: for good

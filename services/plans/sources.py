@@ -4,6 +4,7 @@ Each becomes typed actions with the evidence and the very version that would com
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from schemas.errors import InvariantViolation
@@ -44,16 +45,14 @@ class OpenTrials(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class PlanSources:
     """What the slow loop of a run wants changed, as proposed steps."""
 
-    def __init__(
-        self, settings: Settings, lifecycle: PlaybookLifecycle, trials: OpenTrials, timeframe: str
-    ) -> None:
-        self._settings = settings
-        self._lifecycle = lifecycle
-        self._trials = trials
-        self._timeframe = timeframe
+    settings: Settings
+    lifecycle: PlaybookLifecycle
+    trials: OpenTrials
+    timeframe: str
 
     def is_plan(self, action: JudgeAction, now: int) -> bool:
         """Whether an action of a verdict is a plan: what adds exposure or retires policies, at once.
@@ -62,8 +61,8 @@ class PlanSources:
         """
         if action.kind == "replan":
             return True
-        effect = self._lifecycle.effect(action, now, self._timeframe, self._trials.proven)
-        asks = isinstance(effect, Limit) and self._settings.plans.lowering == "ask"
+        effect = self.lifecycle.effect(action, now, self.timeframe, self.trials.proven)
+        asks = isinstance(effect, Limit) and self.settings.plans.lowering == "ask"
         return asks or isinstance(effect, Lift)
 
     def of_verdict(self, actions: Sequence[JudgeAction], now: int) -> list[Proposed]:
@@ -72,17 +71,17 @@ class PlanSources:
 
     def of_candidate(self, version_hash: str, now: int) -> Proposed:
         """The promotion of a candidate on what its own trades have shown."""
-        after = self._lifecycle.promotion(version_hash, now)
-        action = _change_of(self._lifecycle.trial(version_hash), self._lifecycle.active(after.id))
-        return Proposed(action, version_hash, self._trials.proves()[version_hash], after)
+        after = self.lifecycle.promotion(version_hash, now)
+        action = _change_of(self.lifecycle.trial(version_hash), self.lifecycle.active(after.id))
+        return Proposed(action, version_hash, self.trials.proves()[version_hash], after)
 
     def of_measures(self, now: int) -> list[tuple[str, Proposed]]:
         """The end of each measure whose life is over and that its own trades contradict, with its words."""
-        proven, found = self._trials.proven, list[tuple[str, Proposed]]()
-        for active, due in self._lifecycle.find_refuted(now, proven):
+        proven, found = self.trials.proven, list[tuple[str, Proposed]]()
+        for active, due in self.lifecycle.find_refuted(now, proven):
             ledger, name = due[0].ledger, active.definition.id
-            after = self._lifecycle.without(name, ledger, now)
-            action = _end_of(due, after, self._settings.judge.shadow_life_blocks)
+            after = self.lifecycle.without(name, ledger, now)
+            action = _end_of(due, after, self.settings.judge.shadow_life_blocks)
             item = Proposed(action, "|".join(ledger), proven[ledger], after)
             found.append((f"{due[0].text} of {name}", item))
         return found
@@ -93,18 +92,18 @@ class PlanSources:
         Raises:
             ConfigError: there is no such playbook, or nothing different to return to.
         """
-        after = self._lifecycle.earlier(playbook_id, now)
+        after = self.lifecycle.earlier(playbook_id, now)
         action = RollbackAction(
             playbook_id=playbook_id, version_hash=after.content_hash, reason="rolled back"
         )
         return Proposed(action, after=after)
 
     def _of_action(self, action: JudgeAction, now: int) -> Proposed:
-        effect = self._lifecycle.effect(action, now, self._timeframe, self._trials.proven)
+        effect = self.lifecycle.effect(action, now, self.timeframe, self.trials.proven)
         if not isinstance(effect, Lift):
             return Proposed(action)
         ledger = effect.measures[0].ledger
-        after = self._lifecycle.without(str(action.playbook_id), ledger, now)
+        after = self.lifecycle.without(str(action.playbook_id), ledger, now)
         return Proposed(action, "|".join(ledger), effect.evidence, after)
 
 

@@ -3,21 +3,27 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
+from schemas.state import PART, Stateful
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.loader import load_playbooks
-from services.playbooks.registry import PlaybookRegistry
+from services.playbooks.registry import PlaybookRegistry, RegistryReader
 from trading_core.tick_guard import TickGuard
 
 
 @dataclass(frozen=True)
-class RunPlaybooks:
-    """What was defined before the run, its versions so far, and the ways between them."""
+class RunPlaybooks(Stateful):
+    """What was defined before the run, its versions so far, who reads them, and the ways between them."""
+
+    STATE: ClassVar = {"registry": PART, "lifecycle": PART}
+    REBUILT = frozenset({"definitions", "reader"})
 
     definitions: Sequence[PlaybookDefinition]
     registry: PlaybookRegistry
+    reader: RegistryReader
     lifecycle: PlaybookLifecycle
 
 
@@ -31,9 +37,8 @@ def assemble_playbooks(
     """
     books = given_playbooks(settings, definitions)
     registry = PlaybookRegistry(books, guard, first)
-    return RunPlaybooks(
-        books, registry, PlaybookLifecycle(registry, settings.judge, guard, settings.gate.block)
-    )
+    lifecycle = PlaybookLifecycle(registry, settings.judge, guard, settings.gate.block)
+    return RunPlaybooks(books, registry, registry.reader(), lifecycle)
 
 
 def given_playbooks(

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.settings import Settings
+from services.context import RunContext
 from services.policy_loop.invariant_context import cost_bps
 from services.statistics.calendar_units import later_starts, unit_of_timeframe
 from trading_core.bars import BarSeries
@@ -12,14 +13,14 @@ from trading_core.kernel.fresh import STALE_BARS, bucket_bits, parameter_record
 from trading_core.market import Market
 from trading_core.rules.columns import SharedColumns
 from trading_core.tick_events import TickEventDecoder
-from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine
 
 BASIS_POINTS = 10_000.0
 
 
-def account_engine(settings: Settings, market: Market, guard: TickGuard) -> TriggerEngine:
+def account_engine(context: RunContext, market: Market) -> TriggerEngine:
     """An engine before the first bar of a market, with the kill switch as it is set."""
+    settings = context.settings
     bars, envelope, reflection = market.bars, settings.envelope, settings.reflection
     parameters = parameter_record(
         settings.execution,
@@ -37,7 +38,7 @@ def account_engine(settings: Settings, market: Market, guard: TickGuard) -> Trig
         event_flags(market.regimes.flags, bars, windows),
         parameters,
         settings.account.cash,
-        guard,
+        context.guard,
         TickEventDecoder(bars, settings.config_hash, settings.account.name, windows),
         columns=SharedColumns(market.columns),
         buckets=bucket_bits(bars.symbols, envelope.correlation_buckets),

@@ -8,32 +8,14 @@ from dataclasses import dataclass, field
 
 from schemas.background import DecisionBackground
 from schemas.invocation import ReflectionInvocationMeta
-from schemas.judge import BoundaryVerdict
-from schemas.policy import PolicyAmendment
 from schemas.reflection import PolicyLevelReflectionResult
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import EvaluationOutcome, InvocationOutcome
+from services.policy_loop.freeze import ApprovedPlan, JudgedAmendment
 from services.policy_loop.records import PolicyJournal, Reflection
 from services.policy_loop.staleness import AccountState
-from services.ports import PlanRound, RevisionBudget
+from services.ports import RevisionBudget
 from trading_core.trigger_engine import Boundary
-
-
-@dataclass(frozen=True)
-class ApprovedPlan:
-    """A round whose proposal may be frozen, with the verdict that says so."""
-
-    round: PlanRound
-    verdict: BoundaryVerdict
-
-
-@dataclass(frozen=True)
-class JudgedAmendment:
-    """An amendment with the reflection and the verdict that it met, whatever they said."""
-
-    amendment: PolicyAmendment
-    reflection: Reflection
-    verdict: BoundaryVerdict
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ neither read nor changed here.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from schemas.errors import InvalidProposal, InvariantViolation
 from schemas.judge import BoundaryVerdict
@@ -30,8 +30,8 @@ from services.playbooks.rendering import list_changes
 from services.policy_checks.plan_levels import on_grid
 from services.policy_loop.clamps import ProposalClamp, clamp_proposal
 from services.policy_loop.counters import PolicyCounters
-from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
-from services.policy_loop.freeze import changed_fields
+from services.policy_loop.evaluation import Conclusion, Evaluation
+from services.policy_loop.freeze import ApprovedPlan, JudgedAmendment, changed_fields
 from services.policy_loop.invariant_context import invariant_context
 from services.ports import (
     Judge,
@@ -48,10 +48,11 @@ NOTHING_TO_REFLECT = "nothing to reflect on"
 REWORDED = frozenset({"thesis", "conviction", "because", "rationale", "argues_for"})  # no order hangs on them
 
 
+@dataclass(eq=False)
 class PolicyEvaluator:
     """Evaluator of one run.
 
-    Args:
+    Attributes:
         settings: the resolved configuration, read when it is asked for.
         provider: where plans come from, and what reflects on amendments; read when it is asked for.
         judge: who decides on both.
@@ -61,30 +62,20 @@ class PolicyEvaluator:
         counters: what happened.
     """
 
-    def __init__(
-        self,
-        settings: Callable[[], Settings],
-        provider: Callable[[], PlanProvider],
-        judge: Judge,
-        playbooks: PlaybookReader,
-        symbols: tuple[str, ...],
-        policies: Callable[[str], FrozenPolicy | None],
-        counters: PolicyCounters,
-    ) -> None:
-        self._settings = settings
-        self._provider = provider
-        self._judge = judge
-        self._playbooks = playbooks
-        self._symbols = symbols
-        self._policies = policies
-        self._counters = counters
+    settings: Callable[[], Settings]
+    provider: Callable[[], PlanProvider]
+    judge: Judge
+    playbooks: PlaybookReader
+    symbols: tuple[str, ...]
+    policies: Callable[[str], FrozenPolicy | None]
+    counters: PolicyCounters
 
     async def conclude(self, evaluation: Evaluation, snapshot: PolicySnapshot) -> Conclusion:
         """What is to be done, once the answers have arrived."""
         invariants = self._invariants(snapshot)
         revision: Revision | None = None
         while True:
-            asked = await self._provider().provide(snapshot, invariants, evaluation.budget, revision)
+            asked = await self.provider().provide(snapshot, invariants, evaluation.budget, revision)
             plan, clamps = self._within_bounds(asked, snapshot)
             self._take(evaluation, snapshot, plan)
             evaluation.record.clamps(snapshot, asked.last.answer.proposal, plan.last.answer.proposal, clamps)
@@ -109,7 +100,7 @@ class PolicyEvaluator:
 
     async def ask_early(self, provider: PlanProvider, snapshot: PolicySnapshot) -> None:
         """Ask a provider for a first plan, of which nothing is done."""
-        budget = RevisionBudget(self._settings().policy_loop.max_revisions)
+        budget = RevisionBudget(self.settings().policy_loop.max_revisions)
         await provider.provide(snapshot, self._invariants(snapshot), budget)
 
     def fall_back(
@@ -131,23 +122,23 @@ class PolicyEvaluator:
 
     def _has_ordered(self, snapshot: PolicySnapshot, answer: StrategistAnswer) -> bool:
         """Whether a plan that repeats has armed and the answer says it again: its order need not go."""
-        policy = self._policies(snapshot.active_policy_id or "")
+        policy = self.policies(snapshot.active_policy_id or "")
         if policy is None or answer.proposal is None or snapshot.state is not PolicyState.THESIS_ARMED:
             return False
         is_same = REWORDED.issuperset(changed_fields(policy, answer.proposal))
-        version = playbook_of(answer.proposal, self._playbooks).content_hash
+        version = playbook_of(answer.proposal, self.playbooks).content_hash
         return policy.proposal.repeats and is_same and policy.playbook_hash == version
 
     def _invariants(self, snapshot: PolicySnapshot) -> InvariantContext:
-        return invariant_context(self._settings(), snapshot, self._playbooks, self._symbols)
+        return invariant_context(self.settings(), snapshot, self.playbooks, self.symbols)
 
     def _within_bounds(self, plan: Plan, snapshot: PolicySnapshot) -> tuple[Plan, tuple[ProposalClamp, ...]]:
         """A plan that passed, within what its playbook allows; a reflected one lies there already."""
         proposal = plan.last.answer.proposal
         if plan.end is not PlanEnd.PASSED or proposal is None:
             return plan, ()
-        playbook = playbook_of(proposal, self._playbooks)
-        tolerance = self._settings().reflection.conviction_tolerance
+        playbook = playbook_of(proposal, self.playbooks)
+        tolerance = self.settings().reflection.conviction_tolerance
         allowed, clamps = clamp_proposal(proposal, snapshot, playbook, tolerance)
         if not clamps:
             return plan, ()
@@ -159,7 +150,7 @@ class PolicyEvaluator:
         for answered in plan.rounds:
             evaluation.record.round(evaluation.rounds, snapshot, answered)
             evaluation.rounds += 1
-            self._counters.count_round(answered, is_own=self._is_own(answered))
+            self.counters.count_round(answered, is_own=self._is_own(answered))
             if answered.reflection is not None:
                 evaluation.note_reflection(answered.reflection)
             elif answered.unusable is not None:
@@ -172,7 +163,7 @@ class PolicyEvaluator:
         proposal = answered.answer.proposal
         if proposal is None or not isinstance(answered.reflection, PolicyLevelReflectionResult):
             return False
-        playbook = playbook_of(proposal, self._playbooks)
+        playbook = playbook_of(proposal, self.playbooks)
         follows = bool(playbook.content_hash) and proposal.direction in playbook.rules
         return follows and not list_changes(proposal, playbook)
 
@@ -199,7 +190,7 @@ class PolicyEvaluator:
 
     def _may_tighten(self, snapshot: PolicySnapshot) -> bool:
         """Whether the plan behind a position leaves its stop to evaluations; one that is gone does."""
-        policy = self._policies(snapshot.managed_policy_id or "")
+        policy = self.policies(snapshot.managed_policy_id or "")
         return policy is None or policy.proposal.tightens
 
     def _refuse(self, evaluation: Evaluation, snapshot: PolicySnapshot, plan: Plan) -> Conclusion:
@@ -226,8 +217,8 @@ class PolicyEvaluator:
         proposal, reflection = answered.answer.proposal, answered.reflection
         if proposal is None or reflection is None:
             raise InvalidProposal("a plan passed without a proposal or without a reflection")
-        playbook = playbook_of(proposal, self._playbooks)
-        verdict = await self._judge.validate_boundary(snapshot, proposal, reflection, playbook)
+        playbook = playbook_of(proposal, self.playbooks)
+        verdict = await self.judge.validate_boundary(snapshot, proposal, reflection, playbook)
         self._note_verdict(evaluation, verdict)
         return verdict
 
@@ -241,33 +232,33 @@ class PolicyEvaluator:
     ) -> JudgedAmendment:
         """An amendment of the policy that is there, reflected on, judged and recorded."""
         policy_id = snapshot.managed_policy_id
-        level = None if stop is None else on_grid(stop, self._settings().execution.tick_size)
+        level = None if stop is None else on_grid(stop, self.settings().execution.tick_size)
         amendment = PolicyAmendment(
             kind=kind, symbol=snapshot.symbol, policy_id=policy_id, stop=level, reason=reason
         )
-        policy = None if policy_id is None else self._policies(policy_id)
+        policy = None if policy_id is None else self.policies(policy_id)
         request = PolicyAmendmentRequest(
             snapshot=snapshot,
             amendment=amendment,
             policy=policy,
-            playbook=None if policy is None else playbook_of_policy(policy, self._playbooks),
+            playbook=None if policy is None else playbook_of_policy(policy, self.playbooks),
             invariants=self._invariants(snapshot),
         )
-        reflection = self._provider().reflect_amendment(request)
+        reflection = self.provider().reflect_amendment(request)
         evaluation.record.amendment(evaluation.rounds, snapshot, amendment, reflection)
         if stop is not None and level is not None and level != stop:
             asked = amendment.model_copy(update={"stop": stop})
             evaluation.record.clamps(snapshot, asked, amendment, (ProposalClamp("stop", stop, level),))
         evaluation.rounds += 1
         evaluation.note_reflection(reflection)
-        self._counters.count_amendment(reflection)
-        verdict = self._judge.validate_amendment(request, reflection)
+        self.counters.count_amendment(reflection)
+        verdict = self.judge.validate_amendment(request, reflection)
         self._note_verdict(evaluation, verdict)
         return JudgedAmendment(amendment, reflection, verdict)
 
     def _note_verdict(self, evaluation: Evaluation, verdict: BoundaryVerdict) -> None:
         evaluation.record.verdict(verdict)
-        self._counters.decisions[str(verdict.decision)] += 1
+        self.counters.decisions[str(verdict.decision)] += 1
 
 
 def _conclude_amendment(outcome: EvaluationOutcome, reason: str, judged: JudgedAmendment) -> Conclusion:

@@ -5,6 +5,8 @@ snapshot, by their hashes. With reflection switched off it demands the invocatio
 only that setting can make.
 """
 
+from dataclasses import dataclass
+
 from schemas.errors import FreezeRefused
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import BoundaryVerdict
@@ -15,30 +17,47 @@ from schemas.reflection import PolicyLevelReflectionResult
 from schemas.regime import UNKNOWN
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import InvocationOutcome, JudgeDecision, ReflectionStatus
+from services.ports import PlanRound
 
 Evidence = PolicyLevelReflectionResult | ReflectionInvocationMeta
 
 
+@dataclass(frozen=True)
+class ApprovedPlan:
+    """A round whose proposal may be frozen, with the verdict that says so."""
+
+    round: PlanRound
+    verdict: BoundaryVerdict
+
+
+@dataclass(frozen=True)
+class JudgedAmendment:
+    """An amendment with the reflection and the verdict that it met, whatever they said."""
+
+    amendment: PolicyAmendment
+    reflection: Evidence
+    verdict: BoundaryVerdict
+
+
 def freeze(
-    proposal: PolicyProposal,
+    approved: ApprovedPlan,
     snapshot: PolicySnapshot,
     playbook: PlaybookDefinition,
-    reflection: Evidence | None,
-    verdict: BoundaryVerdict | None,
+    previous: FrozenPolicy | None = None,
     *,
-    risk_fraction: float,
-    model: str,
-    prompt_hash: str | None,
-    previous: FrozenPolicy | None,
     reflection_off: bool = False,
 ) -> FrozenPolicy:
-    """The frozen policy of a proposal that passed.
+    """The frozen policy of a proposal that passed; `previous` is the one that it takes the place of.
 
     Raises:
-        FreezeRefused: no result or verdict, one for something else, or one that did not pass.
+        FreezeRefused: no proposal, result or verdict, one for something else, or one that did not pass.
     """
-    passed = _passed_reflection(reflection, proposal.content_hash, snapshot.content_hash, reflection_off)
-    approved = _approving_verdict(verdict, passed, proposal.content_hash, snapshot.content_hash)
+    answer, proposal = approved.round.answer, approved.round.answer.proposal
+    if proposal is None:
+        raise FreezeRefused("the answer has no proposal")
+    hashes = proposal.content_hash, snapshot.content_hash
+    passed = _passed_reflection(approved.round.reflection, *hashes, reflection_off)
+    verdict = _approving_verdict(approved.verdict, passed, *hashes)
     if proposal.playbook_id != playbook.id:
         raise FreezeRefused(f"the proposal names playbook {proposal.playbook_id!r}, not {playbook.id!r}")
     regime = snapshot.regime
@@ -52,43 +71,37 @@ def freeze(
         playbook_hash=playbook.content_hash,
         regime_key=UNKNOWN if regime is None else regime.labels.key,
         fingerprint=() if regime is None else regime.fingerprint,
-        risk_fraction=risk_fraction,
+        risk_fraction=playbook.risk_fraction,
         frozen_at=snapshot.ts_event,
         snapshot_hash=snapshot.content_hash,
         proposal_hash=proposal.content_hash,
         reflection_hash=passed.content_hash,
-        verdict_hash=approved.content_hash,
-        prompt_hash=prompt_hash,
-        model=model,
+        verdict_hash=verdict.content_hash,
+        prompt_hash=answer.prompt_hash,
+        model=answer.model,
         replaces=None if previous is None else previous.policy_id,
         changed_fields=changed_fields(previous, proposal),
     )
 
 
 def amend(
-    amendment: PolicyAmendment,
-    snapshot: PolicySnapshot,
-    reflection: Evidence | None,
-    verdict: BoundaryVerdict | None,
-    *,
-    amended_at: int,
-    reflection_off: bool = False,
+    judged: JudgedAmendment, snapshot: PolicySnapshot, *, amended_at: int, reflection_off: bool = False
 ) -> AmendedPolicy:
     """The frozen amendment; without one no stop moves and no policy is kept or stood down.
 
     Args:
-        amendment: what passed.
+        judged: what passed, with the reflection and the verdict on exactly that.
         snapshot: under which it passed.
-        reflection: on exactly this amendment.
-        verdict: on exactly this reflection.
         amended_at: close of the bar at which it is carried out, ns.
         reflection_off: whether the settings switch reflection off.
 
     Raises:
         FreezeRefused: no result or verdict, one for something else, or one that did not pass.
     """
-    passed = _passed_reflection(reflection, amendment.content_hash, snapshot.content_hash, reflection_off)
-    approved = _approving_verdict(verdict, passed, amendment.content_hash, snapshot.content_hash)
+    amendment = judged.amendment
+    hashes = amendment.content_hash, snapshot.content_hash
+    passed = _passed_reflection(judged.reflection, *hashes, reflection_off)
+    approved = _approving_verdict(judged.verdict, passed, *hashes)
     if amendment.policy_id is None:
         raise FreezeRefused("the amendment names no policy")
     return AmendedPolicy(

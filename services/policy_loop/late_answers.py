@@ -9,7 +9,8 @@ from schemas.regime import RegimeView
 from schemas.settings import PolicyLoopSettings
 from schemas.vocabulary import AmendmentKind
 from services.playbooks.own_plans import playbook_of
-from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
+from services.policy_loop.evaluation import Conclusion, Evaluation
+from services.policy_loop.freeze import ApprovedPlan, JudgedAmendment
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop.staleness import why_stale
 from services.ports import PlaybookReader

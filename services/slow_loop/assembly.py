@@ -2,10 +2,12 @@
 
 from schemas.settings import Settings
 from schemas.trials import TrialLedger
+from services.context import RunContext
 from services.high_level_reflection_service import HighLevelReflectionService, ReportNarrator
 from services.model_calls.wording import Wordings
-from services.playbooks.lifecycle import PlaybookLifecycle
-from services.ports import EventJournal
+from services.playbooks.assembly import RunPlaybooks
+from services.playbooks.expectations import ExpectationBook
+from services.slow_loop.measured_expectations import ExpectationMeter
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import ShadowTrials
 from trading_core.market import Market
@@ -30,12 +32,13 @@ def assemble_reflection(
 
 
 def assemble_trials(
-    settings: Settings,
+    context: RunContext,
     market: Market,
-    lifecycle: PlaybookLifecycle,
-    journal: EventJournal,
+    books: RunPlaybooks,
+    expectations: ExpectationBook,
     before: TrialLedger,
 ) -> ShadowTrials:
     """The trials of a run; `before` says what was tried on its bars when it began."""
-    ledgers = ShadowLedgers(market, settings.execution, settings.envelope)
-    return ShadowTrials(ledgers, lifecycle, settings.gate, settings.judge, journal, before)
+    ledgers = ShadowLedgers(market, context.settings.execution, context.settings.envelope)
+    meter = ExpectationMeter(ledgers, expectations, books.reader, context.events)
+    return ShadowTrials(context, ledgers, books.lifecycle, meter.measure, before)

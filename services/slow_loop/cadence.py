@@ -15,7 +15,7 @@ from typing import Literal
 from schemas.episode import Episode
 from schemas.settings import Settings
 from schemas.vocabulary import OverrideReason, SlowSkipReason
-from services.clock import DAY_NS, INTERVAL_NS, Interval, is_slot, next_slot
+from services.statistics.slots import DAY_NS, INTERVAL_NS, Interval, is_slot, next_slot
 
 ORDINARY_MINIMUM = 20  # a playbook that asks for no more is counted as its trades come
 SURPRISE_LIMIT = 1.0

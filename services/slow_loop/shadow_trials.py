@@ -17,14 +17,13 @@ import numpy as np
 
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
-from schemas.settings import GateSettings, JudgeSettings
 from schemas.slow_reflection import OpenEntry
 from schemas.state import PART, Pairs, Stateful, demand_fields, read_as, write_as
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import VersionState
+from services.context import RunContext
 from services.playbooks.lifecycle import DISCOVERIES, PlaybookLifecycle, ShadowTrial
 from services.playbooks.measures import Measure, outcome_rules
-from services.ports import EventJournal
 from services.slow_loop.promotion_levels import KINDS, Key, PromotionLevels, TrialKey
 from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
 from services.slow_loop.trial_evidence import Evidence, gains, paired_evidence, round_figure, trial_evidence
@@ -35,6 +34,8 @@ EvidenceOfMeasures = Mapping[Key, Evidence]
 
 class ShadowTrials(Stateful):
     """The open trials of one run, each with its ledger, and what speaks for or against its measures.
+
+    `measure` is called with the row and its close, ns, before trials are advanced to it.
 
     Attributes:
         shown: what open trials have shown, by version hash.
@@ -54,23 +55,22 @@ class ShadowTrials(Stateful):
         "measured": Pairs(Key, dict[str, Any]),
         "proven": Pairs(Key, dict[str, Any]),
     }
-    REBUILT = frozenset({"_ledgers", "_lifecycle", "_gate", "_judge", "_journal", "_rules", "promote"})
+    REBUILT = frozenset(
+        {"_ledgers", "_lifecycle", "_measure", "_gate", "_judge", "_journal", "_rules", "promote"}
+    )
     LEDGERS: ClassVar = {"_open": Pairs(TrialKey, dict[str, Any]), "_beside": Pairs(TrialKey, dict[str, Any])}
 
     def __init__(
         self,
+        context: RunContext,
         ledgers: ShadowLedgers,
         lifecycle: PlaybookLifecycle,
-        gate: GateSettings,
-        judge: JudgeSettings,
-        journal: EventJournal,
+        measure: Callable[[int, int], None],
         before: TrialLedger = NO_TRIALS,
     ) -> None:
-        self._ledgers = ledgers
-        self._lifecycle = lifecycle
-        self._gate = gate
-        self._judge = judge
-        self._journal = journal
+        self._ledgers, self._lifecycle, self._measure = ledgers, lifecycle, measure
+        self._gate, self._judge = context.settings.gate, context.settings.judge
+        self._journal = context.events
         self._open: dict[TrialKey, ShadowLedger] = {}
         self._beside: dict[TrialKey, ShadowLedger] = {}  # what candidates are compared with
         self._told: dict[TrialKey, Evidence] = {}
@@ -79,8 +79,8 @@ class ShadowTrials(Stateful):
         self._cuts: list[Evidence] = []
         self._rules: dict[str, str] = {}  # by version hash
         self.promote: Promoter = lifecycle.promote
-        self._levels = PromotionLevels(judge, before)
-        self._experiments = PromotionLevels(judge)
+        self._levels = PromotionLevels(self._judge, before)
+        self._experiments = PromotionLevels(self._judge)
         self.shown: dict[str, Evidence] = {}
         self.measured: dict[Key, Evidence] = {}
         self.proven: dict[Key, Evidence] = {}
@@ -122,12 +122,15 @@ class ShadowTrials(Stateful):
     ) -> tuple[PlaybookVersion, ...]:
         """Advance every trial through row `row`; versions whose state changed on their own evidence.
 
+        What trades of a playbook look like by its rules is measured before.
+
         Args:
             row: of the bars.
             now: its close, ns.
             traded: the trades of the account that are known.
             open_entries: its positions.
         """
+        self._measure(row, now)
         self._follow(row)
         changed: list[PlaybookVersion] = []
         self.shown, self.measured, self.proven = {}, {}, {}

@@ -24,6 +24,8 @@ from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.process import PaperProcess
+from worker.live.process_inputs import ProcessInputs
+from worker.models import Overrides
 from worker.operations.environment import environment
 from worker.runs.backtest import run_backtest
 from worker.session import Session
@@ -95,7 +97,7 @@ async def traded(store: Store) -> None:
     asked: set[int] = set()
     feed = RunningFeed(bars(), between, planted(bars()))
     around = NullMonitor(lambda kind, detail: None)
-    process = PaperProcess(settings(), feed, store, OWNER, around, look_s=0.01)
+    process = PaperProcess(ProcessInputs(settings(), feed, store, OWNER, around, look_s=0.01))
     await process.run("golden")
 
 
@@ -159,7 +161,7 @@ async def backtested(store: Store) -> None:
     )
     journal = JournalWriter(StoreSink(store.journal, record.run_id), made.runtime.flush_rows)
     sessions: list[Session] = []
-    await run_backtest(made, series, journal, prepare=sessions.append)
+    await run_backtest(made, series, journal, own=Overrides(prepare=sessions.append))
     request, report = await sessions[0].slow_loop.reflect_now(series.shape[0] - 1)
     await store.on_demand.put(record.run_id, request, report)
     await reflected(store, request, report)

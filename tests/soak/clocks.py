@@ -5,7 +5,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from services.clock import last_slot, next_slot
+from services.statistics.slots import last_slot, next_slot
 from tests.soak.findings import Finding
 from tests.worker.feeds import planted_exchange
 from tests.worker.feeds.planted import Plan

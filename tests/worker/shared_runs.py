@@ -14,7 +14,7 @@ from tests.worker.trading_hours import in_trading_hours
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data import load_embedded_bars
 from worker.feeds.sample_data.worlds import make_world
-from worker.models import Models
+from worker.models import Models, Overrides
 from worker.runs.backtest import run_backtest
 from worker.runs.run_result import RunResult
 from worker.session import Session, Timing
@@ -44,7 +44,11 @@ def run_on(
     sink = MemorySink()
     journal = JournalWriter(sink)
     running = run_backtest(
-        settings or Settings(), bars, journal, definitions=definitions, models=models, cassette=cassette
+        settings or Settings(),
+        bars,
+        journal,
+        definitions=definitions,
+        own=Overrides(models=models, cassette=cassette),
     )
     result = asyncio.run(running)
     return Run(result.document("r", "memory"), tuple(sink.rows), result)

@@ -25,7 +25,7 @@ from tests.services.policy_checks.plans import right_request
 from tests.worker.settings_walk.runs_seen import never_today
 from tests.worker.shared_runs import embedded_bars, embedded_run
 from tests.worker.test_session_wires import finished, late_by, payloads, plans_changed, session
-from worker.bootstrap import Overrides
+from worker.models import Overrides
 from worker.runs.backtest import run_backtest
 from worker.session import Session
 

@@ -29,7 +29,7 @@ from tests.worker.asking_models import PERIOD, Asked, agreeing, agreeing_run, as
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from tests.worker.test_session_over_the_wire import trades
 from worker.bootstrap import assemble
-from worker.models import Models
+from worker.models import Models, Overrides
 from worker.runs.run_text import performance_parts
 from worker.studies.ablation.worth import _unfit
 
@@ -169,7 +169,7 @@ def test_narrator_of_an_anonymised_run_is_told_no_symbol_and_no_day() -> None:
     sections = [{"topic": "window", "claims": [claim], "comment": "asset_one is in the run."}]
     narrator = Asked(json.dumps({"sections": sections}))
     models = Models(Asked(AGREES), narrator, Asked())
-    made = assemble(full(), BARS, JournalWriter(MemorySink()), models=models)
+    made = assemble(full(), BARS, JournalWriter(MemorySink()), own=Overrides(models=models))
     service = made.slow_loop._reflection
     assert isinstance(service, HighLevelReflectionService)
     made.clock.advance(int(BARS.close_times[-1]))
@@ -194,7 +194,7 @@ def test_judge_of_an_anonymised_run_is_told_no_symbol_and_no_day(monkeypatch: py
     settings = asking(anonymise=True)
     settings = settings.model_copy(update={"judge": settings.judge.model_copy(update={"replan": "model"})})
     models = Models(strategist=Asked(), judge=judge)
-    made = assemble(settings, BARS, JournalWriter(MemorySink()), models=models)
+    made = assemble(settings, BARS, JournalWriter(MemorySink()), own=Overrides(models=models))
     client: JudgeAgentClient = made.slow_loop._judge  # type: ignore[assignment]
     decided = asyncio.run(client.replan(TOLD, (), 0))
     assert decided.actions == (action,), "what it keeps is the action as it is"

@@ -10,10 +10,14 @@ from agents.strategies import plan_provider
 from schemas.settings import ReflectionSettings, Settings
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import PlanKind, PolicyEventKind
-from services.model_calls.wording import Wordings
+from services.context import RunContext
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
 from services.ports import RevisionBudget
 from tests.services.policy_checks.plans import on_timeframe
 from tests.test_low_level_reflection import FakeModel, reflect, reply
+from trading_core.clock import SimulatedClock
+from trading_core.tick_guard import TickGuard
 
 FULL = ReflectionSettings(mode="full")
 
@@ -75,13 +79,10 @@ def test_plan_provider_tells_its_reflection_whether_the_market_waits(waits, monk
         "columns": None,
         "memory": None,
     }
-    provider = plan_provider.assemble_provider(
-        Settings().model_copy(update={"reflection": FULL}),
-        model=model,
-        wordings=Wordings(),
-        market_waits=waits,
-        **parts,
-    )
+    made, clock = Settings().model_copy(update={"reflection": FULL}), SimulatedClock()
+    journal = JournalWriter(MemorySink())
+    context = RunContext(made, clock, journal, TickGuard(), market_waits=waits)
+    provider = plan_provider.assemble_provider(context, model=model, **parts)
     asyncio.run(provider.provide(request.snapshot, request.invariants, RevisionBudget(0)))
     given_ms = float(str(model.calls[-1]["deadline_ms"]))
     assert (given_ms > 500.0) is waits  # the five seconds of a market that waits, or a heartbeat at most

@@ -14,7 +14,7 @@ import pytest
 
 from agents import judge_model
 from agents.judge_agent_client import JudgeAgentClient
-from agents.strategies.model_strategist import ModelStrategist
+from agents.strategies.model_strategist import ModelStrategist, PlanReaders, PlanTerms
 from agents.strategies.rule_strategist import RuleStrategist
 from prompts import load_prompt
 from schemas.errors import ModelError
@@ -34,7 +34,7 @@ from tests.services.policy_checks.plans import PLAYBOOKS, expected, on_timeframe
 from tests.worker.live.virtual_time import run_virtually
 from tests.worker.shared_runs import embedded_bars
 from trading_core.tick_guard import TickGuard
-from worker.models import Models
+from worker.models import Models, Overrides
 from worker.runs.backtest import run_backtest
 
 BUDGET_MS = 200.0
@@ -101,7 +101,11 @@ def consolidated(model: Boundless, timer: Callable[[], int] = now_ns, source: st
 def proposed(model: Boundless, timer: Callable[[], int] = now_ns) -> Any:
     reader = PlaybookRegistry(PLAYBOOKS, TickGuard(), SNAPSHOT.known_at).reader()
     asked = ModelStrategist(
-        model, RuleStrategist(reader), reader, lambda name: None, deadline_ms=BUDGET_MS, timer=timer
+        model,
+        RuleStrategist(reader),
+        PlanReaders(reader, lambda name: None),
+        PlanTerms(BUDGET_MS),
+        timer=timer,
     )
     return timed(lambda: asked.answer(SNAPSHOT, None))
 
@@ -219,7 +223,7 @@ def boundless_run(models: Models) -> tuple[Any, float]:
     )
     begun = time.perf_counter()
     bars = embedded_bars("2003-01-01", "2003-09-30")
-    made = run_backtest(settings, bars, JournalWriter(MemorySink()), models=models)
+    made = run_backtest(settings, bars, JournalWriter(MemorySink()), own=Overrides(models=models))
     return run_virtually(made), time.perf_counter() - begun
 
 

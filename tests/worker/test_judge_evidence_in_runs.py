@@ -24,7 +24,7 @@ from tests.worker.test_judge_with_a_model import settings as judging_settings
 from tests.worker.test_judge_with_a_model import world as judging_world
 from worker.bootstrap import assemble
 from worker.feeds.sample_data.worlds import make_world
-from worker.models import Models
+from worker.models import Models, Overrides
 from worker.runs.backtest import run_backtest
 from worker.runs.store_run import record_run
 from worker.studies.scenarios import planted_books
@@ -204,7 +204,7 @@ def test_model_plans_what_its_judge_reads_and_the_replay_asks_nobody(tmp_path):
 
     async def backtest(*given, **named):
         models = Models(judge=judge, texts={"evidence_planner": planner})
-        return await run_backtest(*given, **named, models=models)
+        return await run_backtest(*given, **named, own=Overrides(models=models))
 
     async def scenario():
         async with await open_store(f"sqlite:///{tmp_path}/m.db", create=True) as store:

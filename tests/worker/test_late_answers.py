@@ -87,7 +87,7 @@ class LateAnswers:
         policy, regime = loop.in_force(s), loop._builder.regime(made.engine.t - 1, s)
         if policy is None or made.engine.state["direction"][s] != 0:
             return False
-        playbook = made.registry.reader().get(policy.playbook_id).definition
+        playbook = made.books.reader.get(policy.playbook_id).definition
         return regime is None or not playbook.eligibility[policy.proposal.direction].allows(regime.labels)
 
 

@@ -119,13 +119,13 @@ def test_summary_shows_reuse_always_and_a_degraded_memory_when_there_was_one() -
 def test_promotion_leaves_cases_and_expectations_of_the_old_rules_behind() -> None:
     """What the old value lost must not hold back the new one; a smaller risk changes no outcome."""
     made = session()
-    definition = made.lifecycle.active("mean_reversion")
+    definition = made.books.lifecycle.active("mean_reversion")
     name, parameter = next(iter(sorted(definition.parameters.items())))
     other = next(value for value in parameter.grid if value != parameter.value)
     changed = alter(with_parameter(definition, name, other), version=2)
     smaller = alter(definition, version=3, risk_fraction=0.001)
     for entry in (changed, smaller):
-        made.lifecycle._registry.record(
+        made.books.lifecycle._registry.record(
             PlaybookVersion(
                 definition=entry, state=VersionState.CANDIDATE, since=made.clock.now, reason="tried"
             )

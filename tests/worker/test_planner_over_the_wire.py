@@ -10,6 +10,7 @@ from agents.evidence_planner import ModelPlanner
 from agents.planning.plan_reply import FORM, PROMPT
 from schemas.errors import CassetteMiss, ConfigError
 from schemas.settings import Settings
+from services.context import RunContext
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.ports import EvidenceQuestion
@@ -51,9 +52,8 @@ def planned(told):
 
     async def scenario():
         journal, clock = JournalWriter(MemorySink()), SimulatedClock()
-        models = assemble_models(
-            told, journal, clock, TickGuard(), os.environ, texts={PROMPT: told.llm.model}
-        )
+        context = RunContext(told, clock, journal, TickGuard())
+        models = assemble_models(context, os.environ, texts={PROMPT: told.llm.model})
         try:
             planner = ModelPlanner(models.accounted.texts[PROMPT], told.planner, max_tokens=500)
             return await planner.plan(QUESTION, TOLD), models.account.ledger.run.usd

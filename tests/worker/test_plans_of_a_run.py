@@ -48,7 +48,7 @@ def approved_world() -> tuple[DeskWorld, dict[str, Any]]:
     until(world, lambda: desk.waiting)
     seen["first"], seen["waited"] = next(iter(desk.waiting.values())).plan, world.in_force(NAME)
     until(world, lambda: not desk.waiting)
-    seen["declined"], seen["shadows"] = world.in_force(NAME), session.lifecycle.shadows()
+    seen["declined"], seen["shadows"] = world.in_force(NAME), session.books.lifecycle.shadows()
     until(world, lambda: desk.waiting)
     second = next(iter(desk.waiting.values())).plan
     seen["second"] = second

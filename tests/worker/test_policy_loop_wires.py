@@ -101,7 +101,7 @@ def test_session_abstention_keeps_a_policy_only_where_its_playbook_is_still_elig
 
     made.policy_loop.provider.provide = every_fourth  # type: ignore[method-assign]
     rows = finished(made)
-    books = {version.definition.id: version.definition for version in made.registry.reader().active()}
+    books = {version.definition.id: version.definition for version in made.books.reader.active()}
     outcomes = []
     for snapshot, ended in endings(made, rows, 0):
         if ended["outcome"] not in ("kept_previous", "stood_down"):
@@ -139,7 +139,7 @@ def test_session_abstention_keeps_no_policy_of_a_playbook_version_that_was_repla
     def replace_definition(version: Any, definition: Any) -> Any:
         return version.model_copy(update={"definition": definition})
 
-    made.policy_loop._evaluator._playbooks = Replaced()
+    made.policy_loop._evaluator.playbooks = Replaced()
     abstaining(made)
     ended = endings(made, finished(made), first)
     assert ended

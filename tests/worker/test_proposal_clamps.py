@@ -24,7 +24,7 @@ from tests.services.policy_checks.plans import PLAN_IDS, PLANS, changed, right_r
 from tests.worker.shared_runs import embedded_bars
 from tests.worker.test_session_wires import finished, payloads, plans_changed, session
 from worker.bootstrap import assemble
-from worker.models import Models
+from worker.models import Models, Overrides
 
 OFF = Settings(reflection=ReflectionSettings(mode="off"))
 BOOKS = {book.id: book for book in load_playbooks(None)}
@@ -106,9 +106,9 @@ def test_session_of_every_mode_puts_no_plan_of_a_strategist_beyond_its_playbook_
     silent = Silent()
     models = Models(fast=silent, slow=silent, judge=silent, strategist=silent)
     bars = embedded_bars("2003-01-01", "2003-09-30")
-    made = assemble(settings, bars, JournalWriter(MemorySink()), models=models)
+    made = assemble(settings, bars, JournalWriter(MemorySink()), own=Overrides(models=models))
     made.begin()
-    strategist = made.policy_loop.provider._strategist  # type: ignore[attr-defined]
+    strategist = made.policy_loop.provider.strategist  # type: ignore[attr-defined]
     answer = strategist.answer
 
     async def greedy(*args: Any, **named: Any) -> StrategistAnswer:

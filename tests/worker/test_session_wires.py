@@ -352,7 +352,7 @@ def test_session_no_learn_zone_episodes_are_kept_out_of_memory_and_statistics() 
     last = made.clock.now
     assert all(
         made.experience.expectations.summary(version.definition, last).n == 0
-        for version in made.registry.reader().active()
+        for version in made.books.reader.active()
     )
 
 

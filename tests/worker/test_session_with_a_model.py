@@ -21,7 +21,7 @@ from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.tick_guard import TickGuard
 from worker.bootstrap import assemble
-from worker.models import Models, configured_models
+from worker.models import Models, Overrides, configured_models
 from worker.runs.backtest import run_backtest
 from worker.runs.interrupts import RunInterrupted
 from worker.runs.replay import ReplayReport
@@ -53,7 +53,7 @@ def run(model: AnsweringModel) -> Session:
         FULL,
         embedded_bars("2003-01-01", "2003-09-30"),
         JournalWriter(MemorySink()),
-        models=Models(fast=model),
+        own=Overrides(models=Models(fast=model)),
     )
     session.begin()
 
@@ -166,7 +166,7 @@ class InterruptedModel(AnsweringModel):
 def test_run_interrupted_while_a_model_was_asked_replays_up_to_that_question(tmp_path: Path) -> None:
     bars = embedded_bars("2003-01-01", "2003-09-30")
     new = NewRun("x", 0, "backtest", FULL.config_hash, FULL.payload(), {"sha256": bars.sha256}, {})
-    runner: Any = partial(run_backtest, models=Models(InterruptedModel("no verdict")))
+    runner: Any = partial(run_backtest, own=Overrides(Models(InterruptedModel("no verdict"))))
 
     async def interrupted_and_replayed() -> ReplayReport:
         async with await open_store(f"sqlite:///{tmp_path}/t.db", create=True) as store:

@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any
 
 from schemas.settings import HighLevelSettings, Settings
-from services.clock import is_slot
 from services.playbooks.loader import load_playbooks
+from services.statistics.slots import is_slot
 from tests.worker.crashing_worlds import crashing_world
 from tests.worker.shared_runs import Run, run_on
 from worker.studies.scenarios import PLANTED

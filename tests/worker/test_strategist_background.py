@@ -34,7 +34,7 @@ from tests.worker.shared_runs import embedded_bars, slice_run
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
 from worker.cli.ask_again import render
-from worker.models import Models
+from worker.models import Models, Overrides
 from worker.session import Session, Timing
 from worker.studies.ask_again.asking import StudyArm
 from worker.studies.ask_again.figures import study_document
@@ -45,7 +45,12 @@ BARS = embedded_bars(*PERIOD)
 
 def session(settings: Settings | None = None) -> tuple[Session, Asked]:
     model = Asked()
-    made = assemble(settings or asking(), BARS, JournalWriter(MemorySink()), models=Models(strategist=model))
+    made = assemble(
+        settings or asking(),
+        BARS,
+        JournalWriter(MemorySink()),
+        own=Overrides(models=Models(strategist=model)),
+    )
     made.begin()
     return made, model
 
@@ -223,9 +228,9 @@ def test_question_holds_lessons_in_force_and_what_the_last_report_found() -> Non
     ]
     made.slow_loop.last_report = told.model_copy(update={"known_at": snapshot.known_at + 1})
     assert built().findings == ()
-    version = made.registry.reader().active()[0]
+    version = made.books.reader.active()[0]
     taught = version.model_copy(update={"report_id": "r", "reason": "lost in up/high", "since": 7})
-    made.registry._active[version.definition.id] = taught
+    made.books.registry._active[version.definition.id] = taught
     assert [(lesson.playbook_id, lesson.reason, lesson.since) for lesson in built().lessons] == [
         (version.definition.id, "lost in up/high", 7)
     ]

@@ -23,7 +23,7 @@ from tests.worker.test_strategist_recordings import uneven
 from tests.worker.wire import wire
 from worker.bootstrap import assemble
 from worker.live.evaluations import EvaluationQueue
-from worker.models import Models
+from worker.models import Models, Overrides
 from worker.runs.backtest import run_backtest
 from worker.session import Session, Timing
 
@@ -36,15 +36,20 @@ def alone(session: Session) -> None:
     session.models.account.early.ask = None
 
 
-def run(settings: Settings, prepare: Any = None, cassette: Cassette | None = None) -> Run:
+def run(settings: Settings, prepare: Any = lambda session: None, cassette: Cassette | None = None) -> Run:
     sink = MemorySink()
     bars, journal = fewer_bars(*SLICE), JournalWriter(sink)
-    made = asyncio.run(run_backtest(settings, bars, journal, cassette=cassette, prepare=prepare))
+    made = asyncio.run(
+        run_backtest(settings, bars, journal, own=Overrides(cassette=cassette, prepare=prepare))
+    )
     return Run(made.document("r", "memory"), tuple(sink.rows), made)
 
 
 def asked_over_the_wire(
-    monkeypatch: pytest.MonkeyPatch, settings: Settings, decide: Any = uneven, prepare: Any = None
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    decide: Any = uneven,
+    prepare: Any = lambda session: None,
 ) -> tuple[Run, WireServer]:
     strategist = StrategistOnTheWire(decide)
     with wire(monkeypatch, strategist, SILENT) as server:
@@ -152,7 +157,10 @@ def test_answers_beside_a_live_feed_have_their_questions_under_way_at_once_and_a
 def test_model_of_the_caller_is_asked_for_one_symbol_at_a_time():
     bars, model = fewer_bars(*SLICE), OwnModel(None, "own")  # type: ignore[arg-type]
     handed_over = assemble(
-        proposing("full"), bars, JournalWriter(MemorySink()), models=Models(fast=model, strategist=model)
+        proposing("full"),
+        bars,
+        JournalWriter(MemorySink()),
+        own=Overrides(models=Models(fast=model, strategist=model)),
     )
     assert handed_over.models.account.early.ask is None
 

@@ -37,7 +37,7 @@ from tests.services.high_level.narrators import Narrator
 from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import Run, fewer_bars, run_on
 from tests.worker.test_judge_with_a_model import definitions, settings, world
-from worker.models import Models
+from worker.models import Models, Overrides
 from worker.runs.backtest import run_backtest
 from worker.runs.replay import ReplayReport
 from worker.runs.store_run import record_run
@@ -324,7 +324,7 @@ def test_stored_run_with_texts_is_verified_row_by_row_and_figure_by_figure(criti
 
     async def verified() -> tuple[int, ReplayReport]:
         async with await open_store(f"sqlite:///{tmp_path / 't.db'}", create=True) as store:
-            kept = await record_run(partial(run_backtest, models=models), made, bars, store, new)
+            kept = await record_run(partial(run_backtest, own=Overrides(models)), made, bars, store, new)
             rows = [row async for row in store.journal.rows(kept.record.run_id, kinds={"deliberation"})]
             return len(rows), await backtest_replay(made, bars, store, kept.record).compare()
 

@@ -107,6 +107,7 @@ async def trade(
     from worker.live.crash_counter import StartLimit
     from worker.live.monitor import Monitor, OperatedMonitor
     from worker.live.process import PaperProcess
+    from worker.live.process_inputs import ProcessInputs
     from worker.live.run_selection import left_behind
     from worker.live.with_slow_loop import WithSlowLoop
     from worker.operations.endpoint_access import demand_address
@@ -128,11 +129,11 @@ async def trade(
                 around = WithSlowLoop(
                     surroundings, store, settings, owner, slow_period_s, lambda why: process.stop(why)
                 )
-            process = PaperProcess(
+            process = PaperProcess(ProcessInputs(
                 settings, feed, store, owner, around, definitions=definitions,
                 crashed_too_often=limit.crashed_too_often, progress=lambda *rows: draw(sum(rows), None),
                 fresh_ledger=fresh_ledger,
-            )  # fmt: skip
+            ))  # fmt: skip
             hear_stops(lambda signum: process.stop(signum.name))
             with limit.withdrawn(), _watch(feed) as draw:
                 for abandoned in await left_behind(store, settings, feed, new=new):

@@ -240,9 +240,9 @@ def _take_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, A
     from worker.review.playbook_files import shown_version, write_in_force
 
     session, at = rebuilt.session, rebuilt.known_at
-    before = session.registry.reader().get(name)
-    moved = session.lifecycle.rollback(name, at, "rolled back by the operator")
-    versions = session.registry.latest()
+    before = session.books.reader.get(name)
+    moved = session.books.lifecycle.rollback(name, at, "rolled back by the operator")
+    versions = session.books.registry.latest()
     files = None
     if write is not None:
         reason = f"rollback of {name}"

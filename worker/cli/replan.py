@@ -156,9 +156,9 @@ class JudgedRun:
             found = await find_report(store, report.content_hash[:16], self.record)
         verdict, judged = await self._verdict(session, found)
         effects = apply_verdict(session, verdict, session.bars.timeframe)
-        versions = session.registry.latest()
+        versions = session.books.registry.latest()
         document = outcome(
-            verdict, effects, versions, lambda key: session.registry.reader().by_hash(key).definition
+            verdict, effects, versions, lambda key: session.books.reader.by_hash(key).definition
         )
         return await self._document(found, judged, document, session.settings, effects, versions)
 

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 def backtest_runner() -> BacktestRunner:
     """The backtest, with the engine ready for it."""
     ready_engine()
+    from worker.models import Overrides
     from worker.runs.backtest import run_backtest
 
-    return partial(run_backtest, say=complain)
+    return partial(run_backtest, own=Overrides(say=complain))
 
 
 def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:

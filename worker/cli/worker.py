@@ -137,7 +137,8 @@ async def _work(
     from worker.operations.monitoring import OutageLog
     from worker.review.replanning import judge_models
     from worker.slow_worker.ports import SystemClock
-    from worker.slow_worker.slot_runner import RunOfSlots
+    from worker.slow_worker.slot_runner import RunOfSlots, WorkerContext
+    from worker.slow_worker.status import SlowLoopStatus
     from worker.slow_worker.wiring import assemble_worker, new_owner
 
     address = given.settings.runtime.db
@@ -152,14 +153,12 @@ async def _work(
     symbols = record.data["symbols"]
     asking = nullcontext() if goes_on else judge_models(in_force, symbols, os.environ, clock, note)
     async with await open_for_writing(address) as store, asking as models:
-        lease_ms, owner = int(3_000 * period_s), new_owner()
-        slots = RunOfSlots(record.run_id, in_force)
-        made = assemble_worker(
-            store, slots, clock, note, owner=owner, lease_ms=lease_ms, traded=goes_on, models=models
-        )
+        owner, slots = new_owner(), RunOfSlots(record.run_id, in_force)
+        around = WorkerContext(store, slots, clock, note, owner, int(3_000 * period_s))
+        made = assemble_worker(around, traded=goes_on, models=models)
         if once:
             return await _look_once(made, store, record, in_force, clock, note, told)
-        status = await _status(store, record, in_force, clock, owner)
+        status = await SlowLoopStatus.of_run(store, record, in_force, owner, clock)
         sinks.append(status.note)
         note = OutageLog(note).hear
         return await _operate(made, status, sinks, note, prepared, period_s, store.leases.probe)
@@ -186,17 +185,6 @@ def _settings_of(record: "RunRecord", given: ResolvedSettings) -> Settings:
                 "[high_level] may differ; name another run with --run"
             )
     return stored.model_copy(update={"high_level": stored.high_level.model_copy(update=changed)})
-
-
-async def _status(
-    store: "Store", record: "RunRecord", settings: Settings, clock: "Clock", owner: str
-) -> "SlowLoopStatus":
-    from worker.slow_worker.ports import JOB
-    from worker.slow_worker.status import SlowLoopStatus
-
-    claimed = await store.claims.newest_state(record.run_id, JOB)
-    interval = settings.high_level.interval_for(record.data["timeframe"])
-    return SlowLoopStatus(record.run_id, record.mode, owner, clock, interval, claimed.newest)
 
 
 async def _operate(
@@ -239,7 +227,7 @@ async def _look_once(
     note: "EventSink",
     told: list[str],
 ) -> int:
-    from services.clock import last_slot, next_slot
+    from services.statistics.slots import last_slot, next_slot
     from worker.slow_worker.ports import JOB
 
     try:

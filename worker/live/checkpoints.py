@@ -30,7 +30,7 @@ from schemas.trials import TrialLedger
 from services.journal.chain import JournalRow
 from services.journal.writer import JournalWriter
 from services.playbooks.assembly import given_playbooks
-from services.store import RunRecord, Store
+from services.store import RunRecord
 from services.store.checkpoints import DamagedSavepoint, Savepoint
 from services.store.repository import Lease, LeaseLost
 from trading_core.bars import COLUMNS, BarSeries
@@ -40,10 +40,9 @@ from trading_core.live.step import LiveStep
 from trading_core.tick_events import PolicyTag
 from trading_core.trigger_engine import TriggerEngine
 from worker.bootstrap import assemble
-from worker.live.process_inputs import Pace
+from worker.live.process_inputs import ProcessInputs
 from worker.live.stepper import BarAxes, LiveStepper
-from worker.models import Models, RecordedPast
-from worker.operations.logs import EventSink
+from worker.models import NO_OVERRIDES, Overrides
 from worker.session import Session
 
 LEVEL: Final = 1  # of compression: a savepoint is written far more often than it is read
@@ -202,8 +201,7 @@ def restore(
     settings: Settings,
     journal: JournalWriter,
     definitions: Sequence[PlaybookDefinition] | None = None,
-    models: Models | None = None,
-    past: RecordedPast | None = None,
+    own: Overrides = NO_OVERRIDES,
     *,
     market_waits: bool = True,
 ) -> Restored:
@@ -215,8 +213,7 @@ def restore(
         settings: the resolved configuration.
         journal: empty writer.
         definitions: playbooks, as they were.
-        models: as `assemble` takes them.
-        past: replies of the run from the savepoint on.
+        own: as `assemble` takes it; its past begins at the savepoint.
         market_waits: as `assemble` takes it.
 
     Raises:
@@ -227,8 +224,8 @@ def restore(
         demand_fields("a savepoint", state, DOCUMENT)
         bars, rows = _bars(added, market, point)
         session = assemble(
-            settings, GrowingBars(bars), journal, definitions, models,
-            recorded=past, market_waits=market_waits, ledger=read_as(TrialLedger, state["ledger"]),
+            settings, GrowingBars(bars), journal, definitions, own,
+            market_waits=market_waits, ledger=read_as(TrialLedger, state["ledger"]),
         )  # fmt: skip
         _restore(session, added, state)
         session.engine.take_rows(0, rows)
@@ -264,7 +261,9 @@ def _restore(session: Session, added: Sequence[Mapping[str, Any]], state: Mappin
     features = live_step(session).columns.features
     columns = [made for part in added for made in read_as(list[Made], part["columns"])]
     features.make_again((*features.made, *columns))
-    session.registry.restore(state["session"]["registry"])  # episodes are kept by the rules of their version
+    session.books.registry.restore(
+        state["session"]["books"]["registry"]
+    )  # episodes are kept by the rules of their version
     for part in added:
         for episode in read_as(list[Episode], part["episodes"]):
             session.remember(episode)
@@ -322,26 +321,20 @@ class CheckpointSchedule:
     """The savepoints of one paper run.
 
     Args:
-        store: open.
+        inputs: of the process: where savepoints are stored, how often, and who hears that one is refused.
         run_id: the run.
-        settings, definitions: of the run; playbooks as they are now.
-        note: told when a savepoint cannot be used or written.
-        pace: how often.
+        definitions: playbooks as they are now.
     """
 
     def __init__(
         self,
-        store: Store,
+        inputs: ProcessInputs,
         run_id: str,
-        settings: Settings,
         definitions: Sequence[PlaybookDefinition],
-        note: EventSink,
-        pace: Pace,
     ) -> None:
-        self._store = store
+        settings = inputs.settings
+        self._store, self._pace, self._note = inputs.store, inputs.pace, inputs.surroundings.note
         self._run_id = run_id
-        self._note = note
-        self._pace = pace
         # A file of replies that is being recorded is compared from its first line on.
         self._wanted = settings.runtime.llm != "record"
         self._maker = maker(settings, definitions)

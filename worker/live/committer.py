@@ -7,18 +7,18 @@ away everything waits here, in order; nothing is dropped.
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from schemas.errors import InvariantViolation
 from services.feeds.port import BarRow
 from services.journal.chain import JournalRow
-from services.store import Store
 from services.store.records import Closing
 from services.store.repository import Lease
 from services.store.tables import ORDER_KINDS
 from services.store.trading import OutgoingOrder
+from worker.live.process_inputs import ProcessInputs
 from worker.runs.stored_trial import StoredTrial
-from worker.slow_worker.ports import CrashPoints, NoCrash
+from worker.slow_worker.ports import NO_CRASH
 
 CRASH_POINTS = ("validated", "committed", "intended", "sent", "acknowledged")
 CLOSED = "closed"  # the one behind the last transaction of a run
@@ -28,11 +28,8 @@ class BarCommitter:
     """Sink of a paper run's journal.
 
     Args:
-        store: open.
+        inputs: of the process; its surroundings are told of each row once it is stored, and of none before.
         run_id: the run.
-        account: its account.
-        points: told of every step; for tests.
-        told: told of each row once it is stored, and of none before.
         trial: what the run tries, for the ledger of its store; None: it is no trial.
 
     Attributes:
@@ -41,20 +38,11 @@ class BarCommitter:
         orders: how many were sent.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        run_id: str,
-        account: str,
-        points: CrashPoints | None = None,
-        told: Callable[[JournalRow], None] = lambda row: None,
-        trial: StoredTrial | None = None,
-    ) -> None:
-        self._store = store
+    def __init__(self, inputs: ProcessInputs, run_id: str, trial: StoredTrial | None = None) -> None:
+        self._store, self._points = inputs.store, inputs.points or NO_CRASH
         self.run_id = run_id
-        self._account = account
-        self._points = points or NoCrash()
-        self._told = told
+        self._account = inputs.settings.account.name
+        self._told = inputs.surroundings.note_stored
         self._trial = trial
         self._bars: list[tuple[int, BarRow]] = []
         self._waits_since = 0.0

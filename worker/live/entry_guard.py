@@ -11,7 +11,7 @@ What the process before this one doubted stands in its journal, so a restart goe
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from schemas.settings import DataSettings
@@ -38,22 +38,20 @@ if TYPE_CHECKING:
 Items = AsyncIterator[BarRow | FeedAnomaly]
 
 
+@dataclass(eq=False)
 class Doubts:
     """The doubts of one paper process.
 
-    Args:
+    Attributes:
         guard: judges the rows; None takes them as they come.
         overlaps: judges their labels first; None for recorded bars, which were judged as a series.
         blocks: say in a row which symbols are in doubt. A feed of recorded bars has no news of missing bars,
             because a backtest over the same bars has none.
     """
 
-    def __init__(
-        self, guard: PlausibilityGuard | None, overlaps: OverlapGuard | None, *, blocks: bool
-    ) -> None:
-        self._guard = guard
-        self._overlaps = overlaps
-        self._blocks = blocks
+    guard: PlausibilityGuard | None
+    overlaps: OverlapGuard | None
+    blocks: bool
 
     @classmethod
     async def of_run(
@@ -93,10 +91,10 @@ class Doubts:
                 if isinstance(item, FeedAnomaly):
                     yield item
                     continue
-                found, row = ([], item) if self._overlaps is None else self._overlaps.sift(item)
+                found, row = ([], item) if self.overlaps is None else self.overlaps.sift(item)
                 doubts = list[FeedAnomaly]()
-                if row is not None and self._guard is not None:
-                    doubts, row = self._guard.sift(row, blocks=self._blocks)
+                if row is not None and self.guard is not None:
+                    doubts, row = self.guard.sift(row, blocks=self.blocks)
                 for anomaly in (*found, *doubts):
                     yield anomaly
                 if row is not None:

@@ -1,6 +1,7 @@
 """What an operator asks of a running process: fetched beside the bars, done between two rows, answered."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from schemas.errors import StoreError, ThinktwiceError
@@ -28,10 +29,11 @@ class LiveRun(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class OperatorCommands:
     """The requests to one run.
 
-    Args:
+    Attributes:
         operator: where they wait.
         plans: where the plans stand that they decide on.
         run_id: the run.
@@ -42,27 +44,16 @@ class OperatorCommands:
         released: the operator lets entries go on.
     """
 
-    def __init__(
-        self,
-        operator: OperatorRequests,
-        plans: ChangePlanRepository,
-        run_id: str,
-        run: LiveRun,
-        commit: Callable[[], Awaitable[None]],
-        note: EventSink,
-        outcomes: dict[int, dict[str, Any]],
-        released: Callable[[], None],
-    ) -> None:
-        self._operator = operator
-        self._plans = plans
-        self._run_id = run_id
-        self._run = run
-        self._commit = commit
-        self._note = note
-        self._outcomes = outcomes
-        self._released = released
-        self._waiting: list[OperatorRequest] = []
-        self._unanswered: set[int] = set()
+    operator: OperatorRequests
+    plans: ChangePlanRepository
+    run_id: str
+    run: LiveRun
+    commit: Callable[[], Awaitable[None]]
+    note: EventSink
+    outcomes: dict[int, dict[str, Any]]
+    released: Callable[[], None]
+    _waiting: list[OperatorRequest] = field(default_factory=list, init=False)
+    _unanswered: set[int] = field(default_factory=set, init=False)
 
     @property
     def busy(self) -> bool:
@@ -80,7 +71,7 @@ class OperatorCommands:
         Raises:
             StoreError: the store is away; the next look tries again.
         """
-        self._waiting = await self._operator.waiting(self._run_id)
+        self._waiting = await self.operator.waiting(self.run_id)
 
     async def execute(self, *, ending: bool = False) -> None:
         """Carry out and answer what waits; a request to stop is answered at the end.
@@ -93,44 +84,44 @@ class OperatorCommands:
         for request in waiting:
             if self._ends(request) != ending:
                 self._waiting.append(request)
-            elif request.kind not in CHANGES_PLAYBOOKS or not self._run.session.policy_loop.in_flight:
+            elif request.kind not in CHANGES_PLAYBOOKS or not self.run.session.policy_loop.in_flight:
                 told = await self._done(request)
                 if told is not None:
                     await self._answer(request, told)
 
     def _ends(self, one: OperatorRequest) -> bool:
-        return one.kind == "stop" and one.number not in self._outcomes
+        return one.kind == "stop" and one.number not in self.outcomes
 
     async def _done(self, one: OperatorRequest) -> dict[str, Any] | None:
         """What came of a request, now or when it was carried out; None where it has to wait."""
-        known = self._outcomes.get(one.number)
+        known = self.outcomes.get(one.number)
         if known is not None:
             return known
         if one.kind == "plan" and one.payload["decision"] == "approve":
             claimed = await self._claim(one)
-            if claimed is None or (claimed and self._run.session.policy_loop.in_flight):
+            if claimed is None or (claimed and self.run.session.policy_loop.in_flight):
                 return None  # an approval that is claimed is claimed again at the next look
             if not claimed:
                 return _refused_plan(one)
         self._unanswered.add(one.number)
         command = {"number": one.number, "kind": one.kind, "payload": one.payload}
-        self._outcomes[one.number] = BEFORE  # it stands in the journal from here on
-        self._outcomes[one.number] = told = await execute(
-            self._run.session, command, lock_step=self._run.lock_step
+        self.outcomes[one.number] = BEFORE  # it stands in the journal from here on
+        self.outcomes[one.number] = told = await execute(
+            self.run.session, command, lock_step=self.run.lock_step
         )
         if one.kind == "kill_switch" and not one.payload["on"]:
-            self._released()
-        await self._commit()
+            self.released()
+        await self.commit()
         return told
 
     async def _claim(self, one: OperatorRequest) -> bool | None:
         """Whether an approval is in force still; None where the store cannot say, and the next look asks."""
         try:
-            return await self._plans.claim(self._run_id, one.payload["plan_id"], one.payload["hash"])
+            return await self.plans.claim(self.run_id, one.payload["plan_id"], one.payload["hash"])
         except StoreError as error:
             if not error.retryable:
                 raise
-            self._note("request_not_answered", {"number": one.number, "reason": str(error)})
+            self.note("request_not_answered", {"number": one.number, "reason": str(error)})
             return None
 
     async def _answer(self, one: OperatorRequest, told: dict[str, Any]) -> None:
@@ -138,14 +129,14 @@ class OperatorCommands:
         outcome: Outcome = "refused" if told["outcome"] == "refused" else "done"
         result = {name: value for name, value in told.items() if name != "outcome"}
         try:
-            await self._operator.answer(self._run_id, one.number, outcome, result)
+            await self.operator.answer(self.run_id, one.number, outcome, result)
         except StoreError as error:
             if isinstance(error, LeaseLost) or not error.retryable:
                 raise
-            self._note("request_not_answered", {"number": one.number, "reason": str(error)})
+            self.note("request_not_answered", {"number": one.number, "reason": str(error)})
             return
         self._unanswered.discard(one.number)
-        self._note("operator_command", {"number": one.number, "kind": one.kind, "outcome": outcome})
+        self.note("operator_command", {"number": one.number, "kind": one.kind, "outcome": outcome})
 
 
 async def execute(session: Session, command: dict[str, Any], *, lock_step: bool) -> dict[str, Any]:
@@ -210,7 +201,7 @@ def _roll_back(session: Session, playbook_id: str) -> dict[str, Any]:
     if session.settings.plans.enabled:
         return _rollback_planned(session, playbook_id)
     try:
-        changed = session.lifecycle.rollback(playbook_id, session.clock.now)
+        changed = session.books.lifecycle.rollback(playbook_id, session.clock.now)
     except ThinktwiceError as error:
         return _refuse(str(error))
     session.slow_loop.retire_changed(changed, session.clock.now)

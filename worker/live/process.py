@@ -9,33 +9,25 @@ Between the bars `Polling` says how the process is and hears the operator and th
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from schemas.errors import ConfigError, FeedError, StoreError
-from schemas.playbook import PlaybookDefinition
-from schemas.settings import Settings
-from services.feeds.port import BarRow, FeedAnomaly, MarketFeed
-from services.store import RunRecord, Store
+from services.feeds.port import BarRow, FeedAnomaly
+from services.store import RunRecord
 from services.store.failures import StoreDamaged
 from services.store.file_watch import StoreLost
 from services.store.records import Closing
 from services.store.repository import Lease, LeaseLost
-from worker.live.monitor import Monitor
-from worker.live.process_inputs import Pace, ProcessInputs
+from worker.live.process_inputs import ProcessInputs
 from worker.live.recovery import StoppedEarly
 from worker.live.run_selection import RESUMABLE, lease_name, release_dead_lease, run_to_trade
 from worker.live.traded_run import StopRequest, TradedRun
-from worker.models import Models
 from worker.runs.run_result import RunResult
 from worker.runs.warm_up import compile_engine
 from worker.slow_worker.lease_holder import LeaseHolder
-from worker.slow_worker.ports import CrashPoints
-
-LEASE_MS = 10_000
-LOOK_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -139,55 +131,16 @@ class Polling:
 class PaperProcess:
     """One process that trades one run.
 
-    Args:
-        settings: the resolved configuration.
-        feed: where bars come from; the caller closes it.
-        store: open, with every table.
-        owner: unique among processes, `HOST:PID:TOKEN`.
-        surroundings: where events go, who is told, and who can ask how the process is.
-        definitions: playbooks; None loads the configured folder or the embedded ones.
-        models: language models to ask; None makes the configured ones.
-        points: told of every step; for tests.
-        progress: called with rows recovered and rows taken.
-        look_s: seconds between looks at the operator's requests and at reports.
-        lease_ms: how long a process that has frozen keeps its run.
-        pace: how often a savepoint is taken.
-        crashed_too_often: asked with the run id once the run is held: whether the processes before this one
-            died too often; then it starts in safe mode.
-        fresh_ledger: a run that begins here starts as on a store in which nothing was tried.
-
     Attributes:
         traded: the run in hand; there is none before its lease is taken.
     """
 
     traded: TradedRun
 
-    def __init__(
-        self,
-        settings: Settings,
-        feed: MarketFeed,
-        store: Store,
-        owner: str,
-        surroundings: Monitor,
-        *,
-        definitions: Sequence[PlaybookDefinition] | None = None,
-        models: Models | None = None,
-        points: CrashPoints | None = None,
-        progress: Callable[[int, int], None] = lambda recovered, taken: None,
-        look_s: float = LOOK_S,
-        lease_ms: int = LEASE_MS,
-        crashed_too_often: Callable[[str], bool] = lambda run_id: False,
-        pace: Pace | None = None,
-        fresh_ledger: bool = False,
-    ) -> None:
-        self._inputs = ProcessInputs(
-            settings, feed, store, owner, surroundings, definitions, models, points, progress, look_s,
-            pace or Pace(), fresh_ledger,
-        )  # fmt: skip
-        self._note = surroundings.note
-        self._lease_ms = lease_ms
-        self._crashed_too_often = crashed_too_often
-        self._stop = StopRequest(surroundings.note)
+    def __init__(self, inputs: ProcessInputs) -> None:
+        self._inputs = inputs
+        self._note = inputs.surroundings.note
+        self._stop = StopRequest(self._note)
 
     def stop(self, why: str) -> None:
         """Ask for a graceful stop: the row in hand is finished and stored."""
@@ -212,7 +165,7 @@ class PaperProcess:
             record = await run_to_trade(given.store, given.settings, given.feed, name, new=new)
             lease_of = lease_name(record.run_id)
             await release_dead_lease(given.store, lease_of)
-            tenure = LeaseHolder(given.store.leases, lease_of, given.owner, self._lease_ms, self._note)
+            tenure = LeaseHolder(given.store.leases, lease_of, given.owner, self._inputs.lease_ms, self._note)
             lease = await self._lease(tenure, record)
             if lease is None:
                 return PaperOutcome(record, None, None, self._stop.why)
@@ -234,7 +187,7 @@ class PaperProcess:
     async def _trade(self, run_id: str, lease: Lease, began: float, compiled_s: float) -> PaperOutcome:
         record = await self._inputs.store.runs.find(run_id)
         given = self._inputs
-        crash_loop = self._crashed_too_often(run_id)
+        crash_loop = self._inputs.crashed_too_often(run_id)
         run = TradedRun(given, self._stop, record, lease)
         await run.start()
         self.traded = run
@@ -264,7 +217,7 @@ class PaperProcess:
     async def _lease(self, tenure: LeaseHolder, record: RunRecord) -> Lease | None:
         """The lease of the run; None when a stop was asked for before it was free."""
         lease = await tenure.take()
-        until = time.monotonic() + 2 * self._lease_ms / 1_000
+        until = time.monotonic() + 2 * self._inputs.lease_ms / 1_000
         while lease is None and time.monotonic() < until and not self._stop.asked:
             await asyncio.sleep(self._inputs.look_s)
             lease = await tenure.take()

@@ -153,6 +153,7 @@ class StoppedEarly(Exception):
     """A stop was asked for before the stepper stood where its run stands."""
 
 
+@dataclass(eq=False)
 class RecoveringSink:
     """Compares what is played with what is stored; behind the last stored row everything goes on to `behind`.
 
@@ -161,14 +162,11 @@ class RecoveringSink:
         compared: rows that were equal, or that lie before the savepoint that is gone on from.
     """
 
-    def __init__(
-        self, store: "Store", run_id: str, stored: int, behind: JournalSink, compared: int = 0
-    ) -> None:
-        self._store = store
-        self._run_id = run_id
-        self._behind = behind
-        self.stored = stored
-        self.compared = compared
+    store: "Store"
+    run_id: str
+    stored: int
+    behind: JournalSink
+    compared: int = 0
 
     @property
     def past(self) -> bool:
@@ -184,18 +182,18 @@ class RecoveringSink:
         """
         old = [row for row in rows if row.seq < self.stored]
         if old:
-            stored = await self._store.journal.contents(self._run_id, old[0].seq, old[-1].seq)
+            stored = await self.store.journal.contents(self.run_id, old[0].seq, old[-1].seq)
             for row, digest in zip(old, stored, strict=True):
                 if row.hash != digest:
                     raise ConfigError(
-                        f"run {self._run_id} does not come out as it was stored: row {row.seq} ({row.kind}) "
-                        f"differs. `thinktwice verify {self._run_id}` says more; another version of the "
+                        f"run {self.run_id} does not come out as it was stored: row {row.seq} ({row.kind}) "
+                        f"differs. `thinktwice verify {self.run_id}` says more; another version of the "
                         "program or of the playbooks may have made it. Trade a new run with --new"
                     )
                 self.compared = row.seq + 1
         new = rows[len(old) :]
         if new or not rows:
-            await self._behind.write(new)
+            await self.behind.write(new)
 
 
 async def past_of(store: "Store", record: "RunRecord", sink: RecoveringSink) -> RecordedPast:
@@ -209,13 +207,13 @@ async def recover(
     record: "RunRecord",
     stepper: LiveStepper,
     player: Player,
-    progress: Callable[[int], None] = lambda rows: None,
-    stopped: Callable[[], bool] = lambda: False,
+    hear: Callable[[int], None] = lambda rows: None,
 ) -> int | None:
     """Bring a stepper to where its run stands, from its first row or from the savepoint that it stands at.
 
     Everything stored is checked first, also what a savepoint makes it needless to play: a run over a damaged
-    row ends with figures that nobody can prove. A hash takes 1/200 of the time of playing its row.
+    row ends with figures that nobody can prove. A hash takes 1/200 of the time of playing its row. `hear` is
+    told of the rows so far, and may raise `StoppedEarly`.
 
     Returns:
         The label of the last row, ns; None when there is none.
@@ -229,10 +227,8 @@ async def recover(
     async for _ in store.journal.rows(record.run_id):
         pass  # each is held against its hash: those before a savepoint are not played
     async for rows in player.play(stepper, store.trading.rows(record.run_id, stepper.rows)):
-        progress(rows)
         await asyncio.sleep(0)  # others say that this process lives, and hear that it shall stop
-        if stopped():
-            raise StoppedEarly
+        hear(rows)
     await stepper.journal.flush()
     if stepper.journal.events < record.events:
         raise ConfigError(

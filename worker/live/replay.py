@@ -15,7 +15,7 @@ from services.feeds.port import BarRow
 from services.journal.writer import JournalWriter
 from worker.live.recovery import Player, read_script
 from worker.live.stepper import BarAxes, LiveStepper
-from worker.models import Models, RecordedPast
+from worker.models import Models, Overrides, RecordedPast
 from worker.runs.replay import stored_cassette
 from worker.runs.run_result import RunResult
 from worker.runs.store_run import Progress
@@ -77,8 +77,7 @@ class PaperScript:
             lock_step=data["lock_step"],
             ask=player.ask,
             definitions=self.definitions,
-            models=Models(),
-            past=past,
+            own=Overrides(Models(), past=past),
             trial=NoTrial(await ledger_of_run(self.store, self.record)),
         )
         return stepper, player

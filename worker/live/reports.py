@@ -4,7 +4,7 @@ The worker that reflects never writes into the journal of a run. What this proce
 report that comes again after a crash is acknowledged with the verdict that was given.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from schemas.judge import ReplanVerdict
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
@@ -64,29 +64,23 @@ def apply_report(session: Session, judged: Judged) -> int:
     return now
 
 
+@dataclass(eq=False)
 class ReportConsumer:
     """Takes one report at a time from the inbox and gives it back with its verdict.
 
-    Args:
+    Attributes:
         inbox: where reports wait.
         run_id: whose.
         consumer: name of this process.
         known: reports that stand in the journal already, with their verdicts and the close of their row.
     """
 
-    def __init__(
-        self,
-        inbox: ReportInbox,
-        run_id: str,
-        consumer: str,
-        known: dict[str, tuple[ReplanVerdict, int]],
-    ) -> None:
-        self._inbox = inbox
-        self._run_id = run_id
-        self._consumer = consumer
-        self._known = known
-        self._heard: tuple[TakenReport, ReplanVerdict, int] | None = None
-        self._ready: Judged | None = None
+    inbox: ReportInbox
+    run_id: str
+    consumer: str
+    known: dict[str, tuple[ReplanVerdict, int]]
+    _heard: tuple[TakenReport, ReplanVerdict, int] | None = field(default=None, init=False)
+    _ready: Judged | None = field(default=None, init=False)
 
     @property
     def busy(self) -> bool:
@@ -101,12 +95,12 @@ class ReportConsumer:
         """
         if self.busy:
             return
-        taken = await self._inbox.take(self._run_id, self._consumer, HOLD_MS)
+        taken = await self.inbox.take(self.run_id, self.consumer, HOLD_MS)
         if taken is None:
             return
-        if taken.report_id in self._known:
-            verdict, arrived_at = self._known[taken.report_id]
-            await self._inbox.deliver(taken, verdict, arrived_at)
+        if taken.report_id in self.known:
+            verdict, arrived_at = self.known[taken.report_id]
+            await self.inbox.deliver(taken, verdict, arrived_at)
             return
         self._ready = await judge(session, taken.request, taken.report, taken)
 
@@ -121,7 +115,7 @@ class ReportConsumer:
             return False
         self._ready = None
         arrived_at = apply_report(session, judged)
-        self._known[judged.taken.report_id] = (judged.verdict, arrived_at)
+        self.known[judged.taken.report_id] = (judged.verdict, arrived_at)
         self._heard = (judged.taken, judged.verdict, arrived_at)
         return True
 
@@ -132,5 +126,5 @@ class ReportConsumer:
             StoreError: the store is away; the next look tries again.
         """
         if self._heard is not None and stored:
-            await self._inbox.deliver(*self._heard)
+            await self.inbox.deliver(*self._heard)
             self._heard = None

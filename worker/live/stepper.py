@@ -18,7 +18,7 @@ from services.policy_loop.evaluation import Evaluation
 from trading_core.live.growing_bars import GrowingBars
 from worker.bootstrap import assemble
 from worker.feeds.doubts import check_doubts
-from worker.models import Models, RecordedPast
+from worker.models import NO_OVERRIDES, Overrides
 from worker.runs.trials import NoTrial, RunTrial
 from worker.session import Session, Timing
 
@@ -44,8 +44,7 @@ class LiveStepper:
         journal: writer of the run.
         lock_step: whether rows wait for the policy loop and the slow loop.
         definitions: playbooks; None loads the configured folder or the embedded ones.
-        models: language models to ask; None makes the configured ones.
-        past: recorded replies of a run that goes on.
+        own: what answers its questions, or is put around its parts.
         ask: takes an evaluation of a feed that runs on; returns at once.
         trial: says what was tried on these bars before, and counts what is tried now; None does neither.
 
@@ -65,8 +64,7 @@ class LiveStepper:
         lock_step: bool,
         ask: Callable[[Evaluation], None],
         definitions: Sequence[PlaybookDefinition] | None = None,
-        models: Models | None = None,
-        past: RecordedPast | None = None,
+        own: Overrides = NO_OVERRIDES,
         trial: RunTrial | None = None,
     ) -> None:
         self.settings = settings
@@ -78,8 +76,7 @@ class LiveStepper:
         self.blocked: Mapping[str, str] = {}
         self._ask = ask
         self._definitions = definitions
-        self._models = models
-        self._past = past
+        self._own = own
         self._trial = trial or NoTrial()
         self._session: Session | None = None
         self._early: list[FeedAnomaly] = []
@@ -189,7 +186,7 @@ class LiveStepper:
         first = series_of(market.symbols, market.timeframe, market.label, [row], market.zone)
         ledger = await self._trial.begin(first, books, grows=True)
         session = assemble(
-            self.settings, GrowingBars(first), self.journal, books, self._models, recorded=self._past,
+            self.settings, GrowingBars(first), self.journal, books, self._own,
             market_waits=self.lock_step, ledger=ledger,
         )  # fmt: skip
         self._trial.follow(session.slow_loop)

@@ -24,11 +24,12 @@ from worker.live.entry_guard import Doubts, EntryGuard
 from worker.live.evaluations import EvaluationQueue
 from worker.live.operator import OperatorCommands, execute
 from worker.live.process_inputs import ProcessInputs
-from worker.live.recovery import Player, RecoveringSink, past_of, read_script, recover
+from worker.live.recovery import Player, RecoveringSink, StoppedEarly, past_of, read_script, recover
 from worker.live.reports import ReportConsumer
 from worker.live.safe_mode import SafeModeReason
 from worker.live.status import TradingStatus
 from worker.live.stepper import BarAxes, LiveStepper
+from worker.models import Overrides
 from worker.operations.logs import EventSink
 from worker.runs.stored_trial import BegunTrial, StoredTrial
 from worker.runs.trials import ledger_of_run
@@ -103,9 +104,7 @@ class TradedRun:
         """Set up at the newest savepoint, or before the first row where there is none that fits."""
         given = self._inputs
         self._definitions = given_playbooks(given.settings, given.definitions)
-        self.savepoints = CheckpointSchedule(
-            given.store, self._record.run_id, given.settings, self._definitions, self._note, given.pace
-        )
+        self.savepoints = CheckpointSchedule(given, self._record.run_id, self._definitions)
         point = await self.savepoints.find(self._record)
         if point is not None:
             try:
@@ -125,9 +124,7 @@ class TradedRun:
         start = 0 if point is None else point.events
         trial = StoredTrial(store, run_id, settings, fresh=given.fresh_ledger, away=self._wait_for_store)
         trial.declares(self._definitions, feed.timeframe)
-        self.committer = BarCommitter(
-            store, run_id, settings.account.name, given.points, given.surroundings.note_stored, trial
-        )
+        self.committer = BarCommitter(given, run_id, trial)
         self.committer.lease = self._lease
         sink = RecoveringSink(store, run_id, record.events, self.committer, start)
         journal = JournalWriter(sink, settings.runtime.flush_rows)
@@ -136,6 +133,7 @@ class TradedRun:
         self._ask: Callable[[Evaluation], None] = self._player.ask
         axes = BarAxes(feed.symbols, feed.timeframe, feed.label, settings.data.zone)
         past = await past_of(store, record, sink) if settings.uses_models else None
+        own = Overrides(given.models, past=past)
         self.stepper = LiveStepper(
             settings,
             axes,
@@ -143,15 +141,12 @@ class TradedRun:
             lock_step=feed.lock_step,
             ask=lambda evaluation: self._ask(evaluation),
             definitions=self._definitions,
-            models=given.models,
-            past=past,
+            own=own,
             trial=BegunTrial(trial, await ledger_of_run(store, record)) if record.events else trial,
         )
         if point is not None:
-            found = restore(
-                point, axes, settings, journal, self._definitions, given.models, past,
-                market_waits=feed.lock_step,
-            )  # fmt: skip
+            waits = feed.lock_step
+            found = restore(point, axes, settings, journal, self._definitions, own, market_waits=waits)
             await self.savepoints.goes_on(found)
             self.stepper.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
         self.committing = CommitLoop(
@@ -171,10 +166,13 @@ class TradedRun:
         """Bring the stepper to where its run stands; from then on evaluations think beside the bars."""
         given, record, script, stepper = self._inputs, self._record, self._script, self.stepper
         rows_before, events_before = stepper.rows, stepper.journal.events
-        self._last = await recover(
-            given.store, record, stepper, self._player, lambda rows: given.progress(rows, 0),
-            lambda: self._stop.asked,
-        )  # fmt: skip
+
+        def hear(rows: int) -> None:
+            given.progress(rows, 0)
+            if self._stop.asked:
+                raise StoppedEarly
+
+        self._last = await recover(given.store, record, stepper, self._player, hear)
         self.recovered = stepper.rows
         reconciled = await self.committer.reconcile()
         if self.recovered:

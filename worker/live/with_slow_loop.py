@@ -19,7 +19,7 @@ from worker.live.commit_loop import COMMAND_S
 from worker.live.monitor import Monitor
 from worker.operations.monitoring import OutageLog
 from worker.operations.status import ProcessStatus, VitalSource
-from worker.slow_worker.ports import JOB, SystemClock
+from worker.slow_worker.ports import SystemClock
 from worker.slow_worker.service import StopSignals, serve
 from worker.slow_worker.status import SlowLoopStatus, StatusFromEvents
 from worker.slow_worker.subprocess import SlowLoopSubprocess
@@ -70,10 +70,8 @@ class WithSlowLoop:
     async def around(self, source: VitalSource, run_id: str) -> AsyncIterator[None]:
         """The slow loop of the run, and what can ask how both are, while the block runs."""
         record = await self._store.runs.find(run_id)
-        claimed = await self._store.claims.newest_state(run_id, JOB)
-        interval = self._settings.high_level.interval_for(record.data["timeframe"])
         clock = self._clock
-        status = SlowLoopStatus(run_id, "paper", self._owner, clock, interval, claimed.newest)
+        status = await SlowLoopStatus.of_run(self._store, record, self._settings, self._owner, clock)
 
         def note(kind: str, detail: dict[str, Any]) -> None:
             status.note(kind, detail)

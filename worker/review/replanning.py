@@ -81,8 +81,8 @@ async def ask_judge(
     sink = MemorySink()
     journal = JournalWriter(sink)
     rules = None if judge == "model" else Models()
-    definitions = tuple(version.definition for version in session.registry.reader().active())
-    experiments = sum(1 for trial in session.lifecycle.shadows() if trial.kind == "experiment")
+    definitions = tuple(version.definition for version in session.books.reader.active())
+    experiments = sum(1 for trial in session.books.lifecycle.shadows() if trial.kind == "experiment")
     asked = open_models(
         settings, environment, clock=session.clock, decides=True, given=rules, journal=journal
     )
@@ -112,8 +112,8 @@ def apply_verdict(session: Session, verdict: ReplanVerdict, timeframe: str) -> t
 
 
 def _one(session: Session, verdict: ReplanVerdict, action: JudgeAction, timeframe: str) -> Effect:
-    before = len(session.lifecycle.refused)
-    transitions = session.lifecycle.apply(
+    before = len(session.books.lifecycle.refused)
+    transitions = session.books.lifecycle.apply(
         [action],
         report_id=verdict.report_id,
         verdict_id=verdict.content_hash[:16],
@@ -121,7 +121,7 @@ def _one(session: Session, verdict: ReplanVerdict, action: JudgeAction, timefram
         timeframe=timeframe,
         proven=session.slow_loop.proven,
     )
-    refused = session.lifecycle.refused[before:]
+    refused = session.books.lifecycle.refused[before:]
     return Effect(action, transitions, refused[0] if refused else None, _retire(session, action, transitions))
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from agents.language_models.cassette import Cassette
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError, DataError
 from schemas.playbook import PlaybookDefinition
@@ -21,8 +20,8 @@ from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.journal.writer import JournalWriter
 from services.playbooks.assembly import given_playbooks
 from trading_core.bars import BarSeries
-from worker.bootstrap import NO_OVERRIDES, Overrides, assemble
-from worker.models import Models
+from worker.bootstrap import assemble
+from worker.models import NO_OVERRIDES, Overrides
 from worker.runs.forecast import RunForecast
 from worker.runs.run_result import RunResult
 from worker.runs.trials import NoTrial, RunTrial
@@ -39,13 +38,9 @@ async def run_backtest(
     *,
     definitions: Sequence[PlaybookDefinition] | None = None,
     progress: Progress | None = None,
-    models: Models | None = None,
-    cassette: Cassette | None = None,
-    prepare: Callable[[Session], None] | None = None,
     trial: RunTrial | None = None,
     until: int | None = None,
     own: Overrides = NO_OVERRIDES,
-    say: Callable[[str], None] = lambda line: None,
 ) -> RunResult:
     """Run over all bars, recording into `journal`.
 
@@ -55,13 +50,9 @@ async def run_backtest(
         journal: empty writer; flushed at the end, also when the run is interrupted.
         definitions: playbooks; None loads the configured folder or the embedded ones.
         progress: called with rows done and rows in all.
-        models: language models to ask; None makes the configured ones.
-        cassette: recorded replies to play instead of asking a model.
-        prepare: changes the session once it has begun; only the ablation has a use for it.
         trial: says what was tried on these bars before, and counts what is tried now; None does neither.
         until: ns; bars that closed later are left for another time, and the run does not end. None: all.
-        own: what the caller puts around parts of the session.
-        say: hears in one line what the run will take, once its models were asked some questions.
+        own: what the caller puts around parts of the session, or in their place.
 
     Raises:
         ConfigError: no bar had closed by `until`.
@@ -76,13 +67,12 @@ async def run_backtest(
     books = given_playbooks(settings, definitions)
     trial = trial or NoTrial()
     ledger = await trial.begin(sifted.bars, books)
-    session = assemble(settings, sifted.bars, journal, books, models, cassette, ledger=ledger, own=own)
+    session = assemble(settings, sifted.bars, journal, books, own, ledger=ledger)
     trial.follow(session.slow_loop)
     session.stops_without_model = settings.llm.on_lost != "rules"
     session.begin()
-    if prepare is not None:
-        prepare(session)
-    forecast = RunForecast(session.models.account, say)
+    own.prepare(session)
+    forecast = RunForecast(session.models.account, own.say)
     try:
         while session.engine.t < rows and session.ended_early is None:
             await session.step(timing, end=min(rows, sifted.next_row(session.engine.t)))

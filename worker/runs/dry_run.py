@@ -27,7 +27,7 @@ from services.model_calls.language_model import ModelReply
 from services.model_calls.record import Usage
 from trading_core.bars import BarSeries
 from worker.feeds.doubts import doubt_documents
-from worker.models import one_model
+from worker.models import Overrides, one_model
 from worker.runs.backtest import Progress, run_backtest
 from worker.session import Session
 
@@ -107,8 +107,10 @@ async def count_questions(
     free = settings.model_copy(update={"llm": settings.llm.model_copy(update=WITHOUT_LIMITS)})
     done = await run_backtest(
         free, bars, JournalWriter(DiscardingSink()), definitions=definitions, progress=progress,
-        models=replace(silent, slow=QuestionCounter(count_trades), strategist=QuestionCounter(first_plan)),
-        prepare=prepare,
+        own=Overrides(
+            replace(silent, slow=QuestionCounter(count_trades), strategist=QuestionCounter(first_plan)),
+            prepare=prepare,
+        ),
     )  # fmt: skip
     used = done.session.models.account.ledger.run
     bounds = {name: getattr(settings.llm.per_run, name) for name in LIMITS}

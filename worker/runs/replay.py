@@ -146,7 +146,9 @@ class BacktestScript:
         self, journal: JournalWriter, until: int | None, progress: Progress | None
     ) -> RunOutcome | None:
         """Run the backtest again."""
-        record = self.record
+        from worker.models import NO_OVERRIDES, Overrides  # with the clients, which a start does not wait for
+
+        record, asked = self.record, self.settings.uses_models
         demand_bars_of(record, self.bars)
         return await self.runner(
             self.settings,
@@ -154,9 +156,9 @@ class BacktestScript:
             journal,
             definitions=self.definitions,
             progress=progress,
-            cassette=await stored_cassette(self.store, record) if self.settings.uses_models else None,
             trial=NoTrial(await ledger_of_run(self.store, record)),
             until=until,
+            own=Overrides(cassette=await stored_cassette(self.store, record)) if asked else NO_OVERRIDES,
         )
 
 

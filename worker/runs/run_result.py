@@ -162,7 +162,7 @@ class RunResult:
     @property
     def versions(self) -> tuple[PlaybookVersion, ...]:
         """Every state that a playbook version took, in order."""
-        return self.session.registry.history()
+        return self.session.books.registry.history()
 
     @property
     def equity(self) -> tuple[list[int], list[float]]:
@@ -225,7 +225,7 @@ class RunResult:
             },
             "plans": session.slow_loop.plans.document(),
             "deliberation": texts_document((policy.texts, slow.texts)),
-            "playbooks": {"versions": session.lifecycle.counts()},
+            "playbooks": {"versions": session.books.lifecycle.counts()},
             "journal": {
                 "url": journal_url,
                 "events": session.journal.events,
@@ -241,11 +241,11 @@ class RunResult:
         """Closes at which entry rules were true, and what became of each."""
         session = self.session
         log, done = session.policy_loop.signals, session.engine.t
-        return SignalAccount(session.settings, session.market, session.registry, log, done).document()
+        return SignalAccount(session.settings, session.market, session.books.registry, log, done).document()
 
     def _facts(self, run_id: str) -> RunFacts:
         session, events = self.session, tick_validation(self.session).events
-        unasking = session.registry.reader().eligible(None, session.bars.timeframe)
+        unasking = session.books.reader.eligible(None, session.bars.timeframe)
         longest = max(resolve(name).lookback for name in FEATURES_READ)
         policy, parts = session.policy_loop.counters, self.signals["playbooks"]
         if session.has_own_strategist:

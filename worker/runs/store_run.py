@@ -23,9 +23,9 @@ from worker.runs.interrupts import RunInterrupted
 from worker.runs.trials import RunTrial
 
 if TYPE_CHECKING:
-    from agents.language_models.cassette import Cassette
     from services.store import NewRun, RunRecord, RunStatus, Store
     from trading_core.bars import BarSeries
+    from worker.models import Overrides
     from worker.runs.stored_trial import StoredTrial
 
 Progress = Callable[[int, int | None], None]
@@ -82,11 +82,11 @@ class BacktestRunner(Protocol):
         *,
         definitions: Sequence[PlaybookDefinition] | None = None,
         progress: Progress | None = None,
-        cassette: "Cassette | None" = None,
         trial: RunTrial | None = None,
         until: int | None = None,
+        own: "Overrides" = ...,
     ) -> RunOutcome:
-        """Run over the bars closed by `until` into `journal`; a cassette answers for the models."""
+        """Run over the bars closed by `until` into `journal`; `own` answers for the models."""
         ...
 
 

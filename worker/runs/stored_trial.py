@@ -1,6 +1,7 @@
 """A run as a trial of its store: entered in the ledger when it begins, and told as it advances."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from schemas.canonical import content_hash
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from services.store import Store
 
 
+@dataclass(eq=False)
 class StoredTrial:
     """What a run of a store starts with, and what it has tried.
 
-    Args:
+    Attributes:
         store: open, with every table.
         run_id: the run.
         settings: its configuration.
@@ -28,23 +30,14 @@ class StoredTrial:
         away: awaited when the store is away, before it is asked again; it may raise.
     """
 
-    def __init__(
-        self,
-        store: "Store",
-        run_id: str,
-        settings: Settings,
-        *,
-        fresh: bool = False,
-        away: Callable[[StoreError], Awaitable[None]] | None = None,
-    ) -> None:
-        self._store = store
-        self._run_id = run_id
-        self._settings = settings
-        self._fresh = fresh
-        self._away = away
-        self._declared: frozenset[str] = frozenset()
-        self._slow_loop: TrialCounter | None = None
-        self._told: TrialCounts | None = None
+    store: "Store"
+    run_id: str
+    settings: Settings
+    fresh: bool = False
+    away: Callable[[StoreError], Awaitable[None]] | None = None
+    _declared: frozenset[str] = field(default_factory=frozenset, init=False)
+    _slow_loop: TrialCounter | None = field(default=None, init=False)
+    _told: TrialCounts | None = field(default=None, init=False)
 
     async def begin(
         self, bars: BarSeries, definitions: Sequence[PlaybookDefinition], *, grows: bool = False
@@ -55,16 +48,14 @@ class StoredTrial:
             StoreError: the ledger cannot be read or written.
         """
         self.declares(definitions, bars.timeframe)
-        on = describe_trial(self._settings, definitions, bars, grows=grows)
+        on = describe_trial(self.settings, definitions, bars, grows=grows)
         while True:
             try:
-                return await self._store.trials.begin(
-                    self._run_id, on, len(self._declared), fresh=self._fresh
-                )
+                return await self.store.trials.begin(self.run_id, on, len(self._declared), fresh=self.fresh)
             except StoreError as error:
-                if self._away is None or not error.retryable:
+                if self.away is None or not error.retryable:
                     raise
-                await self._away(error)
+                await self.away(error)
 
     def declares(self, definitions: Sequence[PlaybookDefinition], timeframe: str) -> None:
         """The playbooks of the run, where it began in another process."""
@@ -87,7 +78,7 @@ class StoredTrial:
         """Tell the ledger how far the run has come."""
         counts = self.news()
         if counts is not None:
-            await self._store.trials.advance(self._run_id, counts)
+            await self.store.trials.advance(self.run_id, counts)
             self.note_stored(counts)
 
 

@@ -13,20 +13,21 @@ from typing import Any
 from schemas.errors import InfrastructureError, InvariantViolation
 from schemas.settings import Settings
 from schemas.slow_reflection import HighLevelReflectionRequest
-from services.clock import last_slot
 from services.ports import Clock
 from services.slow_loop.cadence import Run, Skip, due, early_moment, surprise_moment, surprises
 from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.past_runs import PastRun
 from services.slow_loop.untraded_signals import PaperBars
+from services.statistics.slots import last_slot
 from services.store import Store
 from services.store.claims import Claim, ClaimState, SlotKey
 from services.store.reports import StoredReport
 from services.store.repository import Lease
 from worker.operations.logs import EventSink
-from worker.slow_worker.ports import JOB, CrashPoints, NoCrash, Reflect, lease_name
+from worker.slow_worker.ports import JOB, NO_CRASH, CrashPoints, Reflect, lease_name
 
 MOST_ATTEMPTS = 5
+HOLD_MS, LEASE_MS = 60_000, 90_000
 
 PaperBarsAt = Callable[[int], Awaitable[PaperBars]]
 
@@ -44,6 +45,31 @@ class RunOfSlots:
         return lease_name(self.run_id)
 
 
+@dataclass(frozen=True)
+class WorkerContext:
+    """What the parts of one worker share.
+
+    Attributes:
+        store: open, with the worker's tables.
+        run: whose slow loop.
+        clock: the present; the lease runs on the database's clock all the same.
+        note: told of everything that happens.
+        owner: name in leases and claims; unique among processes.
+        lease_ms: how long a worker that died keeps others waiting.
+        hold_ms: how long a consumer that died keeps its report.
+        points: told of every step; for tests.
+    """
+
+    store: Store
+    run: RunOfSlots
+    clock: Clock
+    note: EventSink
+    owner: str
+    lease_ms: int = LEASE_MS
+    hold_ms: int = HOLD_MS
+    points: CrashPoints = NO_CRASH
+
+
 class SlotRunner:
     """Looks once when it is told to; keeps nothing that the store does not hold, but a reading of it.
 
@@ -51,25 +77,15 @@ class SlotRunner:
     """
 
     def __init__(
-        self,
-        store: Store,
-        run: RunOfSlots,
-        reflect: Reflect,
-        clock: Clock,
-        note: EventSink,
-        points: CrashPoints | None = None,
-        paper_bars: PaperBarsAt | None = None,
+        self, context: WorkerContext, reflect: Reflect, paper_bars: PaperBarsAt | None = None
     ) -> None:
-        self._store = store
-        self._run = run
+        self._store, self._run, self._clock = context.store, context.run, context.clock
+        self._note, self._points = context.note, context.points
         self._reflect = reflect
-        self._clock = clock
-        self._note = note
-        self._points = points or NoCrash()
         self._paper_bars = paper_bars
         self._reports: dict[int, StoredReport] = {}
         self._claims = ClaimState(None, None, None, None)
-        self.facts = LoopFacts(run.settings)
+        self.facts = LoopFacts(context.run.settings)
 
     async def look(self, lease: Lease) -> None:
         """Finish claims that were left behind, then examine the newest slot, or an early moment.

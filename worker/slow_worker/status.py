@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from services.clock import next_slot
+from schemas.settings import Settings
 from services.ports import Clock
+from services.statistics.slots import next_slot
+from services.store import RunRecord, Store
 from worker.operations.logs import EventSink
 from worker.operations.status import ProcessStatus, State
+from worker.slow_worker.ports import JOB
 from worker.slow_worker.service import Looks
 
 FAILURES = frozenset({"slot_failed", "look_failed", "waker_silent", "worker_died"})
@@ -14,22 +17,27 @@ DECIDED = frozenset({"slot_skipped", "report_written", "slot_failed"})
 
 
 class SlowLoopStatus:
-    """Told of every event of a worker; says how it is.
-
-    Args of the constructor: `interval` is that of the slots, `last` the newest slot that was decided before.
-    """
+    """Told of every event of a worker; says how it is. `last` is the newest slot that was decided before."""
 
     def __init__(
-        self, run_id: str, mode: str, owner: str, clock: Clock, interval: Any, last: int | None
+        self, record: RunRecord, settings: Settings, owner: str, clock: Clock, last: int | None
     ) -> None:
         self._clock = clock
-        self._interval = interval
+        self._interval = settings.high_level.interval_for(record.data["timeframe"])
         self._last = last
-        self._begun = ProcessStatus(run_id, mode, "slow_loop", owner, clock.now)
+        self._begun = ProcessStatus(record.run_id, record.mode, "slow_loop", owner, clock.now)
         self._state: State = "running"
         self._reason: str | None = None
         self._errors = 0
         self.away_since: int | None = None
+
+    @classmethod
+    async def of_run(
+        cls, store: Store, record: RunRecord, settings: Settings, owner: str, clock: Clock
+    ) -> "SlowLoopStatus":
+        """Of a stored run, as it stands when its worker begins."""
+        claimed = await store.claims.newest_state(record.run_id, JOB)
+        return cls(record, settings, owner, clock, claimed.newest)
 
     def note(self, name: str, told: Mapping[str, Any]) -> None:
         """Something happened."""

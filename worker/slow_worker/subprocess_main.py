@@ -19,7 +19,7 @@ from typing import Any
 from schemas.errors import StoreError
 from schemas.settings import Settings
 from services.store import Store, open_store
-from worker.slow_worker.slot_runner import RunOfSlots
+from worker.slow_worker.slot_runner import RunOfSlots, WorkerContext
 from worker.slow_worker.wiring import assemble_worker
 from worker.slow_worker.worker import SlowWorker
 
@@ -85,9 +85,8 @@ class SlowLoopChild:
         job = self._job
         self._store = await open_store(job.address, create=False, command_s=job.command_s)
         run = RunOfSlots(job.run_id, Settings.model_validate(job.settings))
-        self._worker = assemble_worker(
-            self._store, run, self._clock, self._note, owner=job.owner, lease_ms=job.lease_ms, traded=True
-        )
+        context = WorkerContext(self._store, run, self._clock, self._note, job.owner, job.lease_ms)
+        self._worker = assemble_worker(context, traded=True)
         return self._worker
 
     def _note(self, name: str, detail: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -144,6 +145,7 @@ def state_of(silent_s: float, busy_s: float | None, period_s: float) -> State:
     return "silent" if silent_s > SILENT_PERIODS * period_s else "alive"
 
 
+@dataclass(eq=False)
 class Watchdog:
     """Checks one waker once per period, wakes it when it fell silent, and gives up when that does not help.
 
@@ -152,19 +154,11 @@ class Watchdog:
     more it ends the worker, so that whatever supervises it starts a new one.
     """
 
-    def __init__(
-        self,
-        waker: Waker,
-        note: EventSink,
-        *,
-        timer: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._waker = waker
-        self._note = note
-        self._timer = timer
-        self._sleep = sleep
-        self._woken = (-1.0, -1.0)
+    waker: Waker
+    note: EventSink
+    timer: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _woken: tuple[float, float] = field(default_factory=lambda: (-1.0, -1.0), init=False)
 
     async def watch(self) -> None:
         """Check for ever.
@@ -173,7 +167,7 @@ class Watchdog:
             HeartbeatLost: the waker stayed silent, or a look does not end.
         """
         while True:
-            await self._sleep(self._waker.period_s)
+            await self.sleep(self.waker.period_s)
             self.check()
 
     def check(self) -> State:
@@ -184,15 +178,15 @@ class Watchdog:
         Raises:
             HeartbeatLost: the waker stayed silent, or a look does not end.
         """
-        now, since = self._timer(), self._waker.looking_since
-        silent = now - self._waker.beat
-        state = state_of(silent, None if since is None else now - since, self._waker.period_s)
+        now, since = self.timer(), self.waker.looking_since
+        silent = now - self.waker.beat
+        state = state_of(silent, None if since is None else now - since, self.waker.period_s)
         beat, at = self._woken
-        if state == "silent" or (state == "dead" and beat != self._waker.beat):
-            self._note("waker_silent", {"silent_s": round(silent, 3), "next": "its timer is set again"})
-            self._woken = self._waker.beat, now if beat != self._waker.beat else at
-            self._waker.rearm()
-        elif state == "dead" and now - at >= SILENT_PERIODS * self._waker.period_s:
+        if state == "silent" or (state == "dead" and beat != self.waker.beat):
+            self.note("waker_silent", {"silent_s": round(silent, 3), "next": "its timer is set again"})
+            self._woken = self.waker.beat, now if beat != self.waker.beat else at
+            self.waker.rearm()
+        elif state == "dead" and now - at >= SILENT_PERIODS * self.waker.period_s:
             raise HeartbeatLost(f"the waker has been silent for {silent:.0f} s and could not be woken")
         elif state == "stuck":
             raise HeartbeatLost(f"a look has not ended within {LONGEST_LOOK_S:.0f} s")

@@ -25,20 +25,18 @@ from services.evidence_tools.evidence_buffer import KINDS, EvidenceBuffer
 from services.feeds.port import series_of
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import PLAIN_RUN, Wordings
-from services.ports import Clock
 from services.slow_loop.assembly import assemble_reflection
 from services.slow_loop.untraded_signals import PaperBars
 from services.store import Store
 from trading_core.bars import BarSeries
 from trading_core.market import Market
-from worker.operations.logs import EventSink
+from trading_core.research.counterfactual import PaperPlans
+from trading_core.rules.columns import RuleColumns
 from worker.slow_worker.lease_holder import LeaseHolder
-from worker.slow_worker.ports import CrashPoints, Reflect
-from worker.slow_worker.slot_runner import PaperBarsAt, RunOfSlots, SlotRunner
-from worker.slow_worker.worker import HOLD_MS, JudgeStep, ReadEvidence, SlowWorker
+from worker.slow_worker.ports import Reflect
+from worker.slow_worker.slot_runner import PaperBarsAt, RunOfSlots, SlotRunner, WorkerContext
+from worker.slow_worker.worker import JudgeStep, ReadEvidence, SlowWorker
 
-PERIOD_S = 30.0
-LEASE_PERIODS = 3
 BarsUntil = Callable[[int], Awaitable[BarSeries]]
 
 
@@ -90,57 +88,32 @@ def threaded_reflection(settings: Settings, bars_until: BarsUntil | None = None)
 
 
 def assemble_worker(
-    store: Store,
-    run: RunOfSlots,
-    clock: Clock,
-    note: EventSink,
+    context: WorkerContext,
     *,
-    owner: str | None = None,
-    lease_ms: int = int(LEASE_PERIODS * PERIOD_S * 1_000),
-    hold_ms: int = HOLD_MS,
     reflect: Reflect | None = None,
-    points: CrashPoints | None = None,
     traded: bool = False,
     models: JudgeModels | None = None,
 ) -> SlowWorker:
     """A worker for the slow loop of one run.
 
     Args:
-        store: open, with the worker's tables.
-        run: whose slow loop.
-        clock: the present; the lease runs on the database's clock all the same.
-        note: told of everything that happens.
-        owner: name in leases and claims; unique among processes.
-        lease_ms: how long a worker that died keeps others waiting.
-        hold_ms: how long a consumer that died keeps its report.
+        context: store, run and surroundings.
         reflect: what makes a report; None for the rules in a thread.
-        points: told of every step; for tests.
         traded: whether a process trades the run: then that one asks the judge, and the bars that it took are
             there to try values of the playbooks' grids on.
         models: what the judge asks where no process trades the run; None: rules alone.
     """
-    name, settings = owner or new_owner(), run.settings
-    tenure = LeaseHolder(store.leases, run.lease_name, name, lease_ms, note)
+    store, run, settings = context.store, context.run, context.run.settings
+    tenure = LeaseHolder(store.leases, run.lease_name, context.owner, context.lease_ms, context.note)
     if traded:
         bars = bars_of_run(store, run.run_id)
-        made = reflect or threaded_reflection(settings, bars)
-        runner = SlotRunner(store, run, made, clock, note, points, _paper_bars(bars))
-        return SlowWorker(run.run_id, tenure, runner, None, note)
-    runner = SlotRunner(store, run, reflect or threaded_reflection(settings), clock, note, points)
+        runner = SlotRunner(context, reflect or threaded_reflection(settings, bars), _paper_bars(bars))
+        return SlowWorker(context, tenure, runner, None)
+    runner = SlotRunner(context, reflect or threaded_reflection(settings))
     asked = models or NO_MODELS
     judge = judge_of(settings, asked.judge, asked.wordings)
-    step = JudgeStep(
-        store.reports,
-        judge,
-        clock,
-        note,
-        name,
-        hold_ms=hold_ms,
-        points=points,
-        evidence=evidence_of_store(store, run, asked),
-        begin=asked.open_event,
-    )
-    return SlowWorker(run.run_id, tenure, runner, step, note)
+    step = JudgeStep(context, judge, evidence_of_store(store, run, asked), asked.open_event)
+    return SlowWorker(context, tenure, runner, step)
 
 
 def evidence_of_store(store: Store, run: RunOfSlots, models: JudgeModels = NO_MODELS) -> ReadEvidence | None:
@@ -184,9 +157,6 @@ def _paper_bars(bars_until: BarsUntil) -> PaperBarsAt:
     """Plans on paper over the bars that were closed at a time, ns."""
 
     async def walk(clock: int) -> PaperBars:
-        from trading_core.research.counterfactual import PaperPlans  # loads the compiler
-        from trading_core.rules.columns import RuleColumns
-
         return PaperPlans(RuleColumns(await bars_until(clock)))
 
     return walk

@@ -10,16 +10,13 @@ from collections.abc import Awaitable, Callable
 
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.slow_reflection import HighLevelReflectionReport
-from services.ports import Clock, Judge
+from services.ports import Judge
 from services.slow_loop.inbox import ReportInbox
 from services.slow_loop.loop_facts import LoopFacts
 from services.store.repository import LeaseLost
-from worker.operations.logs import EventSink
 from worker.slow_worker.lease_holder import LeaseHolder
-from worker.slow_worker.ports import CrashPoints, NoCrash
-from worker.slow_worker.slot_runner import SlotRunner
+from worker.slow_worker.slot_runner import SlotRunner, WorkerContext
 
-HOLD_MS = 60_000
 ReadEvidence = Callable[[HighLevelReflectionReport], Awaitable[tuple[RecommendationEvidence, ...]]]
 
 
@@ -28,31 +25,22 @@ class JudgeStep:
 
     def __init__(
         self,
-        inbox: ReportInbox,
+        context: WorkerContext,
         judge: Judge,
-        clock: Clock,
-        note: EventSink,
-        consumer: str,
-        *,
-        hold_ms: int = HOLD_MS,
-        points: CrashPoints | None = None,
         evidence: ReadEvidence | None = None,
         begin: Callable[[], None] | None = None,
     ) -> None:
-        self._inbox = inbox
+        self._inbox: ReportInbox = context.store.reports
         self._judge = judge
-        self._clock = clock
-        self._note = note
-        self._consumer = consumer
-        self._hold_ms = hold_ms
-        self._points = points or NoCrash()
+        self._clock, self._note, self._points = context.clock, context.note, context.points
+        self._hold = context.owner, context.hold_ms
         self._evidence = evidence
         self._begin = begin
 
     async def run(self, run_id: str, facts: LoopFacts) -> int:
         """Number of reports that were delivered; a lost hold is another consumer's delivery."""
         delivered = 0
-        while (taken := await self._inbox.take(run_id, self._consumer, self._hold_ms)) is not None:
+        while (taken := await self._inbox.take(run_id, *self._hold)) is not None:
             self._points.reach("taken")
             if self._begin is not None:
                 self._begin()
@@ -82,13 +70,12 @@ class SlowWorker:
     """
 
     def __init__(
-        self, run_id: str, tenure: LeaseHolder, runner: SlotRunner, judge: JudgeStep | None, note: EventSink
+        self, context: WorkerContext, tenure: LeaseHolder, runner: SlotRunner, judge: JudgeStep | None
     ) -> None:
-        self._run_id = run_id
+        self._run_id, self._note = context.run.run_id, context.note
         self._tenure = tenure
         self._runner = runner
         self._judge = judge
-        self._note = note
 
     async def look(self) -> bool:
         """Whether this worker held the lease and has looked to the end.

@@ -23,7 +23,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.loader import load_playbooks
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.policy_loop.freeze import freeze
+from services.policy_loop.freeze import ApprovedPlan, freeze
 from services.ports import Plan, PlanRound
 from trading_core.bars import BarSeries
 from trading_core.trigger_engine import Advance
@@ -82,7 +82,7 @@ async def only_tick_validation_between_policy_events() -> ScenarioResult:
 
     def count_seen() -> tuple[int, int, int]:
         memory, counters = session.experience.memory, session.policy_loop.counters
-        return memory.reads, len(session.registry.history()), counters.evaluations
+        return memory.reads, len(session.books.registry.history()), counters.evaluations
 
     def watch(until: int | None = None) -> Advance:
         before = count_seen()
@@ -173,10 +173,9 @@ async def inconsistent_plan_is_refused() -> ScenarioResult:
     )
     refusal = ""
     try:
-        freeze(
-            wrong, asked.snapshot, asked.playbook, result, verdict,
-            risk_fraction=0.005, model="rules", prompt_hash=None, previous=None,
-        )  # fmt: skip
+        answer = good.answer.model_copy(update={"proposal": wrong})
+        fooled = ApprovedPlan(PlanRound(answer, asked, result), verdict)
+        freeze(fooled, asked.snapshot, asked.playbook)
     except FreezeRefused as error:
         refusal = str(error)
     codes = [f"{finding.code} ({finding.severity})" for finding in result.findings]

@@ -5,13 +5,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from schemas.settings import Settings
+from services.context import RunContext
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
 from services.ports import Clock
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
-from worker.models import Models, Names, assemble_models, check_models
+from worker.models import Models, Names, Replies, assemble_models, check_models
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,8 @@ async def open_models(
     if given is None:
         check_models(settings, environment)
     journal, own = journal or JournalWriter(MemorySink()), SimulatedClock()
-    made = assemble_models(
-        settings, journal, clock or own, TickGuard(), environment,
-        given=given, texts=texts, names=names, decides=decides,
-    )  # fmt: skip
+    context = RunContext(settings, clock or own, journal, TickGuard())
+    made = assemble_models(context, environment, Replies(given), texts=texts, names=names, decides=decides)
     try:
         yield OpenModels(made.accounted, made.account, own)
     finally:

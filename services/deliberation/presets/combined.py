@@ -11,7 +11,7 @@ from services.deliberation.forms import OUTLINE, SECTION
 from services.deliberation.presets import chunked, review
 from services.deliberation.presets.chunked import SectionedGenerator, is_long, tell_chunk, tell_outline
 from services.deliberation.presets.quality import with_checks
-from services.deliberation.presets.review import TextTraits, run_review
+from services.deliberation.presets.review import TextParts, TextTraits, run_review
 from services.deliberation.refine import Draft, Task, Trace, await_within, sections_of
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
@@ -31,10 +31,8 @@ def section_writer(
 
     async def refine_section(draft: Draft, budget: Budget) -> Deliberation:
         part = budget.child(rounds=0, calls=review.calls_of(settings.review))
-        return await run_review(
-            task, draft, settings.review, part,
-            models=models, facts=facts, trace=trace, critics_of=OF_A_SECTION,
-        )  # fmt: skip
+        parts = TextParts(models, facts, trace)
+        return await run_review(task, draft, settings.review, part, parts, critics_of=OF_A_SECTION)
 
     each = settings.review.enabled and settings.chunked.strategy in ("per_chunk", "both")
     return SectionedGenerator(models, settings.chunked, trace, facts, refine_section if each else None)
@@ -67,6 +65,7 @@ async def run_chunked(
     The given text stands where no section comes.
     """
     trace = Trace()
+    parts = TextParts(models, facts, trace)
     done, failed, chunks = _begin(given), None, list[dict[str, object]]()
     if models is not None and models.has(OUTLINE, SECTION):
         known = replace(task, material=f"{given.text}\n{task.material}".strip())
@@ -76,12 +75,12 @@ async def run_chunked(
         if isinstance(draft, NoReply):
             done, failed = done.model_copy(update={"status": "failed", "stop_reason": "model_failed"}), draft
         else:
-            whole = await _whole(task, draft, settings, budget, models, facts, trace)
+            whole = await _whole(task, draft, settings, budget, parts)
             short = generator.failed is not None and whole.status == "accepted"
             done = whole.model_copy(update={"status": "best_effort"}) if short else whole
     else:
         draft = repair_sections(given, settings.chunked.max_chunks, trace, facts)
-        done = await _whole(task, draft, settings, budget, models, facts, trace)
+        done = await _whole(task, draft, settings, budget, parts)
         done = done.model_copy(update={"initial": given.text})
     told = {
         "preset": chunked.NAME,
@@ -96,17 +95,11 @@ async def run_chunked(
 
 
 async def _whole(
-    task: Task,
-    draft: Draft,
-    settings: DeliberationSettings,
-    budget: Budget,
-    models: TextModels | None,
-    facts: ClaimText,
-    trace: Trace,
+    task: Task, draft: Draft, settings: DeliberationSettings, budget: Budget, parts: TextParts
 ) -> Deliberation:
     if not settings.review.enabled or settings.chunked.strategy == "per_chunk":
         return _begin(draft)
-    return await run_review(task, draft, settings.review, budget, models=models, facts=facts, trace=trace)
+    return await run_review(task, draft, settings.review, budget, parts)
 
 
 def _begin(draft: Draft) -> Deliberation:
@@ -132,7 +125,7 @@ async def run_reviewed(
     requested_tokens: int = 0,
 ) -> Deliberation:
     """A review; a long text whose review fails is written in sections, and the better of both stands."""
-    done = await run_review(task, given, settings.review, budget, models=models, facts=facts, traits=traits)
+    done = await run_review(task, given, settings.review, budget, TextParts(models, facts), traits=traits)
     long = is_long(settings.chunked, requested_tokens) and settings.chunked.retry
     if (
         done.status in ("accepted", "skipped")

@@ -38,6 +38,21 @@ class TextTraits:
         return self.clusters > MANY_CLUSTERS or self.actions > MANY_ACTIONS
 
 
+@dataclass(frozen=True)
+class TextParts:
+    """Who and what a text is written with: without models by rules, without facts by nobody.
+
+    `trace` is where events go; None: a new one.
+    """
+
+    models: TextModels | None = None
+    facts: ClaimText | None = None
+    trace: Trace | None = None
+
+
+BY_NOBODY = TextParts()
+
+
 def review_skip(settings: ReviewSettings, traits: TextTraits, incomplete: bool = False) -> str | None:
     """Why a text is not reviewed; None: it is. `incomplete`: it leaves out a topic that it has to cover."""
     wanted = {
@@ -60,18 +75,17 @@ async def run_review(
     given: str | Draft,
     settings: ReviewSettings,
     budget: Budget,
+    parts: TextParts = BY_NOBODY,
     *,
-    models: TextModels | None = None,
-    facts: ClaimText | None = None,
     traits: TextTraits | None = None,
-    trace: Trace | None = None,
     critics_of: Sequence[str] = tuple(FINDERS),
 ) -> Deliberation:
     """What stands of a text after its review; without models, rules score it.
 
     `critics_of` names the critics without a model; without facts nobody writes a text again.
     """
-    trace = trace if trace is not None else Trace()
+    models, facts = parts.models, parts.facts
+    trace = Trace() if parts.trace is None else parts.trace
     plain = given if isinstance(given, Draft) else Draft(given, "given")
     text = plain.text if isinstance(given, Draft) else given
     reason = review_skip(settings, traits or TextTraits(), _is_incomplete(task, plain, facts))
@@ -87,19 +101,19 @@ async def run_review(
         critics.append(scoring_critic(partial(review_critic, models, settings), models, rewrites))
         reviser = None if facts is None else Improver(models, facts, REVIEWED_TOKENS, rewrites)
     policies = Policies(Acceptance(settings.threshold), brings_nothing_new, best_score)
-    parts: list[Deliberation] = []
+    passes: list[Deliberation] = []
     best: str | Draft = given
     for number in range(1, settings.iterations + 1):
         started = budget.elapsed_ms
         part = budget.child(rounds=settings.max_regenerations)
         done = await refine(task, best, critics, reviser, policies, part, preset=NAME)
-        parts.append(done)
+        passes.append(done)
         _tell(trace, number, done, settings, budget.elapsed_ms - started)
         gained = done.final != (best.text if isinstance(best, Draft) else best)
         best = final_draft(done)
         if done.status == "accepted" or done.degraded_from is not None or not gained:
             break
-    return _together(parts, text, trace, budget)
+    return _together(passes, text, trace, budget)
 
 
 def _is_incomplete(task: Task, draft: Draft, facts: ClaimText | None) -> bool:

@@ -14,6 +14,8 @@ from agents.strategies.model_strategist import (
     MAX_TOKENS,
     NOTHING_TO_CHOOSE,
     ModelStrategist,
+    PlanReaders,
+    PlanTerms,
     shown_background,
     shown_snapshot,
 )
@@ -88,10 +90,9 @@ def registry() -> PlaybookRegistry:
 
 def strategist(model: Any, frozen: PolicyProposal | None = None, **options: Any) -> ModelStrategist:
     reader = registry().reader()
-    deadline_ms = options.pop("deadline_ms", LONG_MS)
-    return ModelStrategist(
-        model, RuleStrategist(reader), reader, lambda name: frozen, deadline_ms=deadline_ms, **options
-    )
+    terms = PlanTerms(options.pop("deadline_ms", LONG_MS), options.pop("tolerances", {}))
+    readers = PlanReaders(reader, lambda name: frozen)
+    return ModelStrategist(model, RuleStrategist(reader), readers, terms, **options)
 
 
 def by_rules(snapshot: PolicySnapshot = SNAPSHOT, revision: Revision | None = None) -> StrategistAnswer:
@@ -236,7 +237,9 @@ def test_model_strategist_static_part_is_first_the_same_and_free_of_the_snapshot
 def test_model_strategist_static_part_follows_a_new_version_of_a_playbook():
     written, mind = registry(), Mind(lambda asked: ABSTAIN)
     reader = written.reader()
-    asking = ModelStrategist(mind, RuleStrategist(reader), reader, lambda name: None, deadline_ms=LONG_MS)
+    asking = ModelStrategist(
+        mind, RuleStrategist(reader), PlanReaders(reader, lambda name: None), PlanTerms(LONG_MS)
+    )
     asyncio.run(asking.answer(SNAPSHOT, None))
     old = reader.active()[0]
     moved = old.definition.model_copy(update={"version": 2, "title": "Another title"})

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from agents.strategies.model_strategist import ModelStrategist
+from agents.strategies.model_strategist import ModelStrategist, PlanReaders, PlanTerms
 from agents.strategies.rule_strategist import RuleStrategist
 from schemas.reflection import Finding
 from schemas.vocabulary import CheckName, Severity
@@ -39,7 +39,9 @@ def test_strategist_prompt_escapes_whatever_cannot_be_seen(unseen):
     finding = Finding(check=CheckName.COHERENCE, code="c", severity=Severity.MAJOR, message=f"says{unseen}so")
     reader = PlaybookRegistry(PLAYBOOKS, TickGuard(), snapshot.known_at).reader()
     model = Listening()
-    asked = ModelStrategist(model, RuleStrategist(reader), reader, lambda name: None, deadline_ms=1e6)
+    asked = ModelStrategist(
+        model, RuleStrategist(reader), PlanReaders(reader, lambda name: None), PlanTerms(1e6)
+    )
     revision = Revision(refused, round=1, reason=f"r{unseen}", findings=(finding,))
     asyncio.run(asked.answer(snapshot, revision))
     (prompt,) = model.prompts

@@ -41,7 +41,7 @@ from services.deliberation.presets.quality import (
     with_checks,
 )
 from services.deliberation.presets.reflection_pass import run_pass
-from services.deliberation.presets.review import TextTraits, review_skip, run_review
+from services.deliberation.presets.review import TextParts, TextTraits, review_skip, run_review
 from services.deliberation.refine import FACTS_FAILED, Draft, Task, sections_of
 from services.deliberation.text_models import TextModels
 from services.high_level.report_sections import TOPICS
@@ -111,9 +111,8 @@ def ran(
     elif preset == "quality":
         work = run_quality(task, draft, of or QualitySettings(), budget, models=models, facts=claims)
     elif preset == "review":
-        work = run_review(
-            task, draft, of or ReviewSettings(enabled=True), budget, models=models, facts=claims
-        )
+        of = of or ReviewSettings(enabled=True)
+        work = run_review(task, draft, of, budget, TextParts(models, claims))
     else:
         work = run_chunked(task, draft, of or of_chunked(), budget, claims, models=models)
     done = with_checks(asyncio.run(work), claims)
@@ -543,9 +542,8 @@ def test_review_mode_says_which_texts_are_reviewed(
 ):
     of = ReviewSettings(enabled=True, mode=mode)
     models, model = texts(review=reviewed(0.9), improvement=improved(BETTER))
-    work = run_review(
-        Task("", topics=topics), DRAFT, of, Budget(0, 9), models=models, facts=writer(), traits=traits
-    )
+    task, parts = Task("", topics=topics), TextParts(models, writer())
+    work = run_review(task, DRAFT, of, Budget(0, 9), parts, traits=traits)
     done = asyncio.run(work)
     assert (done.skip_reason, len(model.asked)) == ((f"mode_{mode}", 0) if skips else (None, 1))
     if mode != "on_incomplete":

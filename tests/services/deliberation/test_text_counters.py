@@ -10,7 +10,7 @@ from services.deliberation.budget import Budget
 from services.deliberation.counters import TextCounters, texts_document
 from services.deliberation.presets.quality import run_quality
 from services.deliberation.presets.reflection_pass import run_pass
-from services.deliberation.presets.review import run_review
+from services.deliberation.presets.review import TextParts, run_review
 from services.deliberation.refine import Task
 from tests.services.deliberation.claim_texts import BETTER, DRAFT, LIE, MEAN, draft_of, writer
 from tests.services.deliberation.scripted import critique, improved, reviewed, scored, section, texts
@@ -85,7 +85,7 @@ def test_facts_are_those_of_the_text_before_it_is_struck():
 
 def test_reviews_and_sections_are_told_by_their_events():
     models, _ = texts(review=reviewed(0.9), improvement=improved(BETTER))
-    review = asyncio.run(run_review(Task(""), DRAFT, ReviewSettings(), Budget(0, 9), models=models))
+    review = asyncio.run(run_review(Task(""), DRAFT, ReviewSettings(), Budget(0, 9), TextParts(models)))
     events = (DeliberationEvent(kind="chunk_outline"), *[DeliberationEvent(kind="chunk_write")] * 3)
     document = counted(review, done_with(events=events), done_with(), done_with())
     assert (document["share_reviewed"], document["share_chunked"], document["sections"]) == (0.25, 0.25, 3)

@@ -59,7 +59,7 @@ class DeskWorld:
         asyncio.run(self.session.journal.flush())
         wanted = ("two_phase", "plan_", "playbook_version")
         found = [row.kind for row in self.sink.rows if row.kind.startswith(wanted)]
-        return found[len(self.session.registry.reader().active()) :]
+        return found[len(self.session.books.reader.active()) :]
 
     def plan(self, *proposed: Proposed, **named: Any) -> ChangePlan:
         """A plan that is drafted on the present state, beside the run."""
@@ -79,7 +79,7 @@ class DeskWorld:
         return self.desk.decide(command | named, self.now)
 
     def in_force(self, name: str = NAME) -> Any:
-        return self.session.lifecycle.active(name)
+        return self.session.books.lifecycle.active(name)
 
 
 def desk_world(start: str = "2009-01-01", rows: int = 120, **plans: Any) -> DeskWorld:

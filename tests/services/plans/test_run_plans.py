@@ -184,18 +184,18 @@ def test_desk_step_that_fails_undoes_those_before_it(
     world: DeskWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = world.plan(risk(0.008), risk(0.008, OTHER))
-    before = world.session.registry.state(), world.session.lifecycle.state()
-    enact = type(world.session.lifecycle).enact
+    before = world.session.books.registry.state(), world.session.books.lifecycle.state()
+    enact = type(world.session.books.lifecycle).enact
 
     def second_fails(lifecycle: Any, action: JudgeAction, *rest: Any) -> Any:
         if action.playbook_id == OTHER:
             raise ConfigError("not now")
         return enact(lifecycle, action, *rest)
 
-    monkeypatch.setattr(type(world.session.lifecycle), "enact", second_fails)
+    monkeypatch.setattr(type(world.session.books.lifecycle), "enact", second_fails)
     told = world.decide(plan)
     assert (told["state"], told["reasons"]) == ("failed", ["step 2: not now"])
-    assert (world.session.registry.state(), world.session.lifecycle.state()) == before
+    assert (world.session.books.registry.state(), world.session.books.lifecycle.state()) == before
     assert [row["state"] for row in world.rows("plan_step")] == ["undone", "failed"]
     assert world.rows("two_phase_phase2_complete")[0]["status"] == "failed"
 

@@ -163,7 +163,7 @@ def test_step_that_fails_is_tried_once_and_again_when_its_plan_would_have_expire
     def fails(*_: Any, **__: Any) -> Any:
         raise ConfigError("not now")
 
-    monkeypatch.setattr(type(world.session.lifecycle), "enact", fails)
+    monkeypatch.setattr(type(world.session.books.lifecycle), "enact", fails)
     first = judged(world, sets_risk(0.008))
     assert first is not None
     if approval == "ask":

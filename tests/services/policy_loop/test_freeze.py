@@ -8,9 +8,18 @@ from schemas.errors import FreezeRefused
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import BoundaryVerdict
 from schemas.settings import ReflectionSettings
-from schemas.vocabulary import AmendmentKind, FindingClass, InvocationOutcome, JudgeDecision, ReflectionStatus
+from schemas.strategist_answer import StrategistAnswer
+from schemas.vocabulary import (
+    AmendmentKind,
+    FindingClass,
+    InvocationOutcome,
+    JudgeDecision,
+    PlanKind,
+    ReflectionStatus,
+)
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.policy_loop.freeze import amend, changed_fields, freeze
+from services.policy_loop.freeze import ApprovedPlan, JudgedAmendment, amend, changed_fields, freeze
+from services.ports import PlanRound
 from tests.services.policy_checks.amendments import amendment_request
 from tests.services.policy_checks.plans import right_request
 
@@ -28,10 +37,9 @@ def verdict(**changes: object) -> BoundaryVerdict:
 
 
 def frozen(reflection=RESULT, judged=None, proposal=REQUEST.proposal, snapshot=REQUEST.snapshot, **more):
-    return freeze(
-        proposal, snapshot, REQUEST.playbook, reflection, judged or verdict(),
-        risk_fraction=0.005, model="rules", prompt_hash=None, previous=None, **more,
-    )  # fmt: skip
+    answer = StrategistAnswer(kind=PlanKind.PROPOSE, reason="test", proposal=proposal)
+    approved = ApprovedPlan(PlanRound(answer, REQUEST, reflection), judged or verdict())
+    return freeze(approved, snapshot, REQUEST.playbook, **more)
 
 
 def test_freeze_of_a_passed_and_approved_proposal_carries_every_hash() -> None:
@@ -110,9 +118,8 @@ def amended(
         "proposal_hash": AMENDING.amendment.content_hash,
         "reflection_hash": PASSED.content_hash if reflection is None else reflection.content_hash,
     }
-    return amend(
-        amendment, snapshot, reflection, verdict(**(values | changes)), amended_at=1, reflection_off=off
-    )
+    judged = JudgedAmendment(amendment, reflection, verdict(**(values | changes)))
+    return amend(judged, snapshot, amended_at=1, reflection_off=off)
 
 
 def test_amend_of_a_passed_and_approved_amendment_carries_every_hash():

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from schemas.canonical import datetime_to_ns
 from schemas.vocabulary import OverrideReason, SlowSkipReason
-from services.clock import DAY_NS, INTERVAL_NS, is_slot, last_slot, next_slot
 from services.slow_loop.cadence import (
     CadenceFacts,
     Run,
@@ -18,6 +17,7 @@ from services.slow_loop.cadence import (
     examine_early,
     surprise_moment,
 )
+from services.statistics.slots import DAY_NS, INTERVAL_NS, is_slot, last_slot, next_slot
 
 TIMES = st.integers(0, 4_000 * 86_400).map(lambda seconds: seconds * 1_000_000_000)
 INTERVALS = st.sampled_from(["daily", "weekly"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from schemas.episode import Episode
-from schemas.settings import GateSettings, JudgeSettings
+from schemas.settings import GateSettings, JudgeSettings, Settings
 from schemas.slow_reflection import OpenEntry
 from services.playbooks.measures import RISK, Measure, alter
 from services.slow_loop.shadow_trials import ShadowTrials
@@ -90,7 +90,8 @@ class Lifecycle:
 
 def trials(lifecycle: Lifecycle, **outcomes: list[float]) -> ShadowTrials:
     made: Any = ShadowTrials
-    return made(Ledgers(outcomes), lifecycle, GateSettings(), JudgeSettings(), None)  # type: ignore[no-any-return]
+    context = SimpleNamespace(settings=Settings(), events=None)
+    return made(context, Ledgers(outcomes), lifecycle, lambda row, now: None)  # type: ignore[no-any-return]
 
 
 def needed(shadow: ShadowTrials) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from agents.language_models.cassette import Cassette
 from schemas.episode import Episode
 from schemas.errors import DataError
 from schemas.settings import Settings
@@ -11,6 +10,7 @@ from schemas.trials import NO_TRIALS
 from schemas.vocabulary import ExitReason
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
+from worker.models import NO_OVERRIDES, Overrides
 from worker.runs.store_run import Progress
 from worker.runs.trials import RunTrial
 
@@ -156,9 +156,9 @@ class FakeRunner:
         *,
         definitions: Any = None,
         progress: Progress | None = None,
-        cassette: Cassette | None = None,
         trial: RunTrial | None = None,
         until: int | None = None,
+        own: Overrides = NO_OVERRIDES,
     ) -> FakeOutcome:
         """Record a genesis row, two rows a bar and a last one."""
         first, last = int(bars.close_times[0]), int(bars.close_times[-1])

@@ -20,6 +20,7 @@ from tests.worker.replays import paper_replay
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.process import PaperOutcome, PaperProcess
+from worker.live.process_inputs import ProcessInputs
 
 NS = 1_000_000_000
 BAR_S = 60.0
@@ -116,13 +117,15 @@ def traded(feed: Any, settings: Settings = SETTINGS, *, verify: bool = False) ->
 
     async def run() -> tuple[PaperOutcome, bool]:
         process = PaperProcess(
-            settings,
-            heard,
-            stored.opened(),  # type: ignore[arg-type]  # a store by shape
-            "elsewhere:1:a",
-            NullMonitor(lambda kind, detail: notes.append((kind, detail))),
-            look_s=3_600.0,
-            lease_ms=3_600_000,
+            ProcessInputs(
+                settings,
+                heard,
+                stored.opened(),  # type: ignore[arg-type]  # a store by shape
+                "elsewhere:1:a",
+                NullMonitor(lambda kind, detail: notes.append((kind, detail))),
+                look_s=3_600.0,
+                lease_ms=3_600_000,
+            )
         )
         outcome = await process.run("bad market")
         if not verify:

@@ -22,6 +22,7 @@ from tests.worker.live.paper_runs import Killed, RunningFeed, address, asked, re
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
 from worker.live.process import PaperOutcome, PaperProcess
+from worker.live.process_inputs import ProcessInputs
 
 RUN, APPROVE_AT, EDIT_AT, CANCEL_AT, LAPSE_AT = "r0001", 120, 140, 160, 180
 
@@ -109,7 +110,9 @@ class Decided:
         async with await open_store(address(self.folder), create=True) as self.store:
             around = NullMonitor(self.note)
             self.process = PaperProcess(
-                Settings(), self.feed, self.store, "host:1:a", around, look_s=0.02, **self.named
+                ProcessInputs(
+                    Settings(), self.feed, self.store, "host:1:a", around, look_s=0.02, **self.named
+                )
             )
             return await self.process.run("asked")
 

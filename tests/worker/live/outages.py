@@ -18,6 +18,7 @@ from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.commit_loop import COMMAND_S
 from worker.live.process import PaperProcess
+from worker.live.process_inputs import ProcessInputs
 
 PACE_S = 0.05  # real seconds between two rows
 ROWS = 4_000
@@ -90,7 +91,9 @@ class LiveRun:
         async with await open_store(address, create=True, command_s=COMMAND_S) as store:
             self._watch(store)
             self._process = PaperProcess(
-                Settings(), feed, store, "elsewhere:1:a", NullMonitor(self._note), progress=self._progress
+                ProcessInputs(
+                    Settings(), feed, store, "elsewhere:1:a", NullMonitor(self._note), progress=self._progress
+                )
             )
             running = asyncio.create_task(self._process.run("outage"))
             try:

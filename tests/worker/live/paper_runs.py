@@ -14,6 +14,7 @@ from trading_core.bars import COLUMNS, BarSeries
 from trading_core.live.growing_bars import Bar
 from worker.feeds.replay import ReplayFeed
 from worker.live.process import PaperOutcome, PaperProcess
+from worker.live.process_inputs import ProcessInputs
 from worker.runs.replay import ReplayReport
 
 Item = BarRow | FeedAnomaly
@@ -120,7 +121,9 @@ async def process_in(
     def note(kind: str, detail: dict[str, Any]) -> None:
         told.append((kind, detail))
 
-    process = PaperProcess(settings, feed, store, f"host:1:{len(told)}", NullMonitor(note), **named)
+    process = PaperProcess(
+        ProcessInputs(settings, feed, store, f"host:1:{len(told)}", NullMonitor(note), **named)
+    )
     return await process.run("test")
 
 

@@ -34,7 +34,7 @@ from tests.worker.replays import paper_replay
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.committer import CRASH_POINTS
 from worker.live.process import PaperOutcome, PaperProcess
-from worker.live.process_inputs import Pace
+from worker.live.process_inputs import Pace, ProcessInputs
 from worker.models import Models
 
 NS = 1_000_000_000
@@ -270,17 +270,19 @@ class World:
 
     async def _traded(self, number: int, fate: Fate, store: Any) -> PaperOutcome | None:
         process = PaperProcess(
-            self.settings,
-            RunningMarket(self.feed, int(self.series.times[0])),
-            store,
-            # A real store has real time: no process has this number, so nobody waits for its lease.
-            f"{platform.node()}:{GONE_PID}:{number}" if self.folder else f"elsewhere:1:{number}",
-            NullMonitor(self._note),
-            models=Models(fast=self.model) if self.settings.uses_models else Models(),
-            points=fate,
-            look_s=HOUR_S,
-            lease_ms=LEASE_MS,
-            pace=Pace(events=10**9, rows=self.series.shape[0] // SAVEPOINTS, share=0.0),
+            ProcessInputs(
+                self.settings,
+                RunningMarket(self.feed, int(self.series.times[0])),
+                store,
+                # A real store has real time: no process has this number, so nobody waits for its lease.
+                f"{platform.node()}:{GONE_PID}:{number}" if self.folder else f"elsewhere:1:{number}",
+                NullMonitor(self._note),
+                models=Models(fast=self.model) if self.settings.uses_models else Models(),
+                points=fate,
+                look_s=HOUR_S,
+                lease_ms=LEASE_MS,
+                pace=Pace(events=10**9, rows=self.series.shape[0] // SAVEPOINTS, share=0.0),
+            )
         )
         while True:
             try:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from schemas.errors import StoreError
+from schemas.settings import Settings
 from services.feeds.port import BarRow
 from services.journal.chain import JournalRow
 from services.journal.writer import JournalWriter
@@ -20,6 +21,7 @@ from worker.live import commit_loop as looping
 from worker.live import committer as keeping
 from worker.live.commit_loop import PATIENCE_S, CommitLoop
 from worker.live.committer import BarCommitter
+from worker.live.process_inputs import ProcessInputs
 
 BAR = {"X": Bar(1.0, 1.0, 1.0, 1.0, 1.0)}
 
@@ -51,7 +53,9 @@ class Kept:
     """A journal, a committer and a committing over a slow store."""
 
     def __init__(self, store: SlowStore, told: Callable[[JournalRow], None] = lambda row: None) -> None:
-        committer = BarCommitter(store, "r0001", "paper", told=told)  # type: ignore[arg-type]
+        around: Any = SimpleNamespace(note_stored=told)
+        inputs = ProcessInputs(Settings(), None, store, "me", around)  # type: ignore[arg-type]
+        committer = BarCommitter(inputs, "r0001")
         committer.lease = Lease("trading/r0001", "me", 1, 0)
         self.committer = committer
         self.journal = JournalWriter(committer)

@@ -14,7 +14,7 @@ from tests.worker.test_judge_with_a_model import settings as judging_settings
 from worker.live.checkpoints import ResumePoint, SavepointWriter, restore
 from worker.live.reports import apply_report, judge
 from worker.live.stepper import LiveStepper
-from worker.models import Models
+from worker.models import Models, Overrides
 
 EVIDENCE = ("evidence_plan", "evidence_call")
 ASKED_AT, HEARD_AT, END = 650, 652, 690
@@ -25,7 +25,7 @@ def stepper() -> LiveStepper:
     journal = JournalWriter(MemorySink(), 10**9)
     return LiveStepper(
         judging_settings(), MARKET, journal,
-        lock_step=True, ask=lambda evaluation: None, definitions=PLAYBOOKS, models=JUDGED,
+        lock_step=True, ask=lambda evaluation: None, definitions=PLAYBOOKS, own=Overrides(models=JUDGED),
     )  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def split(one: LiveStepper) -> LiveStepper:
     """A stepper that goes on from a savepoint of another."""
     point, _ = SavepointWriter("this program").write(one.session, ResumePoint(one.rows, dict(one.blocked)))
     again = stepper()
-    found = restore(point, MARKET, judging_settings(), again.journal, PLAYBOOKS, JUDGED)
+    found = restore(point, MARKET, judging_settings(), again.journal, PLAYBOOKS, Overrides(JUDGED))
     again.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
     return again
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from schemas.settings import Settings
-from services.clock import last_slot
 from services.slow_loop_service import SlowLoopService
+from services.statistics.slots import last_slot
 from tests.worker.live.paper_runs import RunningFeed, traded
 from tests.worker.shared_runs import embedded_bars
 

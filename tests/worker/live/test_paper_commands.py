@@ -28,6 +28,7 @@ from tests.worker.live.paper_runs import (
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
 from worker.live.process import PaperOutcome, PaperProcess
+from worker.live.process_inputs import ProcessInputs
 from worker.live.safe_mode import SafeModeReason
 from worker.runs.replay import ReplayReport
 
@@ -72,7 +73,7 @@ class Asked:
             feed = RunningFeed(bars(), self.between, items)
             around = NullMonitor(self.note)
             self.process = PaperProcess(
-                Settings(), feed, self.store, "host:1:a", around, look_s=0.02, **self.named
+                ProcessInputs(Settings(), feed, self.store, "host:1:a", around, look_s=0.02, **self.named)
             )
             return await self.process.run("asked")
 

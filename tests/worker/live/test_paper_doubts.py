@@ -38,7 +38,7 @@ from tests.worker.shared_runs import Run as Backtest
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.bars import COLUMNS, BarSeries
 from worker.live.process import PaperProcess
-from worker.live.process_inputs import Pace
+from worker.live.process_inputs import Pace, ProcessInputs
 from worker.runs.replay import ReplayReport
 
 ALWAYS = Settings(data=DataSettings(plausibility="always"))
@@ -284,7 +284,9 @@ def test_live_status_shows_who_is_blocked_by_a_row_of_nothing_but_doubts(tmp_pat
         nonlocal process
         async with await open_store(address(tmp_path), create=True) as store:
             bare = NullMonitor(lambda kind, detail: None)
-            process = PaperProcess(bad_markets.SETTINGS, Waits(bars), store, "h:1:a", bare, look_s=0.05)
+            process = PaperProcess(
+                ProcessInputs(bad_markets.SETTINGS, Waits(bars), store, "h:1:a", bare, look_s=0.05)
+            )
             async with asyncio.timeout(120):
                 await process.run("test")
 
@@ -341,7 +343,9 @@ def test_live_restart_among_doubts_tells_each_once_and_goes_on_with_the_same_bar
         for owner in ("host:1:a", "host:1:b"):
             async with await opened() as found:
                 bare = NullMonitor(lambda kind, detail: None)
-                process = PaperProcess(Settings(), Stops(bars), found, owner, bare, pace=pace, look_s=0.05)
+                process = PaperProcess(
+                    ProcessInputs(Settings(), Stops(bars), found, owner, bare, pace=pace, look_s=0.05)
+                )
                 outcome = await process.run("test")
         async with await opened() as found:
             rows = [row async for row in found.journal.rows(outcome.record.run_id)]

@@ -37,6 +37,7 @@ from worker.cli.app import app
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.committer import CLOSED
 from worker.live.process import PaperProcess, Polling
+from worker.live.process_inputs import ProcessInputs
 from worker.live.run_selection import lease_name
 from worker.live.traded_run import StopRequest
 
@@ -197,11 +198,13 @@ def test_paper_process_that_lost_its_lease_neither_closes_its_run_nor_speaks_for
                     process.stop("SIGTERM")
 
             process = PaperProcess(
-                Settings(),
-                RunningFeed(bars(), taken_over),
-                store,
-                "elsewhere:1:a",
-                NullMonitor(lambda *told: None),
+                ProcessInputs(
+                    Settings(),
+                    RunningFeed(bars(), taken_over),
+                    store,
+                    "elsewhere:1:a",
+                    NullMonitor(lambda *told: None),
+                )
             )
             with pytest.raises(LeaseLost):
                 await process.run("lost")
@@ -239,10 +242,10 @@ class Successor:
         self.told: list[tuple[str, Any]] = []
 
     def process(self, store: Store, owner: str, feed: Any) -> PaperProcess:
-        return PaperProcess(
+        return PaperProcess(ProcessInputs(
             Settings(), feed, store, owner, NullMonitor(lambda kind, told: self.told.append((kind, told))),
             look_s=LOOK_S, lease_ms=60_000,
-        )  # fmt: skip
+        ))  # fmt: skip
 
     async def waits(self) -> None:
         await until(lambda: "standing_by" in [kind for kind, _ in self.told])
@@ -345,7 +348,9 @@ def test_paper_process_on_a_feed_that_waits_is_stopped_while_its_store_is_away(t
             with_commit(store, away)
             seen.append(
                 PaperProcess(
-                    Settings(), waiting_feed(bars()), store, "h:1:a", NullMonitor(lambda *told: None)
+                    ProcessInputs(
+                        Settings(), waiting_feed(bars()), store, "h:1:a", NullMonitor(lambda *told: None)
+                    )
                 )
             )
             with pytest.raises(StoreError, match="1 rows of bars are not stored"):
@@ -362,10 +367,10 @@ def test_paper_process_stopped_while_it_recovers_changes_nothing_and_goes_on_lat
 
     async def scenario() -> Any:
         async with await open_store(address(tmp_path), create=True) as store:
-            process = PaperProcess(
+            process = PaperProcess(ProcessInputs(
                 Settings(), waiting_feed(bars()), store, "h:1:a", NullMonitor(lambda *told: None),
                 progress=lambda recovered, taken: process.stop("SIGTERM") if recovered == 20 else None,
-            )  # fmt: skip
+            ))  # fmt: skip
             outcome = await process.run("early")
             return outcome, process.traded.stepper.rows
 
@@ -449,10 +454,10 @@ def test_paper_process_on_a_feed_that_waits_outlives_an_answer_that_cannot_be_st
                 await asyncio.sleep(2 * LOOK_S if not asked_at else 0)
 
             with_commit(store, asks)
-            process = PaperProcess(
+            process = PaperProcess(ProcessInputs(
                 Settings(), waiting_feed(bars()), store, "h:1:a",
                 NullMonitor(lambda kind, detail: told.append((kind, detail))), look_s=LOOK_S,
-            )  # fmt: skip
+            ))  # fmt: skip
             outcome = await process.run("asked")
             return outcome, told, await store.operator.all("r0001")
 
@@ -486,10 +491,10 @@ def test_paper_request_that_changes_playbooks_waits_until_no_evaluation_is_out(t
                     thinking.set()
                     await until(lambda: all_answered(store))
 
-            process = PaperProcess(
+            process = PaperProcess(ProcessInputs(
                 Settings(), RunningFeed(bars(), between), store, "h:1:a",
                 NullMonitor(lambda kind, detail: _noted(process, done, kind, detail)), look_s=LOOK_S,
-            )  # fmt: skip
+            ))  # fmt: skip
             await process.run("asked")
         return done
 

@@ -23,7 +23,7 @@ from worker.cli.app import app
 from worker.live.checkpoints import ResumePoint, SavepointWriter, restore
 from worker.live.process import Polling
 from worker.live.stepper import LiveStepper
-from worker.models import Models
+from worker.models import Models, Overrides
 from worker.operations.logs import level_of
 
 SETTINGS = asking()
@@ -144,7 +144,9 @@ def test_session_restored_asks_a_model_what_the_session_before_it_would_have_ask
     def stepper(model: Asked) -> LiveStepper:
         journal = JournalWriter(MemorySink(), 10**9)
         given = Models(strategist=model)
-        return LiveStepper(settings, MARKET, journal, lock_step=True, ask=lambda entry: None, models=given)
+        return LiveStepper(
+            settings, MARKET, journal, lock_step=True, ask=lambda entry: None, own=Overrides(models=given)
+        )
 
     async def take(one: LiveStepper, start: int, stop: int) -> None:
         for row in ROWS[start:stop]:
@@ -153,7 +155,8 @@ def test_session_restored_asks_a_model_what_the_session_before_it_would_have_ask
     first, again = stepper(models[0]), stepper(models[1])
     asyncio.run(take(first, 0, 200))
     point, _ = SavepointWriter("this program").write(first.session, ResumePoint(first.rows, {}))
-    found = restore(point, MARKET, settings, again.journal, models=Models(strategist=models[1]))
+    own = Overrides(Models(strategist=models[1]))
+    found = restore(point, MARKET, settings, again.journal, own=own)
     again.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
     before = len(models[0].requests)
     for entry in (first, again):

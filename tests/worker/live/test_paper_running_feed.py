@@ -27,6 +27,7 @@ from tests.worker.test_session_with_a_model import FULL, AnsweringModel
 from tests.worker.wire import AGREES
 from trading_core.bars import BarSeries
 from worker.live.process import PaperOutcome, PaperProcess
+from worker.live.process_inputs import ProcessInputs
 from worker.models import Models
 from worker.operations.logs import level_of
 
@@ -92,14 +93,16 @@ class Live:
     async def trade(self, folder: Any, feed: RunningFeed | None = None) -> PaperOutcome:
         async with await open_store(address(folder), create=True) as self.store:
             self.process = PaperProcess(
-                self.settings,
-                feed or RunningFeed(bars(), self.between),
-                self.store,
-                "host:1:a",
-                NullMonitor(lambda kind, detail: self.told.append((kind, detail))),
-                points=self.points,
-                models=self.models,
-                look_s=0.02,
+                ProcessInputs(
+                    self.settings,
+                    feed or RunningFeed(bars(), self.between),
+                    self.store,
+                    "host:1:a",
+                    NullMonitor(lambda kind, detail: self.told.append((kind, detail))),
+                    points=self.points,
+                    models=self.models,
+                    look_s=0.02,
+                )
             )
             return await self.process.run("live")
 

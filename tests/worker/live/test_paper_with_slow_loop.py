@@ -8,7 +8,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from schemas.settings import RuntimeSettings, Settings
-from services.clock import last_slot
+from services.statistics.slots import last_slot
 from services.store import Store, open_store
 from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import RunningFeed, address, asked, replayed, rows_stored
@@ -16,6 +16,7 @@ from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
 from worker.cli.app import app
 from worker.live.process import PaperOutcome, PaperProcess
+from worker.live.process_inputs import ProcessInputs
 from worker.live.with_slow_loop import WithSlowLoop
 from worker.slow_worker.ports import JOB
 
@@ -72,7 +73,7 @@ async def trade(folder: Any, told: list[tuple[str, dict[str, Any]]]) -> PaperOut
     async with await open_store(address(folder), create=True) as store:
         around = WithSlowLoop(NullMonitor(note), store, settings, "host:1:a", 0.1, note_died(told), clock)
         process = clock.process = PaperProcess(
-            settings, RunningFeed(bars(), between), store, "host:1:a", around, look_s=0.05
+            ProcessInputs(settings, RunningFeed(bars(), between), store, "host:1:a", around, look_s=0.05)
         )
         return await process.run("everything")
 

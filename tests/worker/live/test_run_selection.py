@@ -15,6 +15,7 @@ from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import address, rows_stored
 from worker.feeds.opening import open_feed
 from worker.live.process import PaperOutcome, PaperProcess
+from worker.live.process_inputs import ProcessInputs
 from worker.live.run_selection import left_behind, run_to_trade
 
 FLEET = 4
@@ -66,7 +67,15 @@ def traded(folder: Path, settings: Settings, rows: int) -> PaperOutcome:
 
             around = NullMonitor(lambda kind, detail: None)
             process = PaperProcess(
-                settings, feed, store, f"host:1:{os.urandom(4).hex()}", around, progress=progress, look_s=0.02
+                ProcessInputs(
+                    settings,
+                    feed,
+                    store,
+                    f"host:1:{os.urandom(4).hex()}",
+                    around,
+                    progress=progress,
+                    look_s=0.02,
+                )
             )
             outcome = await process.run("test")
         await feed.close()

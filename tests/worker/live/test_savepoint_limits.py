@@ -113,7 +113,7 @@ def state_of(settings: Settings) -> dict[str, Any]:
     bars = few()
     first = series_of(bars.symbols, bars.timeframe, bars.label, rows_of(bars)[:1])
     journal = JournalWriter(MemorySink(), 10**9)
-    return assemble(settings, GrowingBars(first), journal, None, None).state()
+    return assemble(settings, GrowingBars(first), journal).state()
 
 
 def test_paper_savepoint_holds_nothing_that_the_settings_say() -> None:

@@ -152,7 +152,7 @@ SERVICES = (
     "JournalWriter", "JudgeAgentClient", "Ledger", "LoopFacts", "MemoryTelemetry", "ModelAccount",
     "OpenPositions", "PastRuns", "PlanCounters", "PlanOutcomes", "PlaybookLifecycle",
     "PlaybookRegistry", "PolicyCounters", "PolicyLoopService",
-    "PromotionLevels", "RunModels", "RunPlans", "RunState", "Session",
+    "PromotionLevels", "RunModels", "RunPlans", "RunPlaybooks", "RunState", "Session",
     "ShadowLedger", "ShadowTrials", "SignalLog", "SimulatedClock", "SlowCounters", "SlowLoopService", "Spent",
     "TickGuard", "UntradedSignals",
 )  # fmt: skip

@@ -26,6 +26,7 @@ from tests.worker.live.paper_runs import address
 from tests.worker.live.virtual_time import VirtualLoop, run_virtually
 from tests.worker.replays import paper_replay
 from worker.live.process import PaperProcess
+from worker.live.process_inputs import ProcessInputs
 from worker.live.with_slow_loop import WithSlowLoop
 from worker.slow_worker.ports import JOB
 from worker.slow_worker.subprocess import SlowLoopSubprocess
@@ -137,7 +138,15 @@ class Everything:
                 WallClock(wall),
             )
             process = PaperProcess(
-                self._settings, self._feed, store, "elsewhere:1:a", around, look_s=PERIOD_S, lease_ms=10**9
+                ProcessInputs(
+                    self._settings,
+                    self._feed,
+                    store,
+                    "elsewhere:1:a",
+                    around,
+                    look_s=PERIOD_S,
+                    lease_ms=10**9,
+                )
             )
             outcome = await process.run("everything")
             run_id = outcome.record.run_id

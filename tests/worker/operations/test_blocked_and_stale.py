@@ -16,6 +16,7 @@ from tests.worker.live.test_entry_guard import Guarded, row
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.entry_guard import EntryGuard
 from worker.live.process import PaperProcess
+from worker.live.process_inputs import ProcessInputs
 from worker.live.safe_mode import SafeModeReason
 from worker.operations.status import ProcessStatus, not_ready
 
@@ -56,7 +57,7 @@ def traded(folder: Any, *blocked: dict[str, str]) -> list[ProcessStatus]:
     async def run() -> None:
         async with await open_store(f"sqlite:///{folder}/thinktwice.db", create=True) as store:
             around = NullMonitor(lambda kind, detail: None)
-            feed.process = PaperProcess(Settings(), feed, store, "host:1:a", around)
+            feed.process = PaperProcess(ProcessInputs(Settings(), feed, store, "host:1:a", around))
             await feed.process.run("test")
 
     asyncio.run(run())

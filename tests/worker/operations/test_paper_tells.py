@@ -35,6 +35,7 @@ from worker.feeds.sample_data.worlds import make_world
 from worker.live.crash_counter import StartNotes
 from worker.live.monitor import OperatedMonitor
 from worker.live.process import PaperProcess
+from worker.live.process_inputs import ProcessInputs
 from worker.operations.logs import LEVELS, configure_logging
 from worker.operations.metrics import PREFIX
 from worker.operations.monitoring import prepare
@@ -137,7 +138,9 @@ def waiting_changes(folder, **judge):
         async with receiving() as there, await open_store(settings.runtime.db, create=True) as store:
             around = OperatedMonitor(prepared_for(settings, there))
             feed, books = waiting_feed(world), definitions()
-            await PaperProcess(settings, feed, store, "host:1:a", around, definitions=books).run("test")
+            await PaperProcess(
+                ProcessInputs(settings, feed, store, "host:1:a", around, definitions=books)
+            ).run("test")
             return news(there)
 
     with configure_logging(settings):
@@ -191,7 +194,9 @@ def test_change_plan_that_waits_is_told_once_with_its_deadline_and_command(tmp_p
             seen: list[Any] = []
             bars = embedded_bars("2009-01-01", "2009-03-31").select(("AAPL",))
             around = OperatedMonitor(prepared_for(settings, there))
-            process = PaperProcess(settings, RunningFeed(bars, between), store, "host:1:a", around)
+            process = PaperProcess(
+                ProcessInputs(settings, RunningFeed(bars, between), store, "host:1:a", around)
+            )
             await process.run("test")
             return seen[0], [news_item for news_item in news(there) if news_item["kind"] == "approval_waits"]
 

@@ -30,7 +30,7 @@ from tests.worker.test_session_with_a_model import FULL, AnsweringModel
 from tests.worker.test_texts_of_models import TRADES, rewritten
 from tests.worker.wire import AGREES, wire
 from trading_core.clock import SimulatedClock
-from worker.models import Models
+from worker.models import Models, Overrides
 from worker.runs.backtest import run_backtest
 from worker.runs.dry_run import WITHOUT_LIMITS, count_questions, describe_questions
 from worker.runs.forecast import AFTER, RunForecast
@@ -65,7 +65,10 @@ def test_run_says_what_it_will_take_after_its_first_questions():
     model = AnsweringModel(json.dumps(AGREES))
     done = asyncio.run(
         run_backtest(
-            FULL, fewer_bars(*SLICE), JournalWriter(MemorySink()), models=Models(fast=model), say=lines.append
+            FULL,
+            fewer_bars(*SLICE),
+            JournalWriter(MemorySink()),
+            own=Overrides(models=Models(fast=model), say=lines.append),
         )
     )
     told = done.document("r", "memory")["model"]
@@ -78,7 +81,7 @@ def test_run_says_what_it_will_take_after_its_first_questions():
 def test_dry_run_counts_the_questions_that_a_reader_who_agrees_is_asked():
     reader = AnsweringModel(json.dumps(AGREES))
     models, bars = Models(fast=reader), fewer_bars(*SLICE)
-    asyncio.run(run_backtest(FULL, bars, JournalWriter(MemorySink()), models=models))
+    asyncio.run(run_backtest(FULL, bars, JournalWriter(MemorySink()), own=Overrides(models=models)))
     bounded = FULL.model_copy(update={"llm": FULL.llm.model_copy(update={"per_run": RunLimits(calls=5)})})
     found = asyncio.run(count_questions(bounded, bars))
     assert found["by_prompt"]["policy_level_reflection"] == len(reader.prompts) > 20

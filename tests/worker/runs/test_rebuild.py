@@ -100,8 +100,8 @@ def test_rebuilt_session_stands_at_the_bar_and_was_compared_up_to_it(tmp_path: P
         assert (told.row, told.known_at, told.session.engine.t) == (row, at(row), row + 1)
         assert told.compared == len(past)
         moved = [known for known in past if known.kind == "playbook_version"]
-        assert len(told.session.registry.history()) == len(moved)
-    assert len(made[1].session.registry.history()) < len(made[2].session.registry.history())
+        assert len(told.session.books.registry.history()) == len(moved)
+    assert len(made[1].session.books.registry.history()) < len(made[2].session.books.registry.history())
 
 
 def test_run_that_broke_off_is_rebuilt_up_to_what_it_recorded(tmp_path: Path) -> None:

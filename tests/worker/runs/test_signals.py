@@ -37,9 +37,10 @@ from tests.worker.shared_runs import embedded_bars, planted_run, run_on, slice_r
 from trading_core.bars import BarSeries
 from trading_core.features.columns import FeatureColumns
 from trading_core.rules.columns import RuleColumns
-from worker.bootstrap import NO_OVERRIDES, Overrides, assemble
+from worker.bootstrap import assemble
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.stepper import BarAxes, LiveStepper
+from worker.models import NO_OVERRIDES, Overrides
 from worker.runs.run_result import RunResult
 from worker.runs.run_text import render
 from worker.runs.signal_lines import account_lines, count_lost

@@ -27,10 +27,10 @@ from tests.worker.shared_runs import fewer_bars, run_on
 from tests.worker.test_execution_settings import EAGER, PATIENT, always
 from tests.worker.test_session_wires import finished, late_by, session
 from trading_core.bars import COLUMNS, BarSeries
-from worker.bootstrap import Overrides, assemble
+from worker.bootstrap import assemble
 from worker.cli.wiring import demand_known_symbols
 from worker.feeds.sample_data.worlds import make_world
-from worker.models import Models
+from worker.models import Models, Overrides
 from worker.runs.backtest import run_backtest
 
 BUSY = always(
@@ -112,7 +112,7 @@ def look_at(
 
     async def run(settings: Settings, sink: WaitingSink) -> None:
         journal = JournalWriter(sink, flush_rows=1)
-        await run_backtest(settings, bars(), journal, definitions=books, models=models)
+        await run_backtest(settings, bars(), journal, definitions=books, own=Overrides(models=models))
         await sink.taken.put(None)
 
     async def take(sink: WaitingSink, running: asyncio.Task[None]) -> Any:
@@ -180,7 +180,7 @@ def contradictions(settings: Settings) -> Any:
     made = assemble(settings, hours(), JournalWriter(MemorySink()))
     provider: Any = made.policy_loop.provider
     result = asyncio.run(
-        provider._reflection.reflect(changed(right_request(), {"memory": LOSING}), source="heartbeat")
+        provider.reflection.reflect(changed(right_request(), {"memory": LOSING}), source="heartbeat")
     )
     return [finding.code for finding in result.findings]
 

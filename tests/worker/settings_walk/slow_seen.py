@@ -165,13 +165,13 @@ def carried_out(action: JudgeAction) -> Look:
 
     def looked(settings: Settings) -> Any:
         made = begun(settings, one_cell())
-        moved = made.lifecycle.apply(
+        moved = made.books.lifecycle.apply(
             (action,), report_id="r", verdict_id="v", at=made.clock.now, timeframe=world().timeframe
         )
         return [
             [version.expires_at for version in moved],
-            len(made.lifecycle.shadows()),
-            [finding.code for finding in made.lifecycle.refused],
+            len(made.books.lifecycle.shadows()),
+            [finding.code for finding in made.books.lifecycle.refused],
         ]
 
     return looked
@@ -183,13 +183,13 @@ def trial(settings: Settings) -> Any:
         kind="set_threshold", playbook_id=NAME, parameter="side", value=-1.0, reason="the grid won"
     )
     made = begun(settings)
-    made.lifecycle.apply(
+    made.books.lifecycle.apply(
         (candidate,), report_id="r", verdict_id="v", at=made.clock.now - 1, timeframe=world().timeframe
     )
     trials = made.slow_loop._trials
-    trials.promote = made.lifecycle.promote  # what is given here is not what the ledger shows
+    trials.promote = made.books.lifecycle.promote  # what is given here is not what the ledger shows
     trials.step(world().shape[0] - 1, made.clock.now)
-    (opened,) = [shadow for shadow in made.lifecycle.shadows() if shadow.kind == "candidate"]
+    (opened,) = [shadow for shadow in made.books.lifecycle.shadows() if shadow.kind == "candidate"]
     means: Evidence = {"n": 25, "mean_r": 0.4, "mean_raw_r": 0.4, "reference_r": 0.0}
     moved = [
         trials._weigh(

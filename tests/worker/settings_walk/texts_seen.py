@@ -7,6 +7,7 @@ from typing import Any
 
 from agents.model_seats import text_models_of
 from agents.strategies.configured import model_strategist
+from agents.strategies.model_strategist import PlanReaders
 from agents.strategies.rule_strategist import RuleStrategist
 from prompts import load_prompt
 from schemas.settings import Settings
@@ -121,7 +122,7 @@ def reread(settings: Settings) -> Any:
     scribe, mind = Scribe(), Strategist(GIVEN)
     reader = registry().reader()
     asking = model_strategist(
-        settings, mind, RuleStrategist(reader), reader, lambda name: None, lambda snapshot: None, PLAIN_RUN,
+        settings, mind, RuleStrategist(reader), PlanReaders(reader, lambda name: None), PLAIN_RUN,
         texts=scribe.of((CRITIQUE, REASONS)),
     )  # fmt: skip
     answer = asyncio.run(asking.answer(SNAPSHOT, None))

@@ -14,8 +14,8 @@ from tests.services.high_level.builders import episode
 from tests.services.store.stores import new_run
 from trading_core.clock import SimulatedClock
 from worker.slow_worker.ports import JOB
-from worker.slow_worker.slot_runner import RunOfSlots
-from worker.slow_worker.wiring import assemble_worker
+from worker.slow_worker.slot_runner import RunOfSlots, WorkerContext
+from worker.slow_worker.wiring import assemble_worker, new_owner
 
 DAY = 86_400 * 10**9
 WEEK = 7 * DAY
@@ -91,7 +91,9 @@ class Watched:
         self.clock = SimulatedClock(START)
         self.told: list[tuple[str, dict[str, Any]]] = []
         run = RunOfSlots(run_id, made or Settings())
-        self.worker = assemble_worker(store, run, self.clock, self._note, **wiring)
+        parts = {name: wiring.pop(name) for name in ("reflect", "traded", "models") if name in wiring}
+        wiring.setdefault("owner", new_owner())
+        self.worker = assemble_worker(WorkerContext(store, run, self.clock, self._note, **wiring), **parts)
 
     def _note(self, name: str, told: dict[str, Any]) -> None:
         self.told.append((name, told))

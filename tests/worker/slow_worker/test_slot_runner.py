@@ -8,7 +8,7 @@ from hypothesis import settings as settings_of
 from hypothesis import strategies as st
 
 from schemas.vocabulary import SlowSkipReason
-from services.clock import INTERVAL_NS, is_slot
+from services.statistics.slots import INTERVAL_NS, is_slot
 from services.store import open_store
 from tests.services.store.artefacts import report
 from tests.services.store.stores import new_run

@@ -12,7 +12,7 @@ setting does. Its rates and its seed stand in the journal of the run, so that th
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,6 +27,7 @@ from services.journal.sinks import DiscardingSink
 from services.journal.writer import JournalWriter
 from services.ports import Plan, PlanEnd, PlanProvider, PlanRound, Revision, RevisionBudget
 from trading_core.bars import BarSeries
+from worker.models import NO_OVERRIDES, Overrides
 from worker.runs.backtest import run_backtest
 from worker.runs.run_result import RunResult
 from worker.runs.store_run import BacktestRunner, Progress, record_run
@@ -212,8 +213,16 @@ class AblationRunner:
 def vetoed_runner(veto: Veto) -> BacktestRunner:
     """The backtest with a coin around its plans."""
 
-    async def run(settings: Settings, bars: BarSeries, journal: JournalWriter, **rest: Any) -> RunResult:
-        return await run_backtest(settings, bars, journal, prepare=install_veto(veto), **rest)
+    async def run(
+        settings: Settings,
+        bars: BarSeries,
+        journal: JournalWriter,
+        *,
+        own: Overrides = NO_OVERRIDES,
+        **rest: Any,
+    ) -> RunResult:
+        tossing = replace(own, prepare=install_veto(veto))
+        return await run_backtest(settings, bars, journal, own=tossing, **rest)
 
     return run
 

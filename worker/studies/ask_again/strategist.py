@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agents.strategies.configured import configured_rules, model_strategist
-from agents.strategies.model_strategist import NOTHING_TO_CHOOSE
+from agents.strategies.model_strategist import NOTHING_TO_CHOOSE, PlanReaders
 from agents.strategies.plan_changes import plan_bases
 from agents.strategies.rule_strategist import RuleStrategist
 from agents.strategies.strategist_reply import FaultKind
@@ -79,9 +79,7 @@ class StrategistQuestion(RunQuestion):
             settings,
             model,
             self.rules(settings),
-            self.playbooks,
-            self.frozen.get,
-            lambda snapshot: self.background,
+            PlanReaders(self.playbooks, self.frozen.get, lambda snapshot: self.background),
             Wordings.of_run(self.symbols, anonymise=settings.llm.anonymise),
             template,
         )

@@ -14,6 +14,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.ports import Plan, PlanEnd, PlanRound, RevisionBudget
 from tests.worker.shared_runs import embedded_bars
+from worker.models import Overrides
 from worker.runs.backtest import run_backtest
 from worker.studies.ablation.runner import KIND, RandomVeto, Veto, VetoRate, install_veto, veto_rates
 
@@ -52,9 +53,11 @@ def provide(veto: Veto, budget: RevisionBudget, snapshot_hash: str = "s") -> tup
     return asyncio.run(RandomVeto(inner, veto).provide(snapshot, invariants, budget)), inner
 
 
-def journalled(settings: Settings, prepare: Any = None) -> tuple[Any, tuple[JournalRow, ...]]:
+def journalled(settings: Settings, prepare: Any = lambda session: None) -> tuple[Any, tuple[JournalRow, ...]]:
     sink = MemorySink()
-    running = run_backtest(settings, embedded_bars(*SLICE), JournalWriter(sink), prepare=prepare)
+    running = run_backtest(
+        settings, embedded_bars(*SLICE), JournalWriter(sink), own=Overrides(prepare=prepare)
+    )
     return asyncio.run(running).document("r", "m"), tuple(sink.rows)
 
 
