@@ -11,7 +11,9 @@ import numpy as np
 from schemas.vocabulary import PolicyState
 
 STATES: Final = tuple(PolicyState)
-IDLE, THESIS_ARMED, POSITION_OPEN, HOLD_LOCK, COOLDOWN, INVALIDATED = range(len(STATES))
+IDLE, THESIS_ARMED, POSITION_OPEN, HOLD_LOCK, COOLDOWN, INVALIDATED = np.arange(
+    len(STATES)
+)  # see `records.code`
 
 TRANSITIONS: Final[dict[tuple[PolicyState, PolicyState], str]] = {
     (
