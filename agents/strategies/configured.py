@@ -1,6 +1,7 @@
 """The strategist that the settings name: the rules, or a model with the rules behind it."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from agents.strategies.model_strategist import ModelStrategist
 from agents.strategies.plan_changes import FrozenPlan
@@ -63,6 +64,7 @@ def configured_rules(
 ) -> RuleStrategist:
     """The rules of a run over these symbols: bases that cannot pass now are not offered."""
 
+    @lru_cache(maxsize=1)  # of one snapshot every base is asked
     def invariants(snapshot: PolicySnapshot) -> InvariantContext:
         return invariant_context(settings, snapshot, playbooks, symbols)
 

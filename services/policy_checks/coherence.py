@@ -163,9 +163,9 @@ def rationale_misses_playbook(
         for place, reason in enumerate(proposal.because)
         if reason.kind in JUDGED
     ]
-    own = reasons_of_rules(proposal, request.snapshot) if proposal.because else ()
-    may_be_named = any(reason.kind in JUDGED for reason in own)
-    if may_be_named and not any(reason_holds for _, _, reason_holds in judged):
+    holding = any(reason_holds for _, _, reason_holds in judged)
+    own = reasons_of_rules(proposal, request.snapshot) if proposal.because and not holding else ()
+    if any(reason.kind in JUDGED for reason in own):
         message = (
             f"no reason names a rule of {request.playbook.id!r}, or a feature of one, that may be true now"
         )

@@ -66,5 +66,6 @@ def test_compiled_cache_holds_what_python_calls_and_nothing_that_is_compiled_int
     kept = {path.name.split("-")[0] for path in cache_folder().glob("*/*.nbi")}
     ours = {name for name in kept if not name.startswith(("claim_path.", "hand_scan."))}
     assert ours - {"execution.on_tick"} == {
-        "blocks.advance", "loop.advance", "regime_recurrence.extend", "scan.count", "scan.scan",
+        "blocks.advance", "recurrences.run", "loop.advance", "regime_recurrence.extend",
+        "scan.count", "scan.scan",
     }  # fmt: skip

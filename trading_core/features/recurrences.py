@@ -14,7 +14,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from trading_core.compiled import compiled
+from trading_core.compiled import compiled, entry_point
 from trading_core.features import group_recurrences as groups
 from trading_core.features import window_recurrences as windows
 from trading_core.features.moving_mean import HEADER, mean_step, moving_mean, push
@@ -216,7 +216,7 @@ def _rank(x: FloatArray, out: FloatArray, state: FloatArray, n: int, minimum: in
     state[0], state[1] = count, position
 
 
-@compiled
+@entry_point
 def run(code: IntArray, factors: FloatArray, state: FloatArray, values: FloatArray, size: int) -> None:
     """Walk a program over one block of bars; nothing is allocated.
 
