@@ -240,6 +240,7 @@ COHERENCE_CRITICS: tuple[LevelCritic, ...] = (
 )
 
 
+@lru_cache(maxsize=4096)
 def _constant(text: str) -> str | None:
     can_be = possible_of(parse(text).text)
     if not can_be.true:
@@ -290,6 +291,7 @@ def differences(
     )
 
 
+@lru_cache(maxsize=4096)
 def _values_behind(text: str, template: str, playbook: PlaybookDefinition) -> Values | None:
     """Parameter values with which the template says `text`; the playbook's own values are tried first."""
     names = dict.fromkeys(placeholders(template))

@@ -315,6 +315,7 @@ def _path(close: float, entry: float, level: float, end: float, lead: int) -> np
     return path
 
 
+@lru_cache(maxsize=4_096)
 def _why_broken(role: str, text: str | None) -> str | None:
     if text is None:
         return None

@@ -168,6 +168,27 @@ def test_planted_shadow_trades_of_a_no_learn_zone_prove_nothing() -> None:
     assert len(found["zoned"]) == 0
 
 
+def test_planted_grid_trades_are_those_of_the_episodes_on_the_same_bars_and_come_in_two_parts_as_in_one() -> (
+    None
+):
+    settings, world = losing_settings(), make_world("reverting", seed=3, bars=300, symbols=2)
+    definition = next(playbook for playbook in load_playbooks(PLANTED) if playbook.id == "buys_strength")
+    market = Market.of(world, now=int(world.close_times[-1]))
+    zone = NoLearnZone(start=0, end=int(world.times[100]), symbol=world.symbols[0], reason="halted")
+    envelope = settings.envelope.model_copy(update={"no_learn_zones": (zone,)})
+    ledgers = ShadowLedgers(market, settings.execution, envelope)
+    made, asked = (ledgers.open(definition, tuple(definition.rules), 0) for _ in range(2))
+    episodes = [episode for episode in made.advance(300) if not episode.no_learn]
+    figures = [(episode.entry_label, episode.exit_label, episode.r) for episode in episodes]
+    parts = [asked.resolve_learnable(150), asked.resolve_learnable(300)]
+    times = world.times.tolist()
+    assert len(parts[0])
+    assert len(figures) < len(made.episodes)
+    assert figures == [
+        (times[trade["entry_t"]], times[trade["exit_t"]], trade["r"]) for part in parts for trade in part
+    ]
+
+
 def test_planted_fault_is_mended_at_default_settings_by_an_experiment_that_proves_itself() -> None:
     """Experiment, its proof, a recommendation that rests on it, a candidate, its promotion, policies."""
     run = planted_run()
