@@ -174,14 +174,16 @@ def test_planted_grid_trades_are_those_of_the_episodes_on_the_same_bars_and_come
     settings, world = losing_settings(), make_world("reverting", seed=3, bars=300, symbols=2)
     definition = next(playbook for playbook in load_playbooks(PLANTED) if playbook.id == "buys_strength")
     market = Market.of(world, now=int(world.close_times[-1]))
-    zone = NoLearnZone(start=0, end=int(world.times[100]), symbol=world.symbols[0], reason="halted")
+    rules, times = tuple(definition.rules), world.times.tolist()
+    free = ShadowLedgers(market, settings.execution, settings.envelope).open(definition, rules, 0)
+    _, halted, third, *_ = free.advance(300)
+    zone = NoLearnZone(start=halted.entry_label, end=halted.exit_label, symbol=halted.symbol, reason="halted")
     envelope = settings.envelope.model_copy(update={"no_learn_zones": (zone,)})
     ledgers = ShadowLedgers(market, settings.execution, envelope)
-    made, asked = (ledgers.open(definition, tuple(definition.rules), 0) for _ in range(2))
+    made, asked = (ledgers.open(definition, rules, 0) for _ in range(2))
     episodes = [episode for episode in made.advance(300) if not episode.no_learn]
     figures = [(episode.entry_label, episode.exit_label, episode.r) for episode in episodes]
-    parts = [asked.resolve_learnable(150), asked.resolve_learnable(300)]
-    times = world.times.tolist()
+    parts = [asked.resolve_learnable(times.index(third.exit_label)), asked.resolve_learnable(300)]
     assert len(parts[0])
     assert len(figures) < len(made.episodes)
     assert figures == [
