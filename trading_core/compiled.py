@@ -5,11 +5,13 @@ construction; and no array argument is reference-counted, which cost more than e
 """
 
 import sys
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeVar, cast
 
 from numba import njit
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 _OPTIONS: Final[dict[str, Any]] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 
 BLAS: Final = "scipy.linalg.cython_blas"
@@ -37,22 +39,23 @@ def entry_point(function: Callable[..., Any]) -> Any:
     return njit(cache=True, **_OPTIONS)(function)
 
 
-def compiled(function: Callable[..., Any]) -> Any:
+def compiled(function: Function) -> Function:
     """Compile a function into its callers; what Python needs to call it is made only when Python does."""
     return _inner(function)
 
 
-def inlined(function: Callable[..., Any]) -> Any:
+def inlined(function: Function) -> Function:
     """Compile a function of the quiet path into its caller, whatever the compiler thinks of its size."""
-    return _inner(function, forceinline=True)
+    return _inner(function, {"forceinline": True})
 
 
-def _inner(function: Callable[..., Any], **options: Any) -> Any:
-    dispatcher = njit(no_cpython_wrapper=True, **options, **_OPTIONS)(function)
+def _inner(function: Function, more: Mapping[str, Any] = MappingProxyType({})) -> Function:
+    options: dict[str, Any] = {"no_cpython_wrapper": True, **_OPTIONS, **more}
+    dispatcher: Any = njit(**options)(function)
     if dispatcher is function:  # NUMBA_DISABLE_JIT
         return function
     door = njit(**_OPTIONS)(lambda *values: dispatcher(*values))
     # Numba would call the wrapper that is not there: it is told of none, and given the door when it asks.
     dispatcher._insert = lambda *_: None
     dispatcher._compile_for_args = lambda *_, **__: door
-    return dispatcher
+    return cast(Function, dispatcher)

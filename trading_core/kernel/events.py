@@ -11,8 +11,8 @@ from trading_core.kernel.state_machine import LEGAL
 
 _STATE: Final = KIND[TickEventKind.STATE_TRANSITION]
 # Numpy integers and six floats at every call: one signature of `emit`, see `records.code`.
-OF_PORTFOLIO: Final = np.int64(-1)
-NO_NUMBER: Final = np.int64(0)
+OF_PORTFOLIO: Final[Any] = np.int64(-1)
+NO_NUMBER: Final[Any] = np.int64(0)
 NO_FLOATS: Final = (0.0,) * 6
 
 

@@ -44,7 +44,7 @@ _AFTER_STOPS: Final = rec.code(rec.TIME_EXITS, "after_stops")
 _NEVER: Final = rec.NEVER
 _SCALE_OUTS: Final = rec.MAX_SCALE_OUTS
 # A numpy integer, as is every constant that is given to a compiled function: see `records.code`.
-AT_OPEN_OR_CLOSE: Final = np.int64(0)  # where of its bar a fill lies, if not inside
+AT_OPEN_OR_CLOSE: Final[Any] = np.int64(0)  # where of its bar a fill lies, if not inside
 _PROGRAM_SIZE: Final = 2 * rec.MOST_STEPS
 
 

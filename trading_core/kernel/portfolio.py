@@ -14,7 +14,8 @@ from trading_core.kernel.state_machine import THESIS_ARMED
 
 _BREACH: Final = rec.KIND[TickEventKind.ENVELOPE_BREACH]
 _RELEASED: Final = rec.KIND[TickEventKind.ENVELOPE_RELEASED]
-_DAY_OVER, _DRAWDOWN_OVER = np.arange(2)
+_ENDS: Final[Any] = np.arange(2)
+_DAY_OVER, _DRAWDOWN_OVER = _ENDS
 _GONE: Final = rec.code(rec.BREACHES, "account_gone")
 _SYMBOL_LOSSES: Final = rec.code(rec.BREACHES, "symbol_losses")
 _BREACHES: Final = len(rec.BREACHES)

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import sqlite
 from schemas.errors import ConfigError, StoreError
 from services.journal.chain import GENESIS_HASH, check_chain
 from services.journal.sinks import StoreSink
-from services.journal.sparse_index import KeyReference, RowSpan
+from services.journal.sparse_index import KeyReference, RowSpan, Sought
 from services.journal.writer import JournalWriter
 from services.store import journal_repository, open_store
 from services.store.journal_repository import PlaceTaken
@@ -171,7 +171,10 @@ def test_store_rows_that_are_sought_come_by_key_by_its_start_and_by_place(addres
 
 
 def test_store_rows_that_are_sought_are_found_by_the_index_of_kinds(tmp_path):
-    sought = [KeyReference("entry_filled", "fill_id", ENTRY), RowSpan(("thesis_armed",), "AAPL", 5, 9)]
+    sought: list[Sought] = [
+        KeyReference("entry_filled", "fill_id", ENTRY),
+        RowSpan(("thesis_armed",), "AAPL", 5, 9),
+    ]
     query = journal_repository.page_query(journal_repository.ROW_COLUMNS, "r0001", sought=sought)
     text = str(query.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True}))
     asyncio.run(_make(path := tmp_path / "store.db"))
