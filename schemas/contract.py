@@ -63,7 +63,7 @@ class Contract(BaseModel):
     keeps_its_text: ClassVar[bool] = False
 
     @classmethod
-    def trusted(cls, **values: Any) -> Self:
+    def trust(cls, **values: Any) -> Self:
         """A contract of values of our own that have the types of its fields: nothing is checked."""
         made = cls.__new__(cls)
         for slot, content in (

@@ -181,7 +181,5 @@ def regime_view(regimes: RegimeColumns, t: int, s: int) -> RegimeView | None:
     if min(codes) < 0 or not np.isfinite(ranks).all():
         return None
     trend, band, structure = codes
-    labels = RegimeLabels.trusted(
-        trend=TRENDS[trend], volatility=BANDS[band], structure=STRUCTURES[structure]
-    )
-    return RegimeView.trusted(labels=labels, fingerprint=tuple(ranks.tolist()))
+    labels = RegimeLabels.trust(trend=TRENDS[trend], volatility=BANDS[band], structure=STRUCTURES[structure])
+    return RegimeView.trust(labels=labels, fingerprint=tuple(ranks.tolist()))

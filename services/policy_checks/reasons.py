@@ -91,7 +91,7 @@ def reasons_of_rules(proposal: PolicyProposal, snapshot: PolicySnapshot) -> tupl
     found: tuple[tuple[ReasonKind, Sequence[str]], ...] = (
         ("rule", true), ("feature", features), ("regime", () if snapshot.regime is None else REGIME),
     )  # fmt: skip
-    return tuple(PlanReason.trusted(kind=kind, name=name) for kind, given in found for name in given)
+    return tuple(PlanReason.trust(kind=kind, name=name) for kind, given in found for name in given)
 
 
 def with_reasons(

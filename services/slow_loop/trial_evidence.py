@@ -31,7 +31,7 @@ class PaperLedger(Protocol):
         ...
 
 
-class EpisodeBatch(tuple[Episode, ...]):
+class EpisodeKey(tuple[Episode, ...]):
     """Episodes as a key: those of one ledger differ in number or in the last, so no other is hashed."""
 
     __slots__ = ()
@@ -43,7 +43,7 @@ class EpisodeBatch(tuple[Episode, ...]):
 
 @lru_cache(maxsize=64)
 def trial_track(
-    episodes: EpisodeBatch,
+    episodes: EpisodeKey,
     gate: GateSettings,
     definition: PlaybookDefinition | None = None,
     open_since: int | None = None,
@@ -67,7 +67,7 @@ def trial_evidence(
     open_since: int | None = None,
 ) -> Evidence:
     """Trades, complete blocks, means, and e-values of both claims without restarts, at a time."""
-    track = trial_track(EpisodeBatch(episodes), gate, definition, open_since)
+    track = trial_track(EpisodeKey(episodes), gate, definition, open_since)
     if track is None:
         nothing: Evidence = {
             "n": 0,
