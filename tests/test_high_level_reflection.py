@@ -24,6 +24,7 @@ from services.high_level_reflection_service import HighLevelReflectionService
 from services.model_calls.language_model import ModelReply
 from services.playbooks.measures import alter
 from services.slow_loop.cadence import CadenceFacts, Run, Skip, due
+from services.statistics.blocks import Trades
 from services.statistics.calendar_units import DAY_NS
 from tests.services.deliberation.scripted import section
 from tests.services.high_level.builders import START, episode, playbook, request
@@ -45,7 +46,7 @@ class Grid:
     def evaluate(self, definition, parameter, value, start_ns, end_ns):
         self.asked.append((definition.id, parameter, value, start_ns, end_ns))
         r = self.means.get((parameter, value), -0.5)
-        return tuple((START + k * DAY_NS // 4, START + k * DAY_NS // 4, r) for k in range(self.n))
+        return Trades.of([(START + k * DAY_NS // 4, START + k * DAY_NS // 4, r) for k in range(self.n)])
 
 
 class Model:

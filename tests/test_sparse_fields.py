@@ -17,3 +17,10 @@ def test_sparse_field_with_a_value_is_hashed():
     assert with_exit.payload()["exit"] == "bars_held > 5"
     assert with_exit.content_hash != DirectionRules(**RULES).content_hash
     assert DirectionRules.model_validate(with_exit.payload()) == with_exit
+
+
+def test_trusted_contract_is_the_one_that_is_checked_defaults_included():
+    trusted, checked = DirectionRules.trust(**RULES), DirectionRules(**RULES)
+    assert trusted == checked
+    assert (trusted.payload(), trusted.content_hash) == (checked.payload(), checked.content_hash)
+    assert trusted.model_copy(update={"exit": "bars_held > 5"}).exit == "bars_held > 5"

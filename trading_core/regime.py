@@ -180,5 +180,6 @@ def regime_view(regimes: RegimeColumns, t: int, s: int) -> RegimeView | None:
     ranks = regimes.fingerprint[t, s]
     if min(codes) < 0 or not np.isfinite(ranks).all():
         return None
-    labels = RegimeLabels(trend=TRENDS[codes[0]], volatility=BANDS[codes[1]], structure=STRUCTURES[codes[2]])
-    return RegimeView(labels=labels, fingerprint=tuple(float(rank) for rank in ranks))
+    trend, band, structure = codes
+    labels = RegimeLabels.trust(trend=TRENDS[trend], volatility=BANDS[band], structure=STRUCTURES[structure])
+    return RegimeView.trust(labels=labels, fingerprint=tuple(ranks.tolist()))

@@ -6,7 +6,8 @@ A block of any size and a single step run this same code. Codes are positions of
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from trading_core.compiled import compiled, entry_point
 
 FloatArray = npt.NDArray[np.float64]
 CodeArray = npt.NDArray[np.int8]
@@ -45,7 +46,7 @@ STATE_SIZE = _LATCH + _LABEL_CELLS
 TURN_CLOSES = 3  # closes on the other side of zero that make a turn of the trend
 
 
-@njit(error_model="numpy")
+@compiled
 def _is_choppy(strength: float, turns: FloatArray, bars: float) -> bool:
     # turns: the side (1 up, 2 down, 0 none yet), closes on the other side, bars since the last two turns + 1
     if turns[2] > 0.0:
@@ -61,7 +62,7 @@ def _is_choppy(strength: float, turns: FloatArray, bars: float) -> bool:
     return bool(0.0 < turns[3] <= bars)
 
 
-@njit(error_model="numpy")
+@compiled
 def _trend_vote(x: FloatArray, confirmed: int, choppy: bool, settings: FloatArray) -> int:
     strength, move, move_rank, fast = x[_STRENGTH], x[_MOVE], x[_MOVE_RANK], settings[_FAST]
     if x[_DOUBLE_RANK] != x[_DOUBLE_RANK] or strength != strength or move_rank != move_rank:
@@ -78,7 +79,7 @@ def _trend_vote(x: FloatArray, confirmed: int, choppy: bool, settings: FloatArra
     return TRANSITION if away and confirmed == direction else SIDEWAYS
 
 
-@njit(error_model="numpy")
+@compiled
 def _band_vote(rank: float, low: float, high: float, extreme: float) -> int:
     if rank != rank:
         return UNKNOWN
@@ -89,7 +90,7 @@ def _band_vote(rank: float, low: float, high: float, extreme: float) -> int:
     return HIGH if rank < extreme else EXTREME
 
 
-@njit(error_model="numpy")
+@compiled
 def _structure(x: FloatArray, settings: FloatArray) -> int:
     if x[_CLOSE] > x[_HIGHEST]:
         return BREAKOUT
@@ -105,14 +106,14 @@ def _structure(x: FloatArray, settings: FloatArray) -> int:
     return NEUTRAL
 
 
-@njit(error_model="numpy")
+@compiled
 def _record(votes: FloatArray, vote: int) -> None:
     position = int(votes[0])
     votes[1 + position] = vote + 1 if vote >= 0 else 0
     votes[0] = (position + 1) % VOTES
 
 
-@njit(error_model="numpy")
+@compiled
 def _agreeing(votes: FloatArray, vote: int, last: int) -> int:
     position, count = int(votes[0]), 0
     for back in range(1, last + 1):
@@ -120,7 +121,7 @@ def _agreeing(votes: FloatArray, vote: int, last: int) -> int:
     return count
 
 
-@njit(error_model="numpy")
+@compiled
 def _confirm(label: FloatArray, vote: int, rule: FloatArray, dwell: float) -> int:
     # Records the vote; changes the label when rule[0] of the last rule[1] votes agree and the dwell is over.
     _record(label[2:], vote)
@@ -139,7 +140,7 @@ def _confirm(label: FloatArray, vote: int, rule: FloatArray, dwell: float) -> in
     return CHANGED
 
 
-@njit(error_model="numpy")
+@compiled
 def _shock(x: FloatArray, latch: FloatArray, settings: FloatArray) -> bool:
     # Holds from the first extreme close until volatility is below its level then and below the high band.
     if latch[0] == 0.0:
@@ -156,7 +157,7 @@ def _shock(x: FloatArray, latch: FloatArray, settings: FloatArray) -> bool:
     return False
 
 
-@njit(error_model="numpy")
+@compiled
 def _warm(x: FloatArray, kept: FloatArray) -> bool:
     # Ranks are kept as value + 1, so that zero means: never known.
     known = 0
@@ -170,7 +171,7 @@ def _warm(x: FloatArray, kept: FloatArray) -> bool:
     return known == RANKS
 
 
-@njit(error_model="numpy")
+@compiled
 def _evaluate(x: FloatArray, settings: FloatArray, state: FloatArray, code: CodeArray) -> None:
     trend, band, latch = state[:_LABEL_CELLS], state[_LABEL_CELLS : 2 * _LABEL_CELLS], state[_LATCH:]
     choppy = _is_choppy(x[_STRENGTH], state[_TURNS:], settings[_CHOP_BARS])
@@ -193,13 +194,13 @@ def _evaluate(x: FloatArray, settings: FloatArray, state: FloatArray, code: Code
     code[6] = SHOCK if shock else reason
 
 
-@njit(error_model="numpy")
+@compiled
 def _start(label: FloatArray, code: int) -> None:
     label[0] = code + 1
     _record(label[2:], code)
 
 
-@njit(error_model="numpy")
+@compiled
 def _bar(x: FloatArray, settings: FloatArray, state: FloatArray, code: CodeArray, ranks: FloatArray) -> None:
     kept = state[_KEPT:]
     warm = _warm(x, kept)
@@ -214,7 +215,7 @@ def _bar(x: FloatArray, settings: FloatArray, state: FloatArray, code: CodeArray
         code[6] = WARMING_UP
 
 
-@njit(cache=True, error_model="numpy")
+@entry_point
 def extend(
     numbers: FloatArray,
     read: IntArray,

@@ -1,6 +1,6 @@
 """The strategist that the settings name: the rules, or a model with the rules behind it."""
 
-from functools import partial
+from functools import lru_cache, partial
 
 from agents.strategies.model_strategist import ModelStrategist, PlanReaders, PlanTerms
 from agents.strategies.rule_strategist import RuleStrategist
@@ -46,7 +46,8 @@ def configured_rules(
 ) -> RuleStrategist:
     """The rules of a run over these symbols: bases that cannot pass now are not offered."""
     envelope = settings.envelope
-    invariants = partial(invariant_context, settings, playbooks=playbooks, symbols=symbols)
+    of_snapshot = partial(invariant_context, settings, playbooks=playbooks, symbols=symbols)
+    invariants = lru_cache(maxsize=1)(of_snapshot)  # of one snapshot every base is asked
     check = SnapshotCheck(settings.reflection, playbooks, invariants)
     return RuleStrategist(playbooks, envelope.allowed_directions, envelope.allowed_playbooks, check)
 

@@ -8,6 +8,7 @@ and the revision.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log, sqrt
 
 from schemas.playbook import PlaybookDefinition
@@ -189,19 +190,23 @@ def candidate(playbook: PlaybookDefinition, direction: Direction, snapshot: Poli
 
 def proposal_of(one: Candidate, snapshot: PolicySnapshot) -> PolicyProposal:
     """The playbook's own rules as one hypothesis for this regime, and the reasons that they give."""
-    rules = render_rules(one.playbook, one.direction)
-    proposal = PolicyProposal(
-        playbook_id=one.playbook.id,
-        direction=one.direction,
-        thesis=f"{one.playbook.title}, {one.direction}.",
-        activation_window_bars=one.playbook.activation_window_bars,
-        horizon_bars=one.playbook.horizon_bars,
-        conviction=rules_conviction(one.hit_rate, snapshot.regime),
-        argues_for=one.direction,
-        **rules.payload(),
-        **one.playbook.terms(),
+    conviction = rules_conviction(one.hit_rate, snapshot.regime)
+    return with_reasons(_plan_of(one.playbook, one.direction, conviction), snapshot)
+
+
+@lru_cache(maxsize=1_024)
+def _plan_of(playbook: PlaybookDefinition, direction: Direction, conviction: float) -> PolicyProposal:
+    return PolicyProposal(
+        playbook_id=playbook.id,
+        direction=direction,
+        thesis=f"{playbook.title}, {direction}.",
+        activation_window_bars=playbook.activation_window_bars,
+        horizon_bars=playbook.horizon_bars,
+        conviction=conviction,
+        argues_for=direction,
+        **render_rules(playbook, direction).payload(),
+        **playbook.terms(),
     )
-    return with_reasons(proposal, snapshot)
 
 
 def tighten(proposal: PolicyProposal, findings: tuple[Finding, ...]) -> PolicyProposal | None:

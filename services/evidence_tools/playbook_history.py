@@ -18,7 +18,7 @@ from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
 from services.journal.index import Event
 from services.playbooks.version_diff import changes
-from services.slow_loop.trial_evidence import round_figure, trial_evidence, trial_track
+from services.slow_loop.trial_evidence import EpisodeKey, round_figure, trial_evidence, trial_track
 
 KINDS = frozenset({"playbook_version", "measure_renewed", "shadow_episode", "episode"})
 RENEWED = ("measure", "since", "until", "expires_at", "shown")
@@ -177,7 +177,7 @@ class PlaybookHistory:
         if self._settings is None:
             return {"n": len(learnable)} if learnable else None
         gate, alpha = self._settings.gate, self._settings.judge.promotion_alpha
-        track = trial_track(tuple(learnable), gate)
+        track = trial_track(EpisodeKey(learnable), gate)
         if track is None:
             return None
         last = max(episode.known_at for episode in learnable)

@@ -27,8 +27,8 @@ class GridEvaluator(Protocol):
 
     def evaluate(
         self, definition: PlaybookDefinition, parameter: str, value: float, start_ns: int, end_ns: int
-    ) -> Sequence[tuple[int, int, float]]:
-        """Rows (exit label, entry label, R) of the trades resolved in [start_ns, end_ns]."""
+    ) -> Trades:
+        """The trades resolved in [start_ns, end_ns], times their labels."""
         ...
 
 
@@ -60,15 +60,13 @@ def run_grid(
     trials = []
     for name, parameter in sorted(definition.parameters.items()):
         for value in parameter.grid:
-            rows = list(evaluator.evaluate(definition, name, value, start_ns, end_ns))
-            late = [row for row in rows if row[0] > end_ns]
-            if late:
+            trades = evaluator.evaluate(definition, name, value, start_ns, end_ns)
+            late = trades.exit_ns[trades.exit_ns > end_ns]
+            if late.size:
                 raise InvariantViolation(
                     f"grid trial {name}={value!r} of {definition.id!r} saw {late[0]} after {end_ns}"
                 )
-            trials.append(
-                _trial(definition, name, value, Trades.of(rows), gate, reference, timeframe, end_ns)
-            )
+            trials.append(_trial(definition, name, value, trades, gate, reference, timeframe, end_ns))
     return tuple(trials)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from trading_core.kernel.compiled import compiled, inlined
+from trading_core.compiled import compiled, entry_point, inlined
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -157,7 +157,7 @@ def squares(points: Any, block: int, point: Any, sums: Any) -> None:
             sums[lane] += gap * gap
 
 
-@compiled
+@entry_point
 def count(cases: Any, counts: Any, known_at: int, start: int, stop: int) -> None:
     """Add population, winners and losers among the rows known at `known_at` to `counts`."""
     population, winners, losers = 0, 0, 0
@@ -172,7 +172,7 @@ def count(cases: Any, counts: Any, known_at: int, start: int, stop: int) -> None
     counts[2] += losers
 
 
-@compiled
+@entry_point
 def scan(cases: Any, found: Any, point: Any, known_at: int, start: int, stop: int) -> None:
     """Count what is known among rows `start` to `stop` and offer what is near enough to its buckets.
 

@@ -9,9 +9,12 @@ from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import fsum
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from schemas.episode import Episode
+import numpy as np
+import numpy.typing as npt
+
+from schemas.episode import WIN_R, Episode
 from schemas.errors import InvariantViolation
 from schemas.playbook import LONGEST_HORIZON, Expectation, PlaybookDefinition
 from schemas.snapshot import ExpectationSummary, PolicySnapshot
@@ -60,6 +63,14 @@ class TradeOutcomes:
         insort(self.mfe, episode.mfe_r)
         if episode.outcome == "win":
             insort(self.mae_of_winners, episode.mae_r)
+
+    def take(self, trades: npt.NDArray[Any]) -> None:
+        """Take many TRADE records in."""
+        winners = trades["mae_r"][trades["r"] > WIN_R]
+        columns = trades["r"], trades["bars_held"].astype(np.float64), trades["mfe_r"], winners
+        for kept, new in zip((self.r, self.holds, self.mfe, self.mae_of_winners), columns, strict=True):
+            kept += new.tolist()
+            kept.sort()
 
 
 class ExpectationBook(Stateful):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from schemas.errors import ConfigError, nearest
 from schemas.playbook import DirectionRules, PlaybookDefinition
@@ -78,13 +78,13 @@ def render_rules(
     Raises:
         ConfigError: the playbook has no rules for the direction, or a placeholder is not a parameter.
     """
+    if overrides is None:
+        return _own_rules(definition, direction)
     if direction not in definition.rules:
         raise ConfigError(
             f"playbook {definition.id!r} has no {direction} rules, only {', '.join(sorted(definition.rules))}"
         )
-    values = {name: parameter.value for name, parameter in definition.parameters.items()} | dict(
-        overrides or {}
-    )
+    values = {name: parameter.value for name, parameter in definition.parameters.items()} | dict(overrides)
     return _render_rules(tuple(rule_texts(definition.rules[direction]).items()), tuple(values.items()))
 
 
@@ -101,8 +101,18 @@ def list_changes(proposal: PolicyProposal, playbook: PlaybookDefinition) -> froz
     Raises:
         ConfigError: the playbook has no rules for the plan's direction.
     """
-    own = dict(render_rules(playbook, proposal.direction)) | playbook.terms()
-    return frozenset(name for name, value in own.items() if getattr(proposal, name) != value)
+    own, asked = _own_plan(playbook, proposal.direction), proposal.__dict__
+    return frozenset(name for name, value in own.items() if asked[name] != value)
+
+
+@lru_cache(maxsize=1024)
+def _own_plan(playbook: PlaybookDefinition, direction: Direction) -> dict[str, Any]:
+    return dict(render_rules(playbook, direction)) | playbook.terms()
+
+
+@lru_cache(maxsize=1024)
+def _own_rules(definition: PlaybookDefinition, direction: Direction) -> DirectionRules:
+    return render_rules(definition, direction, {})
 
 
 @lru_cache(maxsize=1024)

@@ -35,7 +35,7 @@ class SnapshotCheck:
         """What would send the plan back, or block it; none where the reflection is switched off."""
         if self.settings.mode == "off":
             return ()
-        request = PolicyLevelReflectionRequest(
+        request = PolicyLevelReflectionRequest.trust(
             snapshot=snapshot,
             proposal=proposal,
             playbook=self.playbooks.get(proposal.playbook_id).definition,

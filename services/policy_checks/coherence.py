@@ -137,9 +137,9 @@ def rationale_misses_playbook(request: PolicyLevelReflectionRequest, levels: Pla
         for place, reason in enumerate(proposal.because)
         if reason.kind in JUDGED
     ]
-    own = reasons_of_rules(proposal, request.snapshot) if proposal.because else ()
-    may_be_named = any(reason.kind in JUDGED for reason in own)
-    if may_be_named and not any(reason_holds for _, _, reason_holds in judged):
+    holding = any(reason_holds for _, _, reason_holds in judged)
+    own = reasons_of_rules(proposal, request.snapshot) if proposal.because and not holding else ()
+    if any(reason.kind in JUDGED for reason in own):
         message = (
             f"no reason names a rule of {request.playbook.id!r}, or a feature of one, that may be true now"
         )
@@ -211,6 +211,7 @@ COHERENCE_CRITICS: tuple[LevelCritic, ...] = (
 )
 
 
+@lru_cache(maxsize=4096)
 def _constant(text: str) -> str | None:
     can_be = possible_of(parse(text).text)
     if not can_be.true:
@@ -261,6 +262,7 @@ def differences(
     )
 
 
+@lru_cache(maxsize=4096)
 def _values_behind(text: str, template: str, playbook: PlaybookDefinition) -> Values | None:
     """Parameter values with which the template says `text`; the playbook's own values are tried first."""
     names = dict.fromkeys(placeholders(template))

@@ -260,15 +260,20 @@ def price_of(text: str, snapshot: PolicySnapshot, tick: float) -> float | None:
 
 def _at_close(text: str, snapshot: PolicySnapshot) -> float:
     close, features = snapshot.close, snapshot.features
-    names = sorted(parse(text).features)
-    return _value(text, tuple(close if name == "close" else features.get(name) for name in names))
+    values = [close if name == "close" else features.get(name) for name in _read_names(text)]
+    return _value(text, tuple(values))
+
+
+@lru_cache(maxsize=4_096)
+def _read_names(text: str) -> tuple[str, ...]:
+    return tuple(sorted(parse(text).features))
 
 
 @lru_cache(maxsize=4_096)  # the plans of one close ask for the same rules again and again
 def _value(text: str, values: tuple[float | None, ...]) -> float:
-    rule = parse(text)
-    known = (np.array([nan if value is None else value]) for value in values)
-    return float(evaluate_for_symbol(rule, dict(zip(sorted(rule.features), known, strict=True)), 1)[0])
+    known = (nan if value is None else value for value in values)
+    columns = dict(zip(_read_names(text), known, strict=True))
+    return float(evaluate_for_symbol(parse(text), columns, 1)[0])
 
 
 def read_invalidation(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> InvalidationReach | None:
@@ -311,6 +316,7 @@ def _path(close: float, entry: float, level: float, end: float, lead: int) -> np
     return path
 
 
+@lru_cache(maxsize=4_096)
 def _why_broken(role: str, text: str | None) -> str | None:
     if text is None:
         return None

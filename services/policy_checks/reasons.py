@@ -82,15 +82,16 @@ def reasons_of_rules(proposal: PolicyProposal, snapshot: PolicySnapshot) -> tupl
 
     Where no condition is true yet, the features are those of its levels.
     """
-    names = reason_names(snapshot, None, proposal)
-    true = [role for role in names["rule"] if _truth_of(role, proposal, snapshot) is True]
+    true = [
+        role for role in ARGUING if getattr(proposal, role) and _truth_of(role, proposal, snapshot) is True
+    ]
     used = true or [role for role, kind in KIND_OF_ROLE.items() if kind == "number"]
     read = sorted({name for role in used for name in _features(getattr(proposal, role))})
-    features = [name for name in read if name in names["feature"]][:MOST_FEATURES]
+    features = [name for name in read if snapshot.features.get(name) is not None][:MOST_FEATURES]
     found: tuple[tuple[ReasonKind, Sequence[str]], ...] = (
-        ("rule", true), ("feature", features), ("regime", names["regime"]),
+        ("rule", true), ("feature", features), ("regime", () if snapshot.regime is None else REGIME),
     )  # fmt: skip
-    return tuple(PlanReason(kind=kind, name=name) for kind, given in found for name in given)
+    return tuple(PlanReason.trust(kind=kind, name=name) for kind, given in found for name in given)
 
 
 def with_reasons(

@@ -231,7 +231,7 @@ class SignalLog(Stateful):
     def setups(self) -> tuple[SetupCount, ...]:
         """What became of the plans so far, by entry rule, in the order of their names."""
         return tuple(
-            SetupCount(playbook_id=playbook, direction=direction, plans=plans, armed=armed)
+            SetupCount.trust(playbook_id=playbook, direction=direction, plans=plans, armed=armed)
             for playbook, found in sorted(self.tried.items())
             for direction, (plans, armed) in sorted(found.items())
         )

@@ -5,6 +5,7 @@ nothing else of the market.
 """
 
 from collections.abc import Iterable, Sequence
+from math import isfinite
 
 import numpy as np
 
@@ -173,8 +174,9 @@ class SnapshotBuilder:
     def _feature_values(self, t: int, s: int) -> dict[str, float | None]:
         bars, numbers = self._engine.bars, self._market.columns.features.bank.numbers
         values = {name: float(getattr(bars, name)[t, s]) for name in RAW}
-        values |= {name: float(numbers[index, t]) for name, index in self._places[s].items()}
-        return {name: value if np.isfinite(value) else None for name, value in values.items()}
+        places = self._places[s]
+        values |= zip(places, numbers[list(places.values()), t].tolist(), strict=True)
+        return {name: value if isfinite(value) else None for name, value in values.items()}
 
     def last_row(self, s: int) -> int:
         """The last validated row in which the symbol has a bar."""

@@ -189,8 +189,9 @@ class LoopFacts(Stateful):
         self, slot: int, clock: int, last_attempt: int | None = None, last_examined: int | None = None
     ) -> CadenceFacts:
         """Facts for `due` at a slot, with what was known at `clock`."""
-        past, since = self.runs.list_completed(slot, clock), self._find_last_clock(slot, clock)
-        attempts = [run.slot for run in self.runs.list_known(slot, clock) if run.has_failed(clock)]
+        known, since = self.runs.list_known(slot, clock), self._find_last_clock(slot, clock)
+        past = [run for run in known if not run.has_failed(clock)]
+        attempts = [run.slot for run in known if run.has_failed(clock)]
         if last_attempt is not None:
             attempts.append(last_attempt)
         overrides = [reason for at, reason in self._overrides if since < at <= clock]

@@ -1,12 +1,12 @@
 """What trades of a playbook look like by its rules alone: measured at slots, for those that leave it open."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum
 
 from schemas.playbook import Expectation, PlaybookDefinition
 from services.playbooks.expectations import ExpectationBook, TradeOutcomes
 from services.ports import EventJournal, PlaybookReader
-from services.slow_loop.shadow_ledger import ShadowLedgers
+from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
 from services.statistics.quantiles import quantile
 
 FEWEST_TRADES = 20  # below them the prior stands
@@ -20,6 +20,7 @@ class ExpectationMeter:
     book: ExpectationBook
     playbooks: PlaybookReader
     journal: EventJournal
+    _traded: dict[str, tuple[ShadowLedger, TradeOutcomes]] = field(default_factory=dict, init=False)
 
     def measure(self, row: int, now: int) -> None:
         """Measure on the bars up to row `row`, which closed at `now` (ns); a row of what has changed."""
@@ -32,11 +33,12 @@ class ExpectationMeter:
                 self.journal.append("expectation_measured", ts_event=now, known_at=now, payload=payload)
 
     def _read_trades(self, definition: PlaybookDefinition, row: int, now: int) -> Expectation | None:
-        closed = self.ledgers.open(definition, tuple(definition.rules), 0).advance(row + 1)
-        trades = [episode for episode in closed if not episode.no_learn]
-        if len(trades) < FEWEST_TRADES:
+        new = self.ledgers.open(definition, tuple(definition.rules), 0), TradeOutcomes()
+        ledger, seen = self._traded.setdefault(definition.content_hash, new)
+        seen.take(ledger.resolve_learnable(row + 1))
+        count = len(seen.r)
+        if count < FEWEST_TRADES:
             return None
-        seen, count = TradeOutcomes.of(trades), len(trades)
         return Expectation(
             source="measured",
             known_at=now,

@@ -21,7 +21,9 @@ from schemas.state import Stateful, demand_fields, read_as
 from schemas.vocabulary import Direction, Trend, VolatilityBand
 from services.memory.episode_builder import EpisodeContext, build_episode
 from services.playbooks.rendering import render_rules
+from services.statistics.blocks import Trades
 from trading_core.kernel.fresh import parameter_record
+from trading_core.kernel.records import TRADE
 from trading_core.market import Market
 from trading_core.policy_orders import PolicyOrders
 from trading_core.regime import BANDS, STRUCTURES, TRENDS, regime_view
@@ -83,8 +85,8 @@ class ShadowLedgers:
 
     def evaluate(
         self, definition: PlaybookDefinition, parameter: str, value: float, start_ns: int, end_ns: int
-    ) -> tuple[tuple[int, int, float], ...]:
-        """Outcomes of a parameter value on the bars of a window: (exit label, entry label, R), by exit.
+    ) -> Trades:
+        """Trades of a parameter value on the bars of a window that may teach, by exit.
 
         Only bars that close at or before `end_ns` count; the clock refuses an `end_ns` in the future.
         """
@@ -94,12 +96,9 @@ class ShadowLedgers:
         closes = self.market.bars.close_times
         start = int(np.searchsorted(closes, start_ns, side="left"))
         stop = int(np.searchsorted(closes, end_ns, side="right"))
-        episodes = self.open(variant, tuple(variant.rules), start).advance(stop)
-        return tuple(
-            (episode.exit_label, episode.entry_label, episode.r)
-            for episode in episodes
-            if not episode.no_learn
-        )
+        found = self.open(variant, tuple(variant.rules), start).resolve_learnable(stop)
+        times = self.market.bars.times
+        return Trades(times[found["entry_t"]], times[found["exit_t"]], found["r"])
 
     def _engine(
         self,
@@ -213,21 +212,43 @@ class ShadowLedger(Stateful):
 
     def advance(self, until: int) -> tuple[Episode, ...]:
         """Validate bars up to row `until` (exclusive); the newly resolved episodes, by exit, then symbol."""
+        new = tuple(self._episode(trade) for trade in self._advance(until))
+        self.episodes += new
+        return new
+
+    def resolve_learnable(self, until: int) -> npt.NDArray[Any]:
+        """As `advance`, for who asks for figures alone: TRADE records that may teach, no episode made.
+
+        A ledger is asked in one of the two ways.
+        """
+        trades, bars, zones = self._advance(until), self._owner.market.bars, self._owner.zones
+        if not zones:
+            return trades
+        kept = [
+            not any(
+                zone.touches(
+                    bars.symbols[trade["s"]],
+                    bars.open_of(int(trade["entry_t"])),
+                    int(bars.close_times[trade["exit_t"]]),
+                )
+                for zone in zones
+            )
+            for trade in trades
+        ]
+        return trades[np.array(kept, dtype=np.bool_)]
+
+    def _advance(self, until: int) -> npt.NDArray[Any]:
         self._follow()
         self._done = max(self._done, until)
-        new = self._resolve(until)
-        self.episodes += new
-        return tuple(new)
+        return self._resolve(until)
 
-    def _resolve(self, until: int) -> list[Episode]:
-        new: list[Episode] = []
+    def _resolve(self, until: int) -> npt.NDArray[Any]:
+        parts = [np.empty(0, dtype=TRADE)]
         for engine in self._engines:
             while engine.t < until:
-                new += [self._episode(trade) for trade in engine.advance(until).trades]
-        return sorted(
-            new,
-            key=lambda episode: (episode.exit_label, episode.symbol, episode.direction, episode.entry_label),
-        )
+                parts.append(engine.advance(until).trades)
+        new = np.concatenate(parts)
+        return new[np.lexsort((new["entry_t"], -new["direction"], new["s"], new["exit_t"]))]
 
     @property
     def open_since(self) -> int | None:
@@ -242,7 +263,7 @@ class ShadowLedger(Stateful):
             return
         restored, self._rows, self._engines = not self._rows, rows, self._owner.engines(self)
         if restored:
-            self.episodes = self._resolve(self._done)
+            self.episodes = [self._episode(trade) for trade in self._resolve(self._done)]
         for engine in self._engines:
             while engine.t < self._done:
                 engine.advance(self._done)

@@ -31,9 +31,19 @@ class PaperLedger(Protocol):
         ...
 
 
+class EpisodeKey(tuple[Episode, ...]):
+    """Episodes as a key: those of one ledger differ in number or in the last, so no other is hashed."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        """Of their number and the last."""
+        return hash((len(self), self[-1].episode_id if self else None))
+
+
 @lru_cache(maxsize=64)
 def trial_track(
-    episodes: tuple[Episode, ...],
+    episodes: EpisodeKey,
     gate: GateSettings,
     definition: PlaybookDefinition | None = None,
     open_since: int | None = None,
@@ -57,7 +67,7 @@ def trial_evidence(
     open_since: int | None = None,
 ) -> Evidence:
     """Trades, complete blocks, means, and e-values of both claims without restarts, at a time."""
-    track = trial_track(tuple(episodes), gate, definition, open_since)
+    track = trial_track(EpisodeKey(episodes), gate, definition, open_since)
     if track is None:
         nothing: Evidence = dict.fromkeys(("mean_r", "mean_raw_r", "e_value", "e_value_below"))
         return {"n": 0, "blocks": 0, "reference_r": gate.reference_r} | nothing

@@ -6,12 +6,13 @@ The same source runs in both ways, with the same figures to the last bit: IEEE a
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 FEW = 200  # blocks at once: the last axis of an array
 MANY = 100_000  # blocks in all
+_OPTIONS: Final[dict[str, Any]] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 class Kernels:
@@ -24,12 +25,12 @@ class Kernels:
 
     def inlined(self, function: Any) -> Any:
         """Compile a function into its callers, which are the only ones to call it."""
-        self._functions.append((function, {"inline": "always", "error_model": "numpy"}))
+        self._functions.append((function, {**_OPTIONS, "no_cpython_wrapper": True}))
         return function
 
     def kernel(self, function: Any) -> "LazyKernel":
         """Compile a function once it has met many blocks, or where the compiler is loaded."""
-        self._functions.append((function, {"cache": True, "error_model": "numpy"}))
+        self._functions.append((function, {**_OPTIONS, "cache": True}))
         return LazyKernel(function, self)
 
     def compiled(self, name: str) -> Callable[..., Any]:
@@ -37,7 +38,7 @@ class Kernels:
         if not self._compiled:
             from numba import njit
 
-            from trading_core.kernel import compiled  # noqa: F401 - numba looks for no BLAS
+            from trading_core import compiled  # noqa: F401 - numba looks for no BLAS
 
             known = dict(self._functions[0][0].__globals__)
             for function, options in self._functions:

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     LargeBinary,
+    Select,
     Text,
     and_,
     bindparam,
@@ -184,8 +185,23 @@ class StoredContents:
         return await self._journal.contents(run_id, first, first + len(stored) - 1) if stored else []
 
 
-async def stored_page(
-    connection: AsyncConnection,
+async def stored_page(connection: AsyncConnection, run_id: str, **bounds: Any) -> list[JournalRow]:
+    """The next rows as they lie there, within the bounds of `page_query`.
+
+    Bytes that are no text come back as lone surrogates, so that they can be told and fit no hash.
+    """
+    try:
+        found = (await connection.execute(page_query(ROW_COLUMNS, run_id, **bounds))).all()
+    except DBAPIError as error:
+        if NO_TEXT not in str(error.orig):
+            raise
+        raw = (await connection.execute(page_query(RAW_COLUMNS, run_id, **bounds))).all()
+        return [JournalRow(*map(_as_text, record)) for record in raw]
+    return [JournalRow(*record) for record in found]
+
+
+def page_query(
+    columns: Sequence[ColumnElement[Any]],
     run_id: str,
     *,
     kinds: Collection[str] | None = None,
@@ -193,12 +209,11 @@ async def stored_page(
     after: int = -1,
     last: int | None = None,
     sought: Collection[Sought] | None = None,
-) -> list[JournalRow]:
-    """The next rows as they lie there; all up to row `last`, where it is given.
-
-    Bytes that are no text come back as lone surrogates, so that they can be told and fit no hash.
-    """
-    chosen = [journal.c.run_id == run_id, journal.c.seq > after]
+) -> Select[Any]:
+    """The next rows behind `after`, in order; all up to row `last`, where it is given."""
+    # Of few rows that are sought SQLite has to take the index of kinds, not the key of the run and its order.
+    place = journal.c.seq if sought is None else journal.c.seq + 0
+    chosen = [journal.c.run_id == run_id, place > after]
     if kinds is not None:
         chosen.append(journal.c.kind.in_(sorted(kinds)))
     if until is not None:
@@ -206,20 +221,14 @@ async def stored_page(
     if last is not None:
         chosen.append(journal.c.seq <= last)
     if sought is not None:
-        chosen.append(or_(false(), *_matching(sought)))
+        chosen += [journal.c.kind.in_(_kinds_of(sought)), or_(false(), *_matching(sought))]
+    query = select(*columns).where(*chosen).order_by(place)
+    return query.limit(PAGE_ROWS if last is None else None)
 
-    async def fetch_rows(columns: Sequence[ColumnElement[Any]]) -> Sequence[Any]:
-        query = select(*columns).where(*chosen).order_by(journal.c.seq)
-        limit = PAGE_ROWS if last is None else None
-        return (await connection.execute(query.limit(limit))).all()
 
-    try:
-        return [JournalRow(*record) for record in await fetch_rows(ROW_COLUMNS)]
-    except DBAPIError as error:
-        if NO_TEXT not in str(error.orig):
-            raise
-        rows = [[_as_text(value) for value in record] for record in await fetch_rows(RAW_COLUMNS)]
-        return [JournalRow(*values) for values in rows]
+def _kinds_of(sought: Collection[Sought]) -> list[str]:
+    kinds = {kind for row in sought for kind in (row.kinds if isinstance(row, RowSpan) else (row.kind,))}
+    return sorted(kinds)
 
 
 def _matching(sought: Collection[Sought]) -> Iterator[ColumnElement[bool]]:

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Column,
     ForeignKey,
     ForeignKeyConstraint,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -59,6 +60,7 @@ journal = Table(
     Column("telemetry", Text, nullable=True),
     Column("prev_hash", Text, nullable=False),
     Column("hash", Text, nullable=False),
+    Index("journal_kinds", "run_id", "kind", "seq"),
 )
 
 leases = Table(

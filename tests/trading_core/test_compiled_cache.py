@@ -9,6 +9,7 @@ import pytest
 
 import trading_core
 from trading_core.compiled_cache import cache_folder, source_hash
+from worker.runs.warm_up import compile_engine
 
 HELPER = "from numba import njit\n\n@njit(cache=True)\ndef helper():\n    return {value}\n"
 MAIN = """from numba import njit
@@ -58,3 +59,13 @@ def test_compiled_cache_unwritable_parent_falls_back_to_the_temporary_folder(
     blocked.write_text("not a folder")
     monkeypatch.setenv("THINKTWICE_CACHE_DIR", str(blocked))
     assert "thinktwice-numba" in cache_folder().name
+
+
+def test_compiled_cache_holds_what_python_calls_and_nothing_that_is_compiled_into_it() -> None:
+    compile_engine()
+    kept = {path.name.split("-")[0] for path in cache_folder().glob("*/*.nbi")}
+    ours = {name for name in kept if not name.startswith(("claim_path.", "hand_scan."))}
+    assert ours - {"execution.on_tick"} == {
+        "blocks.advance", "recurrences.run", "loop.advance", "regime_recurrence.extend",
+        "scan.count", "scan.scan",
+    }  # fmt: skip

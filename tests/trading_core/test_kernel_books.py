@@ -145,7 +145,7 @@ def test_kernel_event_is_written_when_wanted_and_counted_when_it_does_not_fit(ro
     """A count beyond the buffer is the fault that the loop finds."""
     out = _out(room, on)
     for row in (7, 8):
-        emit(out, row, 0, (1, 2, 3), (0.5, 1.5))
+        emit(out, row, 0, (1, 2, 3), (0.5, 1.5, 0.0, 0.0, 0.0, 0.0))
     assert out.count[0] == count
     assert out.events["t"].tolist() == written
     if on and room == 3:

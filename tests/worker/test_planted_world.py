@@ -165,7 +165,30 @@ def test_planted_shadow_trades_of_a_no_learn_zone_prove_nothing() -> None:
         ledgers = ShadowLedgers(market, settings.execution, limits)
         found[name] = ledgers.evaluate(definition, "side", -1.0, 0, end)
     assert len(found["free"]) > 5
-    assert found["zoned"] == ()
+    assert len(found["zoned"]) == 0
+
+
+def test_planted_grid_trades_are_those_of_the_episodes_on_the_same_bars_and_come_in_two_parts_as_in_one() -> (
+    None
+):
+    settings, world = losing_settings(), make_world("reverting", seed=3, bars=300, symbols=2)
+    definition = next(playbook for playbook in load_playbooks(PLANTED) if playbook.id == "buys_strength")
+    market = Market.of(world, now=int(world.close_times[-1]))
+    rules, times = tuple(definition.rules), world.times.tolist()
+    free = ShadowLedgers(market, settings.execution, settings.envelope).open(definition, rules, 0)
+    _, halted, third, *_ = free.advance(300)
+    zone = NoLearnZone(start=halted.entry_label, end=halted.exit_label, symbol=halted.symbol, reason="halted")
+    envelope = settings.envelope.model_copy(update={"no_learn_zones": (zone,)})
+    ledgers = ShadowLedgers(market, settings.execution, envelope)
+    made, asked = (ledgers.open(definition, rules, 0) for _ in range(2))
+    episodes = [episode for episode in made.advance(300) if not episode.no_learn]
+    figures = [(episode.entry_label, episode.exit_label, episode.r) for episode in episodes]
+    parts = [asked.resolve_learnable(times.index(third.exit_label)), asked.resolve_learnable(300)]
+    assert len(parts[0])
+    assert len(figures) < len(made.episodes)
+    assert figures == [
+        (times[trade["entry_t"]], times[trade["exit_t"]], trade["r"]) for part in parts for trade in part
+    ]
 
 
 def test_planted_fault_is_mended_at_default_settings_by_an_experiment_that_proves_itself() -> None:

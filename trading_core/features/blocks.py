@@ -5,8 +5,8 @@ One call serves the whole history and one new bar alike.
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from trading_core.compiled import compiled, entry_point
 from trading_core.features.graph import BAR, CALENDAR, NUMBER
 from trading_core.features.recurrences import run
 
@@ -18,7 +18,7 @@ Tables = tuple[FloatArray, TruthArray]
 _NUMBER, _BAR, _CALENDAR = NUMBER, BAR, CALENDAR
 
 
-@njit(error_model="numpy")
+@compiled
 def _all_present(present: BoolArray) -> bool:
     absent = 0
     for i in range(present.size):
@@ -26,7 +26,7 @@ def _all_present(present: BoolArray) -> bool:
     return absent == 0
 
 
-@njit(error_model="numpy")
+@compiled
 def _own_rows(present: BoolArray, first: int, stop: int, own: IntArray) -> tuple[int, int]:
     # Rows of the next present bars, as many as fit, and the row behind the last one looked at.
     size, row = 0, first
@@ -37,7 +37,7 @@ def _own_rows(present: BoolArray, first: int, stop: int, own: IntArray) -> tuple
     return size, row
 
 
-@njit(error_model="numpy")
+@compiled
 def _gather(source: FloatArray, own: IntArray, whole: bool, first: int, out: FloatArray) -> None:
     if whole:
         part = source[first : first + out.size]
@@ -48,14 +48,14 @@ def _gather(source: FloatArray, own: IntArray, whole: bool, first: int, out: Flo
             out[i] = source[own[i]]
 
 
-@njit(error_model="numpy")
+@compiled
 def _decode(source: TruthArray, own: IntArray, whole: bool, first: int, out: FloatArray) -> None:
     for i in range(out.size):
         code = source[first + i if whole else own[i]]
         out[i] = np.nan if code < 0 else float(code)
 
 
-@njit(error_model="numpy")
+@compiled
 def _scatter(values: FloatArray, own: IntArray, whole: bool, out: FloatArray, shift: int) -> None:
     if whole:
         for i in range(values.size):
@@ -67,12 +67,12 @@ def _scatter(values: FloatArray, own: IntArray, whole: bool, out: FloatArray, sh
         out[own[i] - shift] = values[i]
 
 
-@njit(error_model="numpy")
+@compiled
 def _code(value: float) -> int:
     return int(value == 1.0) - int(value != value)
 
 
-@njit(error_model="numpy")
+@compiled
 def _encode(values: FloatArray, own: IntArray, whole: bool, out: TruthArray, shift: int) -> None:
     if whole:
         for i in range(values.size):
@@ -84,7 +84,7 @@ def _encode(values: FloatArray, own: IntArray, whole: bool, out: TruthArray, shi
         out[own[i] - shift] = _code(values[i])
 
 
-@njit(error_model="numpy")
+@compiled
 def _read_block(
     inputs: IntArray,
     values: FloatArray,
@@ -108,7 +108,7 @@ def _read_block(
             _decode(read[1][index], own, whole, first, cells)
 
 
-@njit(error_model="numpy")
+@compiled
 def _read_row(
     inputs: IntArray,
     values: FloatArray,
@@ -131,7 +131,7 @@ def _read_row(
             values[k, 0] = np.nan if truths[index, row] < 0 else float(truths[index, row])
 
 
-@njit(error_model="numpy")
+@compiled
 def _write_block(
     outputs: IntArray,
     values: FloatArray,
@@ -150,7 +150,7 @@ def _write_block(
             _encode(cells, own, whole, written[1][index, first - offset : stop - offset], first)
 
 
-@njit(error_model="numpy")
+@compiled
 def _write_row(
     outputs: IntArray, values: FloatArray, numbers: FloatArray, truths: TruthArray, row: int
 ) -> None:
@@ -162,7 +162,7 @@ def _write_row(
             truths[index, row] = _code(value)
 
 
-@njit(cache=True, error_model="numpy")
+@entry_point
 def advance(
     code: IntArray,
     factors: FloatArray,
@@ -211,7 +211,7 @@ def advance(
             size, row = _own_rows(here, first, stop, own)
         if whole and size == 1:  # a live step: a view would cost more than the value
             _read_row(inputs, values, bars, calendar, read[0], read[1], first, s)
-            run(code, factors, state, values, 1)
+            run(code, factors, state, values, size)  # a literal 1 would be compiled apart
             _write_row(outputs, values, written[0], written[1], first - offset)
             continue
         if size > 0:

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from trading_core.compiled import compiled
 from trading_core.features.nodes import RunningOp
 
 FloatArray = npt.NDArray[np.float64]
@@ -22,7 +22,7 @@ _FIRST, _HIGHEST, _LOWEST, _TOTAL = (
 _NOTHING, _OPEN, _WAITING = 0.0, 1.0, 2.0
 
 
-@njit(error_model="numpy")
+@compiled
 def so_far(x: FloatArray, key: FloatArray, out: FloatArray, state: FloatArray, kind: int) -> None:
     """First, highest, lowest, sum or number of the values of the group so far, this one included.
 
@@ -50,7 +50,7 @@ def so_far(x: FloatArray, key: FloatArray, out: FloatArray, state: FloatArray, k
     state[0], state[2], state[3] = begun, group, value
 
 
-@njit(error_model="numpy")
+@compiled
 def last_of_previous(x: FloatArray, key: FloatArray, out: FloatArray, state: FloatArray) -> None:
     """The last value of the group before the current one.
 
@@ -70,7 +70,7 @@ def last_of_previous(x: FloatArray, key: FloatArray, out: FloatArray, state: Flo
     state[0], state[1], state[2], state[3] = begun, given, group, last
 
 
-@njit(error_model="numpy")
+@compiled
 def publish(x: FloatArray, bucket: FloatArray, out: FloatArray, state: FloatArray) -> None:
     """The last value of each higher bar, on the one bar on which that higher bar is seen first; else unknown.
 
@@ -98,7 +98,7 @@ def publish(x: FloatArray, bucket: FloatArray, out: FloatArray, state: FloatArra
     state[0], state[2], state[3] = phase, number, value
 
 
-@njit(error_model="numpy")
+@compiled
 def hold(x: FloatArray, clock: FloatArray, out: FloatArray, state: FloatArray) -> None:
     """The value of x, known or not, at the last bar on which the clock was known.
 

@@ -10,12 +10,13 @@ follows. One step for every recurrence with a window, in blocks and single bars.
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from trading_core.compiled import compiled
 
 FloatArray = npt.NDArray[np.float64]
 
 
-@njit(error_model="numpy")
+@compiled
 def moving_mean(x: FloatArray, out: FloatArray, lost: FloatArray, state: FloatArray, n: int) -> None:
     """Means over the last n known values; `lost` is scratch of the block's size."""
     if out.size > 1 and int(state[0]) == n and _all_known(x):
@@ -27,7 +28,7 @@ def moving_mean(x: FloatArray, out: FloatArray, lost: FloatArray, state: FloatAr
         out[i] = mean_step(x[i], state, 0, n)
 
 
-@njit(error_model="numpy")
+@compiled
 def mean_step(value: float, state: FloatArray, own: int, n: int) -> float:
     """Mean with one more value; the operation's cells of `state` begin at `own`."""
     # While the window fills, the value that leaves it is the zero that the state starts with.
@@ -48,7 +49,7 @@ def mean_step(value: float, state: FloatArray, own: int, n: int) -> float:
     return (summed + error) / n if count == n else np.nan
 
 
-@njit(error_model="numpy")
+@compiled
 def _all_known(x: FloatArray) -> bool:
     unknown = 0
     for i in range(x.size):
@@ -56,7 +57,7 @@ def _all_known(x: FloatArray) -> bool:
     return unknown == 0
 
 
-@njit(error_model="numpy")
+@compiled
 def _leaving(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
     # Writes the value that leaves a full window at each bar, and puts the block's last values in the window.
     position, size = int(state[1]), out.size
@@ -72,7 +73,7 @@ def _leaving(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
     state[1] = slot
 
 
-@njit(error_model="numpy")
+@compiled
 def _changes(x: FloatArray, out: FloatArray, lost: FloatArray) -> None:
     # From leaving values in `out` to new - leaving, with the rounding error of each difference in `lost`.
     for i in range(out.size):
@@ -83,7 +84,7 @@ def _changes(x: FloatArray, out: FloatArray, lost: FloatArray) -> None:
         out[i] = change
 
 
-@njit(error_model="numpy")
+@compiled
 def _sums(out: FloatArray, lost: FloatArray, state: FloatArray, n: int) -> None:
     total, error = state[2], state[3]
     for i in range(out.size):
@@ -99,7 +100,7 @@ def _sums(out: FloatArray, lost: FloatArray, state: FloatArray, n: int) -> None:
 HEADER = 4
 
 
-@njit(error_model="numpy")
+@compiled
 def push(state: FloatArray, count: int, position: int, n: int, value: float) -> tuple[int, int]:
     """Put a value in place of the oldest of n; the known values, at most n, and where the next one goes."""
     state[HEADER + position] = value

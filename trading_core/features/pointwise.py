@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from trading_core.compiled import compiled
 from trading_core.features.nodes import Op
 
 FloatArray = npt.NDArray[np.float64]
@@ -20,13 +20,13 @@ _GREATER, _AT_LEAST, _EQUAL = int(Op.GREATER), int(Op.AT_LEAST), int(Op.EQUAL)
 _NOT, _AND, _OR = int(Op.NOT), int(Op.AND), int(Op.OR)
 
 
-@njit(error_model="numpy")
+@compiled
 def is_pointwise(op: int) -> bool:
     """Whether `pointwise` knows the operation."""
     return _ADD <= op <= _LOG or _CONSTANT <= op <= _OR
 
 
-@njit(error_model="numpy")
+@compiled
 def pointwise(op: int, factor: float, x: float, y: float) -> float:
     """One operation on one bar's values."""
     if op == _ADD:
@@ -66,7 +66,7 @@ def pointwise(op: int, factor: float, x: float, y: float) -> float:
     return _or(x, y)
 
 
-@njit(error_model="numpy")
+@compiled
 def pointwise_block(op: int, factor: float, a: FloatArray, b: FloatArray, out: FloatArray) -> None:
     """One operation on a block."""
     if op == _ADD:
@@ -125,61 +125,61 @@ def pointwise_block(op: int, factor: float, a: FloatArray, b: FloatArray, out: F
             out[i] = _or(a[i], b[i])
 
 
-@njit(error_model="numpy")
+@compiled
 def _finite(x: float) -> float:
     return x if abs(x) < np.inf else np.nan
 
 
-@njit(error_model="numpy")
+@compiled
 def _positive(x: float) -> float:
     return 0.0 if x <= 0.0 else x
 
 
-@njit(error_model="numpy")
+@compiled
 def _dominant(x: float, y: float) -> float:
     return x if x > 0.0 and x > y else x * 0.0 + y * 0.0
 
 
-@njit(error_model="numpy")
+@compiled
 def _log(x: float) -> float:
     return math.log(x) if x > 0.0 else np.nan
 
 
-@njit(error_model="numpy")
+@compiled
 def _minimum(x: float, y: float) -> float:
     return x if x <= y else y + x * 0.0  # the product is unknown when x is
 
 
-@njit(error_model="numpy")
+@compiled
 def _maximum(x: float, y: float) -> float:
     return x if x >= y else y + x * 0.0
 
 
-@njit(error_model="numpy")
+@compiled
 def _greater(x: float, y: float) -> float:
     return 1.0 if x > y else (0.0 if x <= y else np.nan)
 
 
-@njit(error_model="numpy")
+@compiled
 def _at_least(x: float, y: float) -> float:
     return 1.0 if x >= y else (0.0 if x < y else np.nan)
 
 
-@njit(error_model="numpy")
+@compiled
 def _equal(x: float, y: float) -> float:
     return 1.0 if x == y else (0.0 if x < y or x > y else np.nan)
 
 
-@njit(error_model="numpy")
+@compiled
 def _not(x: float) -> float:
     return 1.0 if x == 0.0 else (0.0 if x == 1.0 else np.nan)
 
 
-@njit(error_model="numpy")
+@compiled
 def _and(x: float, y: float) -> float:
     return 0.0 if x == 0.0 or y == 0.0 else (1.0 if x == y else np.nan)
 
 
-@njit(error_model="numpy")
+@compiled
 def _or(x: float, y: float) -> float:
     return 1.0 if x == 1.0 or y == 1.0 else (0.0 if x == y else np.nan)

@@ -13,9 +13,6 @@ from trading_core.features.graph import NUMBER, Graph, Place
 from trading_core.features.nodes import Node
 
 FloatArray = npt.NDArray[np.float64]
-_NO_TRUTHS = np.empty((0, 0), dtype=np.int8)
-_NO_BARS = np.empty((0, 1))
-_NONE_OF_FIVE = (_NO_BARS,) * 5
 
 
 class NodeProgram:
@@ -33,12 +30,12 @@ class NodeProgram:
         self.state_size = graph.state_size
         raw = {name: Place(NUMBER, k) for k, name in enumerate(self.inputs)}
         outputs = [(number, Place(NUMBER, k)) for k, number in enumerate(numbers)]
-        self._count = len(numbers)
         self._program = graph.program(outputs, {}, raw)
+        self._written = self._program.outputs[:, 0]
         # Imported on use, so that parsing rules and printing help never load the compiler.
-        from trading_core.features.blocks import advance
+        from trading_core.features.recurrences import run
 
-        self._advance = advance
+        self._run = run
 
     def initial_state(self) -> FloatArray:
         """State before the first bar: float64 (state_size,)."""
@@ -55,11 +52,10 @@ class NodeProgram:
             float64 (outputs, B); NaN where unknown.
         """
         total, program = columns.shape[1], self._program
-        out, values = np.empty((self._count, total)), program.scratch(total)
-        read = np.require(columns, dtype=np.float64, requirements=["C", "W"])
-        self._advance(
-            program.code, program.factors, state, program.inputs, program.outputs, values,
-            np.empty(values.shape[1], dtype=np.int64), _NONE_OF_FIVE, _NO_BARS, (read, _NO_TRUTHS),
-            (out, _NO_TRUTHS), np.ones((total, 1), dtype=np.bool_), 0, 0, total, 0,
-        )  # fmt: skip
+        out, values = np.empty((len(self._written), total)), program.scratch(total)
+        for start in range(0, total, values.shape[1]):
+            size = min(total - start, values.shape[1])
+            values[: len(columns), :size] = columns[:, start : start + size]
+            self._run(program.code, program.factors, state, values, size)
+            out[:, start : start + size] = values[self._written, :size]
         return out

@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from trading_core.compiled import compiled, entry_point
 from trading_core.features import group_recurrences as groups
 from trading_core.features import window_recurrences as windows
 from trading_core.features.moving_mean import HEADER, mean_step, moving_mean, push
@@ -38,7 +38,7 @@ IntArray = npt.NDArray[np.int64]
 TIE = 1e-9
 
 
-@njit(error_model="numpy")
+@compiled
 def _cross_step(x: float, y: float, state: FloatArray, own: int) -> float:
     # state: 1 if a <= b held on the bar before, -1 if a > b did, 0 if that is unknown
     before = state[own]
@@ -48,7 +48,7 @@ def _cross_step(x: float, y: float, state: FloatArray, own: int) -> float:
     return 1.0 if x > y and before > 0.0 else np.nan
 
 
-@njit(error_model="numpy")
+@compiled
 def _cross(a: FloatArray, b: FloatArray, out: FloatArray, state: FloatArray) -> None:
     last = out.size - 1
     out[0] = _cross_step(a[0], b[0], state, 0)
@@ -60,7 +60,7 @@ def _cross(a: FloatArray, b: FloatArray, out: FloatArray, state: FloatArray) -> 
     _cross_step(a[last], b[last], state, 0)
 
 
-@njit(error_model="numpy")
+@compiled
 def _shift_step(value: float, state: FloatArray, own: int, n: int) -> float:
     count, position = int(state[own]), int(state[own + 1])
     before = state[own + HEADER + position] if count == n else np.nan
@@ -69,7 +69,7 @@ def _shift_step(value: float, state: FloatArray, own: int, n: int) -> float:
     return before
 
 
-@njit(error_model="numpy")
+@compiled
 def _shift(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
     size = out.size
     known = min(n, size)
@@ -83,7 +83,7 @@ def _shift(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
         state[1] = (int(state[1]) + size - n) % n
 
 
-@njit(error_model="numpy")
+@compiled
 def _lag(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
     count, position = int(state[0]), int(state[1])
     for i in range(out.size):
@@ -96,7 +96,7 @@ def _lag(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
     state[0], state[1] = count, position
 
 
-@njit(error_model="numpy")
+@compiled
 def _stdev(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
     count, position = int(state[0]), int(state[1])
     for i in range(out.size):
@@ -118,7 +118,7 @@ def _stdev(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
     state[0], state[1] = count, position
 
 
-@njit(error_model="numpy")
+@compiled
 def _smooth(op: int, x: FloatArray, out: FloatArray, state: FloatArray, n: int, skip: int) -> None:
     # state: known values seen, -, value; before the seed is complete the value is the running seed sum
     seen, value = state[0], state[2]
@@ -149,7 +149,7 @@ def _smooth(op: int, x: FloatArray, out: FloatArray, state: FloatArray, n: int, 
     state[0], state[2] = seen, value
 
 
-@njit(error_model="numpy")
+@compiled
 def _true_range(
     high: FloatArray, low: FloatArray, close: FloatArray, out: FloatArray, state: FloatArray
 ) -> None:
@@ -165,7 +165,7 @@ def _true_range(
     state[0], state[2] = seen, before
 
 
-@njit(error_model="numpy")
+@compiled
 def _extreme(x: FloatArray, out: FloatArray, state: FloatArray, n: int, before: bool, sign: float) -> None:
     count, position, best = int(state[0]), int(state[1]), state[2]
     for i in range(out.size):
@@ -189,7 +189,7 @@ def _extreme(x: FloatArray, out: FloatArray, state: FloatArray, n: int, before: 
     state[0], state[1], state[2] = count, position, best
 
 
-@njit(error_model="numpy")
+@compiled
 def _rank(x: FloatArray, out: FloatArray, state: FloatArray, n: int, minimum: int, factor: float) -> None:
     count, position = int(state[0]), int(state[1])
     for i in range(out.size):
@@ -216,7 +216,7 @@ def _rank(x: FloatArray, out: FloatArray, state: FloatArray, n: int, minimum: in
     state[0], state[1] = count, position
 
 
-@njit(cache=True, error_model="numpy")
+@entry_point
 def run(code: IntArray, factors: FloatArray, state: FloatArray, values: FloatArray, size: int) -> None:
     """Walk a program over one block of bars; nothing is allocated.
 

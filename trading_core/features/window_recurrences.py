@@ -7,8 +7,8 @@ from the newest value, so nothing drifts.
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from trading_core.compiled import compiled
 from trading_core.features.moving_mean import HEADER, push
 
 FloatArray = npt.NDArray[np.float64]
@@ -16,7 +16,7 @@ FloatArray = npt.NDArray[np.float64]
 FAST, SLOW = 2.0 / (2.0 + 1.0), 2.0 / (30.0 + 1.0)
 
 
-@njit(error_model="numpy")
+@compiled
 def mean_deviation(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
     """Mean absolute distance of the last n values from their mean."""
     count, position = int(state[0]), int(state[1])
@@ -39,7 +39,7 @@ def mean_deviation(x: FloatArray, out: FloatArray, state: FloatArray, n: int) ->
     state[0], state[1] = count, position
 
 
-@njit(error_model="numpy")
+@compiled
 def weighted_mean(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
     """Mean of the last n values with weights 1 for the oldest to n for the newest."""
     count, position = int(state[0]), int(state[1])
@@ -63,7 +63,7 @@ def weighted_mean(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> 
     state[0], state[1] = count, position
 
 
-@njit(error_model="numpy")
+@compiled
 def recency(x: FloatArray, out: FloatArray, state: FloatArray, n: int, sign: float) -> None:
     """How recent the extreme of the last n values is: 1 on this bar, 0 n - 1 bars ago; the later of equals.
 
@@ -91,7 +91,7 @@ def recency(x: FloatArray, out: FloatArray, state: FloatArray, n: int, sign: flo
     state[0], state[1], state[2], state[3] = count, position, best, since
 
 
-@njit(error_model="numpy")
+@compiled
 def adaptive_mean(x: FloatArray, efficiency: FloatArray, out: FloatArray, state: FloatArray) -> None:
     """Kaufman's mean: it moves by the squared smoothing constant that the efficiency picks.
 
@@ -112,7 +112,7 @@ def adaptive_mean(x: FloatArray, efficiency: FloatArray, out: FloatArray, state:
     state[0], state[2] = started, mean
 
 
-@njit(error_model="numpy")
+@compiled
 def streak(x: FloatArray, out: FloatArray, state: FloatArray) -> None:
     """How many values in a row, this one included, were above zero."""
     length = state[2]
@@ -126,7 +126,7 @@ def streak(x: FloatArray, out: FloatArray, state: FloatArray) -> None:
     state[2] = length
 
 
-@njit(error_model="numpy")
+@compiled
 def total(x: FloatArray, out: FloatArray, state: FloatArray) -> None:
     """Sum of all values since the first, carried with the rounding error of every addition."""
     found, lost = state[2], state[3]

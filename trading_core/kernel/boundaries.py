@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
+from trading_core.compiled import compiled, inlined
 from trading_core.kernel import records as rec
-from trading_core.kernel.compiled import compiled, inlined
 from trading_core.kernel.state_machine import HOLD_LOCK, THESIS_ARMED
 
 _FLAG_REGIME: Final = rec.FLAG_REGIME

@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from schemas.vocabulary import ExitReason, TickEventKind
+from trading_core.compiled import compiled
 from trading_core.kernel import records as rec
-from trading_core.kernel.compiled import compiled
-from trading_core.kernel.events import emit, go
+from trading_core.kernel.events import NO_FLOATS, NO_NUMBER, emit, go
 from trading_core.kernel.execution import on_tick
 from trading_core.kernel.fills import set_near
 from trading_core.kernel.orders import (
@@ -48,7 +48,7 @@ _NAN: Final = float("nan")
 @compiled
 def expire(st: Any, out: Any, t: int, s: int) -> None:
     """The frozen policy's horizon has passed without a position."""
-    emit(out, t, s, (_POLICY_EXPIRED, 0, st.policy), (0.0,))
+    emit(out, t, s, (_POLICY_EXPIRED, NO_NUMBER, st.policy), NO_FLOATS)
     st.policy = -1
 
 
@@ -81,11 +81,11 @@ def arm(
     st.setup_high = high
     st.setup_low = low
     st.armed_stop = _NAN
-    emit(out, t, s, (_ARMED, st.policy_direction, st.policy), (high, low, close))
+    emit(out, t, s, (_ARMED, st.policy_direction, st.policy), (high, low, close, 0.0, 0.0, 0.0))
     go(st, port, out, t, s, THESIS_ARMED)
     if st.policy_immediate == 0:
         return
-    emit(out, t, s, (_ACTIVATED, 0, st.policy), (close,))
+    emit(out, t, s, (_ACTIVATED, NO_NUMBER, st.policy), (close, 0.0, 0.0, 0.0, 0.0, 0.0))
     if not accept_order(state, port, out, p, numbers, t, s, close, moment, flags):
         go(st, port, out, t, s, IDLE)
 
@@ -110,11 +110,11 @@ def at_close_armed(
     if waited > st.policy_window:
         if st.order == 1:
             take_back(st, port, out, t, s, _R_UNFILLED)
-        emit(out, t, s, (_EXPIRED, waited, st.policy), (0.0,))
+        emit(out, t, s, (_EXPIRED, waited, st.policy), NO_FLOATS)
         go(st, port, out, t, s, IDLE)
         return
     if st.k_invalidation >= 0 and truths[st.k_invalidation, t] == 1:
-        emit(out, t, s, (_INVALID, st.policy_direction, st.policy), (close,))
+        emit(out, t, s, (_INVALID, st.policy_direction, st.policy), (close, 0.0, 0.0, 0.0, 0.0, 0.0))
         if st.order == 1:
             take_back(st, port, out, t, s, _R_INVALID)
         st.bits |= _BIT_INVALIDATION
@@ -131,7 +131,7 @@ def at_close_armed(
     if st.k_refinement >= 0 and st.k_stop >= 0 and st.policy_refines_entry == 0:
         refine_stop(st, out, p, numbers, t, s, close)
     if is_active(st, truths, t, close):
-        emit(out, t, s, (_ACTIVATED, waited, st.policy), (close,))
+        emit(out, t, s, (_ACTIVATED, waited, st.policy), (close, 0.0, 0.0, 0.0, 0.0, 0.0))
         if not accept_order(state, port, out, p, numbers, t, s, close, moment, flags):
             disarm(st, port, out, t, s)
 
@@ -168,7 +168,7 @@ def at_close_holding(
         go(st, port, out, t, s, HOLD_LOCK)
     k = st.position_invalidation
     if st.state != INVALIDATED and k >= 0 and truths[k, t] == 1:
-        emit(out, t, s, (_INVALID, st.direction, st.position_policy), (close,))
+        emit(out, t, s, (_INVALID, st.direction, st.position_policy), (close, 0.0, 0.0, 0.0, 0.0, 0.0))
         st.bits |= _BIT_INVALIDATION
         if st.exit_reason < 0:
             st.exit_reason = _X_INVALID
@@ -188,7 +188,7 @@ def read_exit_rule(
 ) -> None:
     """A true exit rule queues the exit, unless one is queued: the idea stands, so nothing else changes."""
     if st.exit_reason < 0 and run_program(st.exit_rule, st, port, truths, numbers, t, close) == 1.0:
-        emit(out, t, s, (_EXIT_RULE, st.direction, st.position_policy), (close,))
+        emit(out, t, s, (_EXIT_RULE, st.direction, st.position_policy), (close, 0.0, 0.0, 0.0, 0.0, 0.0))
         st.exit_reason = _X_RULE
 
 
@@ -226,5 +226,5 @@ def tighten(st: Any, out: Any, t: int, s: int, level: float, close: float, sourc
     """Move the stop to a level between the present stop and the close; anything else changes nothing."""
     d = st.direction
     if (level - st.stop) * d > 0.0 and (close - level) * d > 0.0:
-        emit(out, t, s, (_TIGHTENED, d, st.position_policy), (st.stop, level, source))
+        emit(out, t, s, (_TIGHTENED, d, st.position_policy), (st.stop, level, source, 0.0, 0.0, 0.0))
         st.stop = level

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from trading_core.kernel.compiled import compiled
+from trading_core.compiled import compiled, entry_point
 
 BOTH_STOP, BOTH_TARGET, BOTH_OHLC, BOTH_NEAR, BOTH_COLOR = range(5)
 NOTHING, STOP, TARGET = range(3)
@@ -34,7 +34,7 @@ def whole_steps(value: float, step: float) -> float:
     return float(nearest if is_on_grid else np.floor(steps))
 
 
-@compiled
+@entry_point
 def on_tick(value: float, tick: float) -> float:
     """The nearest multiple of the tick; the value itself without one; an unknown value stays unknown."""
     return value if tick == 0.0 else float(grid_point(np.floor(value / tick + 0.5), tick))

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from schemas.vocabulary import ExitReason, TickEventKind
+from trading_core.compiled import compiled
 from trading_core.kernel import records as rec
-from trading_core.kernel.compiled import compiled
 from trading_core.kernel.events import emit, go
 from trading_core.kernel.execution import (
     BOTH_TARGET,
@@ -43,6 +43,8 @@ _AT_OPEN: Final = rec.code(rec.TIME_EXITS, "open")
 _AFTER_STOPS: Final = rec.code(rec.TIME_EXITS, "after_stops")
 _NEVER: Final = rec.NEVER
 _SCALE_OUTS: Final = rec.MAX_SCALE_OUTS
+# A numpy integer, as is every constant that is given to a compiled function: see `records.code`.
+AT_OPEN_OR_CLOSE: Final[Any] = np.int64(0)  # where of its bar a fill lies, if not inside
 _PROGRAM_SIZE: Final = 2 * rec.MOST_STEPS
 
 
@@ -120,7 +122,7 @@ def scale_out(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: float) 
     st.scaled_value += quantity * price
     st.highest = max(st.highest, price)
     st.lowest = min(st.lowest, price)
-    emit(out, t, s, (_SCALED, direction, st.position_policy), (price, quantity, fee, st.quantity, raw))
+    emit(out, t, s, (_SCALED, direction, st.position_policy), (price, quantity, fee, st.quantity, raw, 0.0))
 
 
 @compiled
@@ -256,13 +258,13 @@ def add_to_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: f
     st.adding = 0.0
     st.highest = max(st.highest, price)
     st.lowest = min(st.lowest, price)
-    emit(out, t, s, (_ADDED, direction, st.position_policy), (price, quantity, fee, st.quantity, raw))
+    emit(out, t, s, (_ADDED, direction, st.position_policy), (price, quantity, fee, st.quantity, raw, 0.0))
 
 
 @compiled
 def time_out(st: Any, port: Any, out: Any, p: Any, t: int, s: int, price: float) -> None:
     """The time stop, at the given price before slippage."""
-    emit(out, t, s, (_TIME, st.own - st.entry_own, st.position_policy), (price,))
+    emit(out, t, s, (_TIME, st.own - st.entry_own, st.position_policy), (price, 0.0, 0.0, 0.0, 0.0, 0.0))
     close_position(st, port, out, p, t, s, price, _X_TIME)
 
 
@@ -270,7 +272,7 @@ def time_out(st: Any, port: Any, out: Any, p: Any, t: int, s: int, price: float)
 def fill_entry(st: Any, port: Any, out: Any, p: Any, t: int, s: int, o: float, h: float, low: float) -> None:
     """The resting entry order meets the bar: a market order fills at the open, others where they are met."""
     if st.order_kind == 0:
-        open_position(st, port, out, p, t, s, o, 0)
+        open_position(st, port, out, p, t, s, o, AT_OPEN_OR_CLOSE)
         return
     inside, price = entry_fill(
         st.order_kind, st.policy_direction, st.order_price, o, h, low, p.gap_open, p.through

@@ -5,7 +5,7 @@ Every breach is an event of the bar in which it happened.
 
 from typing import Any, Final
 
-from trading_core.kernel.compiled import compiled, inlined
+from trading_core.compiled import compiled, inlined
 from trading_core.kernel.records import BREACHES, NEVER
 
 BREACH_DAILY: Final = BREACHES.index("daily_loss")

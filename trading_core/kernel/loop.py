@@ -12,11 +12,11 @@ function of its own.
 
 from typing import Any, Final
 
+from trading_core.compiled import compiled, entry_point, inlined
 from trading_core.kernel.boundaries import policy_events, quiet
 from trading_core.kernel.closes import arm, at_close_armed, at_close_holding, expire, is_set_up
-from trading_core.kernel.compiled import compiled, inlined
 from trading_core.kernel.events import go
-from trading_core.kernel.fills import at_open, fill_entry, inside_bar, open_position
+from trading_core.kernel.fills import AT_OPEN_OR_CLOSE, at_open, fill_entry, inside_bar, open_position
 from trading_core.kernel.limits import is_gone, needs_attention, start_block
 from trading_core.kernel.portfolio import charge_carry, envelope, mark, pause_after_losses, start_day
 from trading_core.kernel.records import BIT_INVALIDATION, ENTRY_KINDS, Out
@@ -103,7 +103,7 @@ def close_of_symbol(
         elif is_set_up(st, truths, t) and (p.reentry == 1 or st.exit_own != st.own):
             arm(state, port, out, p, numbers, t, s, high, low, close, moment, flags)
     if p.fill_close == 1 and st.order == 1 and st.order_t == t and st.order_kind == _MARKET:
-        open_position(st, port, out, p, t, s, close, 0)
+        open_position(st, port, out, p, t, s, close, AT_OPEN_OR_CLOSE)
 
 
 @inlined
@@ -161,7 +161,7 @@ def boundary_phase(t: int, closes: Any, present: Any, flags: Any, state: Any, p:
     return found
 
 
-@compiled
+@entry_point
 def advance(
     t0: int,
     t1: int,

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from schemas.vocabulary import TickEventKind
+from trading_core.compiled import compiled
 from trading_core.kernel import records as rec
-from trading_core.kernel.compiled import compiled
 from trading_core.kernel.events import emit, go
 from trading_core.kernel.execution import on_tick
 from trading_core.kernel.limits import count_entry, is_halted, is_throttled
@@ -149,10 +149,10 @@ def accept_order(
             refusal = _R_ROOM
     if refusal >= 0:
         port.refused[refusal] += 1
-        emit(out, t, s, (_REFUSED, refusal, st.policy), (close, stop, target))
+        emit(out, t, s, (_REFUSED, refusal, st.policy), (close, stop, target, 0.0, 0.0, 0.0))
         return False
     if clamps != 0:
-        emit(out, t, s, (_CLAMPED, clamps, st.policy), (asked, quantity))
+        emit(out, t, s, (_CLAMPED, clamps, st.policy), (asked, quantity, 0.0, 0.0, 0.0, 0.0))
     st.order = 1
     st.order_kind = kind
     st.order_t = t
@@ -166,7 +166,7 @@ def accept_order(
     count_entry(port, moment)
     emit(out, t, s, (_ACCEPTED, d, st.policy), (quantity, base, stop, target, risk, float(kind)))
     if not np.isnan(before):
-        emit(out, t, s, (_REFINED, d, st.policy), (before, base, close, 1.0))
+        emit(out, t, s, (_REFINED, d, st.policy), (before, base, close, 1.0, 0.0, 0.0))
     return True
 
 
@@ -185,13 +185,13 @@ def order_addition(
         asked, quantity, clamps = size_addition(state, s, close, half, port, p)
         if quantity > 0.0:
             if clamps != 0:
-                emit(out, t, s, (_CLAMPED, clamps, st.position_policy), (asked, quantity))
+                emit(out, t, s, (_CLAMPED, clamps, st.position_policy), (asked, quantity, 0.0, 0.0, 0.0, 0.0))
             st.adding = quantity
             count_entry(port, moment)
             return
         refusal = _R_ROOM
     port.refused[refusal] += 1
-    emit(out, t, s, (_REFUSED, refusal, st.position_policy), (close, st.stop, st.target))
+    emit(out, t, s, (_REFUSED, refusal, st.position_policy), (close, st.stop, st.target, 0.0, 0.0, 0.0))
 
 
 @compiled
@@ -199,7 +199,8 @@ def take_back(st: Any, port: Any, out: Any, t: int, s: int, refusal: int) -> Non
     """Withdraw the resting entry order; the event says why."""
     st.order = 0
     port.orders -= 1
-    emit(out, t, s, (_REFUSED, refusal, st.policy), (st.order_base, st.order_stop, st.order_target))
+    levels = (st.order_base, st.order_stop, st.order_target, 0.0, 0.0, 0.0)
+    emit(out, t, s, (_REFUSED, refusal, st.policy), levels)
 
 
 @compiled
@@ -230,7 +231,7 @@ def refine_stop(st: Any, out: Any, p: Any, numbers: Any, t: int, s: int, close: 
         and distance > 0.0
     ):
         st.armed_stop = better
-        emit(out, t, s, (_REFINED, d, st.policy), (base, better, close, 0.0))
+        emit(out, t, s, (_REFINED, d, st.policy), (base, better, close, 0.0, 0.0, 0.0))
 
 
 @compiled
@@ -246,4 +247,4 @@ def refine_limit(st: Any, out: Any, p: Any, numbers: Any, t: int, s: int, close:
         st.order_price = better
         st.order_base = better
         st.order_risk = abs(better - st.order_stop)
-        emit(out, t, s, (_REFINED, d, st.policy), (before, better, close, 1.0))
+        emit(out, t, s, (_REFINED, d, st.policy), (before, better, close, 1.0, 0.0, 0.0))

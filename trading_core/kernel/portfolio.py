@@ -2,16 +2,20 @@
 
 from typing import Any, Final
 
+import numpy as np
+
 from schemas.vocabulary import ExitReason, TickEventKind
+from trading_core.compiled import compiled, inlined
 from trading_core.kernel import records as rec
-from trading_core.kernel.compiled import compiled, inlined
-from trading_core.kernel.events import emit
+from trading_core.kernel.events import NO_NUMBER, OF_PORTFOLIO, emit
 from trading_core.kernel.limits import breach_of, follow_recovery, is_gone, start_halt
 from trading_core.kernel.orders import disarm, take_back
 from trading_core.kernel.state_machine import THESIS_ARMED
 
 _BREACH: Final = rec.KIND[TickEventKind.ENVELOPE_BREACH]
 _RELEASED: Final = rec.KIND[TickEventKind.ENVELOPE_RELEASED]
+_ENDS: Final[Any] = np.arange(2)
+_DAY_OVER, _DRAWDOWN_OVER = _ENDS
 _GONE: Final = rec.code(rec.BREACHES, "account_gone")
 _SYMBOL_LOSSES: Final = rec.code(rec.BREACHES, "symbol_losses")
 _BREACHES: Final = len(rec.BREACHES)
@@ -21,6 +25,13 @@ _R_ENVELOPE: Final = rec.code(rec.REFUSALS, "envelope")
 _BIT_ENVELOPE: Final = rec.BIT_ENVELOPE
 _BIT_KILL: Final = rec.BIT_KILL
 DAY_NS: Final = 86_400_000_000_000
+
+
+@compiled
+def report_release(port: Any, out: Any, t: int, which: int) -> None:
+    """Append the event of a halt that ends: that of a day, or that of a drawdown."""
+    details = (port.equity, port.peak, 0.0, 0.0, 0.0, 0.0)
+    emit(out, t, OF_PORTFOLIO, (_RELEASED, which, NO_NUMBER), details)
 
 
 @compiled
@@ -34,7 +45,7 @@ def start_day(port: Any, out: Any, t: int, moment: int) -> None:
         moment: ns, the last one that belongs to the bar: a bar that closes at midnight ends its day.
     """
     if port.halt_day == port.day:
-        emit(out, t, -1, (_RELEASED, 0, 0), (port.equity, port.peak))
+        report_release(port, out, t, _DAY_OVER)
     port.day = moment // DAY_NS
     port.day_ends = (port.day + 1) * DAY_NS
     port.day_start = port.equity
@@ -92,7 +103,7 @@ def flatten(state: Any, port: Any, out: Any, t: int) -> None:
 def report_breach(port: Any, out: Any, t: int, s: int, breach: int, losses: int) -> None:
     """Append the event of a broken limit; `losses` in a row are those of the portfolio or of symbol s."""
     emit(
-        out, t, s, (_BREACH, breach, 0),
+        out, t, s, (_BREACH, breach, NO_NUMBER),
         (port.equity, port.peak, port.day_start, port.gross, port.net, float(losses)),
     )  # fmt: skip
 
@@ -104,15 +115,15 @@ def envelope(state: Any, port: Any, out: Any, p: Any, t: int) -> None:
     An account that is gone has no next open: its breach stands alone.
     """
     if is_gone(port, p):
-        report_breach(port, out, t, -1, _GONE, port.losses)
+        report_breach(port, out, t, OF_PORTFOLIO, _GONE, port.losses)
         return
     if follow_recovery(state, port, t, p):
-        emit(out, t, -1, (_RELEASED, 1, 0), (port.equity, port.peak))
+        report_release(port, out, t, _DRAWDOWN_OVER)
     for _ in range(_BREACHES):  # each limit breaks once in a bar at most
         breach = breach_of(state, port, t, p)
         if breach < 0:
             return
-        report_breach(port, out, t, -1, breach, port.losses)
+        report_breach(port, out, t, OF_PORTFOLIO, breach, port.losses)
         start_halt(port, breach, t, p)
         flatten(state, port, out, t)
 

@@ -5,10 +5,10 @@ from typing import Any, Final
 import numpy as np
 
 from schemas.vocabulary import POSITION_VARIABLES
+from trading_core.compiled import compiled
 from trading_core.features.nodes import Op
 from trading_core.features.pointwise import pointwise
 from trading_core.kernel import records as rec
-from trading_core.kernel.compiled import compiled
 
 _PRICE, _BARS, _OPEN, _MFE, _MAE, _BEST, _WORST = range(len(POSITION_VARIABLES))
 _CONSTANT: Final = int(rec.STEP_CONSTANT)

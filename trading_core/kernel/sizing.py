@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from trading_core.kernel.compiled import compiled
+from trading_core.compiled import compiled
 from trading_core.kernel.execution import whole_lots
 from trading_core.kernel.records import CLAMPS, SIZINGS
 

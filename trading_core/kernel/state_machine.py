@@ -4,14 +4,15 @@ A symbol starts IDLE. The kernel looks every change up in `LEGAL` and stops with
 there.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from schemas.vocabulary import PolicyState
 
 STATES: Final = tuple(PolicyState)
-IDLE, THESIS_ARMED, POSITION_OPEN, HOLD_LOCK, COOLDOWN, INVALIDATED = range(len(STATES))
+_CODES: Final[Any] = np.arange(len(STATES))  # numpy integers: see `records.code`
+IDLE, THESIS_ARMED, POSITION_OPEN, HOLD_LOCK, COOLDOWN, INVALIDATED = _CODES
 
 TRANSITIONS: Final[dict[tuple[PolicyState, PolicyState], str]] = {
     (

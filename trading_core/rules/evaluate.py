@@ -77,13 +77,15 @@ TruthArray = npt.NDArray[np.int8]
 Column = npt.NDArray[Any]  # FloatArray of a number, TruthArray of a condition
 
 
-def evaluate_for_symbol(rule: Rule, columns: Mapping[str, FloatArray], size: int | None = None) -> Column:
+def evaluate_for_symbol(
+    rule: Rule, columns: Mapping[str, FloatArray | float], size: int | None = None
+) -> Column:
     """The rule on N present bars of one symbol.
 
     Args:
         rule: any rule.
-        columns: every feature the rule reads: float64 (N,), NaN where unknown.
-        size: N, for a rule of constants without any column; None takes it from the columns, or one.
+        columns: every feature the rule reads: float64 (N,), or one value for all bars; NaN where unknown.
+        size: N, where no column says it; None takes it from the columns, or one.
 
     Returns:
         For a boolean rule int8 (N,): 1 true, 0 false, -1 unknown; for a number float64 (N,), NaN unknown.
@@ -95,7 +97,7 @@ def evaluate_for_symbol(rule: Rule, columns: Mapping[str, FloatArray], size: int
     if missing:
         raise RuleError(f"rule {rule.text!r}: no column for {', '.join(sorted(missing))}")
     if size is None:
-        size = next(iter(columns.values())).size if columns else 1
+        size = int(np.size(next(iter(columns.values())))) if columns else 1
     program = _program(rule.text)
     inputs = np.empty((len(program.inputs), size))
     for k, name in enumerate(program.inputs):
@@ -103,8 +105,8 @@ def evaluate_for_symbol(rule: Rule, columns: Mapping[str, FloatArray], size: int
     values: FloatArray = program.advance(inputs, program.initial_state())[0]
     if rule.kind == "number":
         return values
-    truths: TruthArray = np.where(np.isnan(values), -1.0, values).astype(np.int8)
-    return truths
+    values[np.isnan(values)] = -1.0
+    return values.astype(np.int8)
 
 
 @lru_cache(maxsize=1024)

@@ -4,6 +4,7 @@ from schemas.errors import InvariantViolation
 from schemas.settings import GateSettings
 from schemas.slow_reflection import GridTrial
 from services.high_level.grid import best_candidate, run_grid
+from services.statistics.blocks import Trades
 from tests.services.high_level.builders import DAY_NS, START, playbook
 
 END = START + 100 * DAY_NS
@@ -20,7 +21,7 @@ class Evaluator:
         self.rows = rows
 
     def evaluate(self, definition, parameter, value, start_ns, end_ns):
-        return self.rows
+        return Trades.of(self.rows)
 
 
 def run(rows):

@@ -10,6 +10,7 @@ from benchmarks.gate_worlds.calendar import WEEK_NS
 from benchmarks.gate_worlds.catalogue import world_of
 from schemas.settings import GateSettings, Settings
 from services.high_level_reflection_service import HighLevelReflectionService
+from services.statistics.blocks import Trades
 from services.statistics.sharpe import Moments, expected_best_sharpe, moments, probabilistic_sharpe
 from tests.services.high_level.builders import DAY_NS, START, episode, playbook, request
 
@@ -23,7 +24,7 @@ class Grid:
 
     def evaluate(self, definition, parameter, value, start_ns, end_ns):
         r = np.random.default_rng(round(value * 10)).normal(value / 100.0 - 0.5, 1.0, 150)
-        return tuple((START + k * DAY_NS, START + k * DAY_NS, float(each)) for k, each in enumerate(r))
+        return Trades.of([(START + k * DAY_NS, START + k * DAY_NS, float(each)) for k, each in enumerate(r)])
 
 
 def reflect(episodes, grid=None, gate=None, **changes):

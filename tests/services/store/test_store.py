@@ -1,15 +1,17 @@
 """One conformance suite for every dialect."""
 
 import asyncio
-from contextlib import asynccontextmanager
+import sqlite3
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 
 import pytest
+from sqlalchemy.dialects import sqlite
 
 from schemas.errors import ConfigError, StoreError
 from services.journal.chain import GENESIS_HASH, check_chain
 from services.journal.sinks import StoreSink
-from services.journal.sparse_index import KeyReference, RowSpan
+from services.journal.sparse_index import KeyReference, RowSpan, Sought
 from services.journal.writer import JournalWriter
 from services.store import journal_repository, open_store
 from services.store.journal_repository import PlaceTaken
@@ -166,6 +168,24 @@ def test_store_rows_that_are_sought_come_by_key_by_its_start_and_by_place(addres
         "no such": [],
         "both": ["genesis", "entry_filled"],
     }
+
+
+def test_store_rows_that_are_sought_are_found_by_the_index_of_kinds(tmp_path):
+    sought: list[Sought] = [
+        KeyReference("entry_filled", "fill_id", ENTRY),
+        RowSpan(("thesis_armed",), "AAPL", 5, 9),
+    ]
+    query = journal_repository.page_query(journal_repository.ROW_COLUMNS, "r0001", sought=sought)
+    text = str(query.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True}))
+    asyncio.run(_make(path := tmp_path / "store.db"))
+    with closing(sqlite3.connect(path)) as store:
+        plan = [row[-1] for row in store.execute(f"EXPLAIN QUERY PLAN {text}")]
+    assert "journal_kinds (run_id=? AND kind=?)" in plan[0]
+
+
+async def _make(path):
+    async with await open_store(f"sqlite:///{path}", create=True):
+        pass
 
 
 def test_store_runs_made_at_once_by_several_connections_get_different_ids(address):

@@ -14,6 +14,7 @@ from schemas.canonical import canonical_json
 from schemas.settings import GateSettings, JudgeSettings, Settings
 from schemas.slow_reflection import DeferredItem, JudgeActionSeen, UntradedSignal
 from services.high_level_reflection_service import HighLevelReflectionService
+from services.statistics.blocks import Trades
 from tests.services.high_level.builders import DAY_NS, START, episode, playbook, request
 
 PULLBACK, BREAKOUT = playbook("pullback"), playbook("breakout")
@@ -25,7 +26,7 @@ class Grid:
     """Evaluator of grid values whose trades all lose the same."""
 
     def evaluate(self, definition, parameter, value, start_ns, end_ns):
-        return tuple((START + k * DAY_NS // 4, START + k * DAY_NS // 4, -0.4) for k in range(30))
+        return Trades.of([(START + k * DAY_NS // 4, START + k * DAY_NS // 4, -0.4) for k in range(30)])
 
 
 def trades(definition, seed, n, mean, **facts):

@@ -57,6 +57,7 @@ def _make_runs(operations: Operations) -> None:
         Column("prev_hash", Text, nullable=False),
         Column("hash", Text, nullable=False),
     )
+    operations.create_index("journal_kinds", "journal", ["run_id", "kind", "seq"])
 
 
 def _make_requests(operations: Operations) -> None:
