@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from worker.cli.console import complain
 from worker.cli.guard_desk import LimitsOption, ModeOption, open_desk
 from worker.cli.options import argument, option
+from worker.cli.printing import complain
 from worker.runs.interrupts import RunInterrupted, hear_stops
 from worker.settings import load_settings
 
