@@ -16,11 +16,13 @@ from pathlib import Path
 from services.plans.drafting import draft
 from services.plans.same_change import WaitingPlan
 from services.store import open_store
+from services.store.plan_records import summary_of
 from services.store.tables import change_plans
 from tests.services.plans.plan_worlds import desk_world, risk
 from tests.services.store.plans import change_plan
 from tests.services.store.stores import new_run
-from worker.cli.plans import _render
+from worker.cli.plans import COLUMNS
+from worker.cli.printing import print_table, rows_table
 from worker.session import Timing
 
 PLANS, PAIRS, ROWS = 1_000, 7, 150
@@ -40,7 +42,7 @@ async def list_ms(folder: str) -> list[float]:
         for _ in range(PAIRS):
             started = time.process_time()
             with redirect_stdout(StringIO()):
-                _render(await store.plans.all())
+                print_table(rows_table(map(summary_of, await store.plans.all()), COLUMNS))
             spent.append((time.process_time() - started) * 1e3)
     return spent
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from schemas.errors import ToolRefused, nearest
 from services.evidence.tools import TOOLS
-from thinktwice.backtesting import in_own_loop
 from thinktwice.boundary import trims_errors
-from thinktwice.stored import store_address
+from thinktwice.loops import in_own_loop
+from thinktwice.stores import store_address
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def _describe(name: str) -> str:
 
 async def _ask(tool: str, arguments: dict[str, Any], address: str) -> dict[str, Any]:
     from services.store import open_store
-    from worker.cli.mcp import trial_noting
     from worker.review.asking import ask_tool
+    from worker.review.rule_trial import trial_noting
 
     note = None if TOOLS[tool].reads_only else trial_noting(address)
     async with await open_store(address, create=False, read_only=True) as store:

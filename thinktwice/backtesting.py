@@ -1,23 +1,26 @@
 """A backtest from a script or a notebook, in memory, by the same parts as the command."""
 
-import asyncio
-import contextvars
-import threading
 import warnings
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal
 
-from agents.language_models.cassette import Cassette
 from schemas.settings import Settings
-from services.journal.sinks import MemorySink
-from services.journal.writer import JournalWriter
 from services.playbooks.assembly import given_playbooks
 from thinktwice.boundary import trims_errors
-from thinktwice.inputs import Playbooks, bars_of, playbooks_of, settings_of, symbols_of, warn_of_mistakes
+from thinktwice.inputs import (
+    Inputs,
+    Playbooks,
+    bars_of,
+    playbooks_of,
+    settings_of,
+    symbols_of,
+    warn_of_mistakes,
+)
+from thinktwice.loops import cancelled_so_far, in_own_loop
 from thinktwice.parts import (
     CriticParts,
     JudgePart,
@@ -29,9 +32,7 @@ from thinktwice.parts import (
     settings_of_model,
     settings_of_parts,
 )
-from thinktwice.result import BacktestResult, Inputs
-from worker.models import Models, Overrides
-from worker.runs.backtest import run_backtest
+from thinktwice.result import BacktestResult, run_in_memory
 from worker.runs.interrupts import Interrupts
 from worker.runs.progress import progress_bar
 from worker.runs.readiness import ready_engine
@@ -39,10 +40,7 @@ from worker.runs.readiness import ready_engine
 if TYPE_CHECKING:
     import pandas as pd
 
-Answer = TypeVar("Answer")
 Told = Callable[[int, int | None], None]  # bars done, and bars in all as far as that is known
-Cancelled = dict[asyncio.Task[Any], int]
-LOOK_S = 0.1  # between two looks at whether the task that waits was cancelled
 
 
 @trims_errors
@@ -112,7 +110,7 @@ def backtest(
         warn_of_mistakes(inputs.playbooks, told_settings, stacklevel=4)
     ready_engine()
     with told_progress(progress) as told:
-        result = in_own_loop(ran(inputs, own, told, models), before)
+        result = in_own_loop(run_in_memory(inputs, own, told, models), before)
     for line in result.contained():
         warnings.warn(line, stacklevel=3)  # past `trims_errors`
     return result
@@ -166,117 +164,3 @@ def inputs_of(
     of_frame = not (bars is None or isinstance(bars, str | Path))
     found = bars_of(bars if of_frame else told.runtime.data, told)
     return Inputs(told, found, books, of_frame, playbooks is not None)
-
-
-async def ran(
-    inputs: Inputs,
-    own: Overrides,
-    progress: Told | None = None,
-    models: Models | None = None,
-    cassette: Cassette | None = None,
-) -> BacktestResult:
-    """The result of a run over these inputs, its journal in memory; a cassette answers for the models."""
-    sink = MemorySink()
-    writer = JournalWriter(sink, inputs.settings.runtime.flush_rows)
-    done = await run_backtest(
-        inputs.settings, inputs.bars, writer, definitions=inputs.playbooks,
-        progress=cancellable(progress), own=replace(own, models=models, cassette=cassette),
-    )  # fmt: skip
-    return BacktestResult(inputs, own, done, sink.rows)
-
-
-def cancellable(
-    progress: Callable[[int, int | None], None] | None = None,
-) -> Callable[[int, int | None], None]:
-    """What is called between bars: passes on how far the work is, and ends it where its task is cancelled."""
-    running = asyncio.current_task()
-
-    def pass_on(done: int, total: int | None) -> None:
-        # The engine yields to nobody between bars, so whoever wants to end the run is heard here.
-        if running is not None and running.cancelling():
-            raise asyncio.CancelledError
-        if progress is not None:
-            progress(done, total)
-
-    return pass_on
-
-
-def cancelled_so_far() -> Cancelled:
-    """How often each task of the running event loop was cancelled; nothing where none runs."""
-    try:
-        return {task: task.cancelling() for task in asyncio.all_tasks()}
-    except RuntimeError:
-        return {}
-
-
-def in_own_loop(work: Coroutine[Any, Any, Answer], before: Cancelled | None = None) -> Answer:
-    """What comes of work; in a thread of its own where an event loop runs already, as in a notebook.
-
-    Ctrl-C ends the work, and is raised once it has ended.
-
-    Args:
-        work: what is done.
-        before: `cancelled_so_far` when the call began that asks for it; None: it begins now.
-    """
-    before = cancelled_so_far() if before is None else before
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    beside = _BesideALoop(work)
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(beside.run,), name="thinktwice")
-    thread.start()
-    try:
-        _await_end(thread, before)
-    except BaseException:
-        beside.cancel()
-        thread.join()
-        raise
-    if beside.failed is not None:
-        raise beside.failed
-    return cast("Answer", beside.ended)
-
-
-def _await_end(thread: threading.Thread, before: Cancelled) -> None:
-    """Wait until a thread ends, and hear what would only be told to a task that yields.
-
-    The loop stands still meanwhile: a task that is cancelled now was cancelled by a signal, as the first of
-    `asyncio.run` is by Ctrl-C, whichever task waits here.
-
-    Raises:
-        CancelledError: a task of the loop was cancelled.
-    """
-    while thread.is_alive():
-        thread.join(LOOK_S)
-        if thread.is_alive() and any(task.cancelling() > count for task, count in before.items()):
-            raise asyncio.CancelledError
-
-
-class _BesideALoop:
-    """Work in a thread with a loop of its own; `ended` is what came of it, `failed` what it raised."""
-
-    def __init__(self, work: Coroutine[Any, Any, Any]) -> None:
-        self._work = work
-        self._task: asyncio.Task[Any] | None = None
-        self._cancelled = False
-        self.ended: Any = None
-        self.failed: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            self.ended = asyncio.run(self._watch())
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that asked
-            self.failed = error
-
-    def cancel(self) -> None:
-        self._cancelled = True
-        if self._task is not None:
-            self._task.cancel()  # marks it; it looks at the mark after every bar
-            self._task.get_loop().call_soon_threadsafe(lambda: None)
-
-    async def _watch(self) -> Any:
-        self._task = asyncio.current_task()
-        if self._cancelled:
-            self._work.close()
-            raise asyncio.CancelledError
-        return await self._work

@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -13,7 +14,10 @@ from schemas.playbook import DirectionRules, Expectation, Parameter, PlaybookDef
 from schemas.settings import Settings
 from services.playbooks.loader import check_definition, explain, load_playbooks
 from services.policy_checks.static_checks import list_mistakes
+from services.policy_loop.snapshot_builder import feature_names
 from thinktwice.boundary import trims_errors
+from trading_core.bars import BarSeries
+from trading_core.features.registry import own_features_of
 from worker.feeds.doubts import check_doubts
 from worker.feeds.files.bar_table import BarTable
 from worker.feeds.files.files import bars_of_tables
@@ -24,8 +28,6 @@ from worker.settings import FIELDS, ResolvedSettings, load_settings
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from trading_core.bars import BarSeries
 
 Playbooks = str | Path | PlaybookDefinition | Iterable[PlaybookDefinition] | None
 UNNAMED = "BARS"  # of bars that name no symbol
@@ -62,6 +64,21 @@ ARGUMENTS = {
     "columns": "runtime__columns",
 }
 # What the trades of a bracket without an edge look like; resolved trades take over as they come in.
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a run starts from; whether its bars came as a DataFrame, and its playbooks as an argument."""
+
+    settings: Settings
+    bars: BarSeries
+    playbooks: tuple[PlaybookDefinition, ...]
+    of_frame: bool = False
+    own_playbooks: bool = False
+
+    def own_features(self) -> dict[str, str]:
+        """Hash by name of the functions that rules of the playbooks read, as they are defined now."""
+        return own_features_of(feature_names(self.playbooks, self.bars.timeframe))
 
 
 @trims_errors
@@ -189,7 +206,7 @@ def playbooks_of(given: Playbooks) -> Sequence[PlaybookDefinition] | None:
     return tuple(sorted(books, key=lambda book: book.id))
 
 
-def bars_of(given: "pd.DataFrame | str | Path | None", told: Settings) -> "BarSeries":
+def bars_of(given: "pd.DataFrame | str | Path | None", told: Settings) -> BarSeries:
     """Bars of a DataFrame, of a file or folder, or the embedded ones, as `data` and `runtime` select them.
 
     Raises:

@@ -1,8 +1,8 @@
 """What a backtest gives a script: figures as a dict, everything that happened as DataFrames, and why."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from io import StringIO
@@ -13,26 +13,27 @@ from typing import TYPE_CHECKING, Any
 from agents.language_models.cassette import KIND, Cassette, recorded_call
 from schemas.episode import Episode
 from schemas.errors import ConfigError, nearest
-from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.evidence_tools.report_rows import sections_with_rows
 from services.journal.chain import JournalRow
 from services.journal.index import FILL_KINDS, Event, JournalIndex, RecentRows, StoredEvent
-from services.journal.lineage import LineageNode, trace, trace_move
+from services.journal.lineage import LineageNode, trace_named
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
 from services.model_calls.quoting import visible
 from services.model_calls.record import REPLY
-from services.policy_loop.snapshot_builder import feature_names
 from thinktwice.boundary import trims_errors
-from thinktwice.inputs import argument_words
+from thinktwice.inputs import Inputs, argument_words
+from thinktwice.loops import cancellable, in_own_loop
+from thinktwice.stores import store_address, store_run
 from trading_core.accounting import drawdowns
-from trading_core.bars import BarSeries
 from trading_core.features.own import list_changed
-from trading_core.features.registry import own_features_of
-from worker.models import Overrides
+from worker.models import Models, Overrides
 from worker.pages.figures import fact_text
 from worker.pages.run_picture import RunPicture
 from worker.pages.screen import PlainConsole
 from worker.review.pictured import picture_of
+from worker.runs.backtest import run_backtest
 from worker.runs.run_result import RunResult
 from worker.runs.run_text import IN_MEMORY, render
 from worker.runs.signal_lines import account_lines
@@ -43,21 +44,6 @@ if TYPE_CHECKING:
 PRINTED_WIDTH = 110
 TIMES = ("entry_label", "exit_label", "known_at", "bar_label", "frozen_at", "slot", "next_eligible")
 FLAT = ("fingerprint",)
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """What a run starts from; whether its bars came as a DataFrame, and its playbooks as an argument."""
-
-    settings: Settings
-    bars: BarSeries
-    playbooks: tuple[PlaybookDefinition, ...]
-    of_frame: bool = False
-    own_playbooks: bool = False
-
-    def own_features(self) -> dict[str, str]:
-        """Hash by name of the functions that rules of the playbooks read, as they are defined now."""
-        return own_features_of(feature_names(self.playbooks, self.bars.timeframe))
 
 
 class BacktestResult:
@@ -132,8 +118,8 @@ class BacktestResult:
         """
         if not isinstance(path, str | PathLike):
             raise ConfigError(f"path {path!r}: name the file to write, such as 'run.html'")
-        from worker.cli.out_folder import replace_file
         from worker.pages.run_page import run_html
+        from worker.runs.out_folder import replace_file
 
         file = Path(path).expanduser()
         try:
@@ -247,16 +233,12 @@ class BacktestResult:
         Raises:
             ConfigError: there is none, or several start so.
         """
-        named = isinstance(fill, str)
-        found = [*self.index.fills(fill), *self.index.stop_moves(fill)] if named else []
-        if len(found) != 1:
+        found = trace_named(self.index, fill) if isinstance(fill, str) else []
+        if isinstance(found, list):
             known = [event.payload["fill_id"] for kind in FILL_KINDS for event in self.index.of_kind(kind)]
             what = f"no fill {fill!r}" if not found else f"{len(found)} fills start with {fill!r}"
             raise ConfigError(f"{what}: take one of `trades['fill_id']`.{nearest(str(fill), known)}")
-        event = found[0]
-        return Why(
-            trace(self.index, event) if event.row.kind in FILL_KINDS else trace_move(self.index, event)
-        )
+        return Why(found)
 
     @trims_errors
     def verify(self) -> bool:
@@ -267,14 +249,12 @@ class BacktestResult:
         Raises:
             ConfigError: a feature of your own that it reads was defined otherwise since.
         """
-        from thinktwice.backtesting import in_own_loop, ran
-
         if others := list_changed(self._features):
             raise ConfigError(
                 f"the run reads features that were defined otherwise since ({', '.join(others)}): "
                 "define them again as they were, or run the backtest again"
             )
-        again = in_own_loop(ran(self._inputs, self._own, cassette=self._answers()))
+        again = in_own_loop(run_in_memory(self._inputs, self._own, cassette=self._answers()))
         return [row.hash for row in again.rows] == [row.hash for row in self.rows]
 
     @trims_errors
@@ -295,9 +275,6 @@ class BacktestResult:
             ConfigError: the URL is none.
             StoreError: the store cannot be written; then it holds nothing of the run.
         """
-        from thinktwice.backtesting import in_own_loop
-        from thinktwice.stored import store_address, store_run
-
         address = store_address(db, self._inputs.settings)
         return in_own_loop(store_run(self._inputs, self._own.names, self.rows, self._done.document, address))
 
@@ -435,3 +412,20 @@ def _utc(times: Any) -> Any:
     import pandas as pd
 
     return pd.to_datetime(times, unit="ns", utc=True)
+
+
+async def run_in_memory(
+    inputs: Inputs,
+    own: Overrides,
+    progress: Callable[[int, int | None], None] | None = None,
+    models: Models | None = None,
+    cassette: Cassette | None = None,
+) -> BacktestResult:
+    """The result of a run over these inputs, its journal in memory; a cassette answers for the models."""
+    sink = MemorySink()
+    writer = JournalWriter(sink, inputs.settings.runtime.flush_rows)
+    done = await run_backtest(
+        inputs.settings, inputs.bars, writer, definitions=inputs.playbooks,
+        progress=cancellable(progress), own=replace(own, models=models, cassette=cassette),
+    )  # fmt: skip
+    return BacktestResult(inputs, own, done, sink.rows)

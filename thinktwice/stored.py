@@ -1,6 +1,6 @@
 """Results that a store keeps: written as runs that every command reads, and read back as results."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -8,27 +8,20 @@ from typing import TYPE_CHECKING, Any
 from schemas.errors import ConfigError
 from schemas.settings import Settings
 from services.journal.chain import JournalRow
-from thinktwice.backtesting import cancellable, in_own_loop
 from thinktwice.boundary import trims_errors
-from thinktwice.inputs import in_arguments
-from thinktwice.result import BacktestResult, Inputs
+from thinktwice.loops import cancellable, in_own_loop
+from thinktwice.result import BacktestResult
+from thinktwice.stores import store_address
 from trading_core.bars import BarSeries
-from worker.feeds.replay import rows_of
-from worker.feeds.selected_bars import describe
 from worker.pages.run_picture import RunPicture
 from worker.review.pictured import picture_of, picture_of_rows
-from worker.runs.kept_run import keep_beside
 from worker.runs.run_result import RunResult
-from worker.runs.store_run import new_run
 from worker.session import Session, Timing
-from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord
+    from worker.runs.progress import Progress
     from worker.runs.replay import Script
-    from worker.runs.store_run import Progress
-
-NAME = "script"
 
 
 @trims_errors
@@ -49,51 +42,6 @@ def load(run: str = "latest", *, db: str | None = None) -> BacktestResult:
     if not isinstance(run, str):
         raise ConfigError(f"run {run!r}: give its id, a unique start of one, or 'latest'")
     return in_own_loop(_load(run, store_address(db)))
-
-
-def store_address(db: str | None, told: Settings | None = None) -> str:
-    """The store that was named, else that of settings that name one, else that of the commands.
-
-    Raises:
-        ConfigError: what was named is no URL of a store.
-    """
-    from services.store.urls import parse_url
-
-    if db is not None and not isinstance(db, str):
-        raise ConfigError(f"db {db!r}: give the URL of a store, such as 'sqlite:///thinktwice.db'")
-    try:
-        if db is not None:
-            parse_url(db)
-    except ConfigError as error:
-        raise in_arguments(error) from error
-    if db is None and told is not None and told.runtime.db != Settings().runtime.db:
-        return told.runtime.db
-    return load_settings(flags={"runtime.db": ("db", db)}, word="argument").settings.runtime.db
-
-
-async def store_run(
-    inputs: Inputs,
-    own: Sequence[str],
-    rows: Sequence[JournalRow],
-    document: Callable[[str, str], dict[str, Any]],
-    address: str,
-) -> str:
-    """Store a finished run whole, or find it; its id.
-
-    Raises:
-        StoreError: the store cannot take it; then it holds nothing of it.
-    """
-    from services.store import open_store
-
-    runtime = inputs.settings.runtime.model_copy(update={"db": address})
-    settings = inputs.settings.model_copy(update={"runtime": runtime})
-    data = describe(inputs.bars, settings, of_frame=inputs.of_frame)
-    data |= keep_beside(inputs.playbooks if inputs.own_playbooks else (), own, inputs.own_features())
-    bars = rows_of(inputs.bars, 0, inputs.bars.shape[0]) if inputs.of_frame else []
-    async with await open_store(address, create=True) as store:
-        run = new_run(settings, NAME, "backtest", data)
-        run_id, _ = await store.runs.keep(run, rows, bars, lambda run_id: document(run_id, store.url))
-    return run_id
 
 
 async def _load(run: str, address: str) -> BacktestResult:
@@ -178,14 +126,14 @@ class StoredResult(BacktestResult):
 
     async def _traded_bars(self) -> BarSeries | None:
         from services.store import open_store
-        from worker.cli.rebuilt import traded_bars
+        from worker.review.rebuilt import traded_bars
 
         async with await open_store(self._address, create=False) as store:
             return await traded_bars(store, self._record)
 
     async def _play(self) -> Session:
         from services.store import open_store
-        from worker.cli.rebuilt import stored_script
+        from worker.review.rebuilt import stored_script
         from worker.runs.replay import Replay, stored_settings
 
         record = self._record
@@ -195,7 +143,7 @@ class StoredResult(BacktestResult):
 
     async def _verify(self) -> dict[str, Any]:
         from services.store import open_store
-        from worker.cli.verify import verify_run
+        from worker.review.verification import verify_run
 
         async with await open_store(self._address, create=False) as store:
             return await verify_run(store, self._record, watch=_watch_nothing)

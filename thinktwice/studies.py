@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal
 from schemas.errors import ConfigError, DataError
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.settings import Settings
-from thinktwice.backtesting import cancelled_so_far, in_own_loop, inputs_of
+from thinktwice.backtesting import inputs_of
 from thinktwice.boundary import trims_errors
 from thinktwice.inputs import Playbooks, in_arguments, playbooks_of, settings_of
+from thinktwice.loops import cancelled_so_far, in_own_loop
 from thinktwice.parts import CriticParts, ModelPart, asked_models, own_model, own_parts, settings_of_model
 from thinktwice.result import BacktestResult, frame_of
-from thinktwice.stored import load, store_address
+from thinktwice.stored import load
+from thinktwice.stores import store_address
 from worker.feeds.files.bar_table import BarTable
+from worker.runs.progress import Progress
 from worker.runs.readiness import ready_engine
-from worker.runs.store_run import Progress
 from worker.runs.warm_up import compile_engine
 from worker.studies.faults.bank import read_bank
 from worker.studies.faults.right_plans import embedded_index, plans_of_run
@@ -33,7 +35,7 @@ from worker.studies.plan_check.plan_check import check_document, check_plan
 if TYPE_CHECKING:
     import pandas as pd
 
-    from thinktwice.result import Inputs
+    from thinktwice.inputs import Inputs
 
 NAME = "script"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from sys import maxsize
 from typing import Any
 
-from services.journal.index import ID_FIELDS, Event, JournalIndex
+from services.journal.index import FILL_KINDS, ID_FIELDS, Event, JournalIndex
 from services.journal.kinds import GUARD_KINDS, TICK_KINDS
 
 # Order, fills and what moved the stop of the position have nodes of their own.
@@ -50,6 +50,16 @@ class LineageNode:
     def is_whole(self) -> bool:
         """Whether everything that it names was found."""
         return self.found and all(child.is_whole for child in self.children)
+
+
+def trace_named(index: JournalIndex, name: str) -> LineageNode | list[Event]:
+    """The tree of a fill, stop move or guard's verdict; all whose ids start so where that is not one."""
+    found = [*index.fills(name), *index.stop_moves(name), *index.starting("guard_verdict", name)]
+    if len(found) != 1:
+        return found
+    if found[0].row.kind == "guard_verdict":
+        return trace_order(index, found[0])
+    return trace(index, found[0]) if found[0].row.kind in FILL_KINDS else trace_move(index, found[0])
 
 
 def trace(index: JournalIndex, fill: Event) -> LineageNode:

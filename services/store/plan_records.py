@@ -27,6 +27,8 @@ PLAN_SEALS = tuple(
     select(seals.c.hash).where(*_OF_PLAN, seals.c.number == number).scalar_subquery().label(name)
     for number, name in enumerate(SEALED)
 )
+SUMMARY = ("plan_id", "run_id", "revision", "hash", "phase", "state", "trigger", "made_at", "expires_at")
+DECIDED = ("decision", "hash", "by", "at")
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,17 @@ def new_columns(run_id: str, plan: ChangePlan, **told: Any) -> dict[str, Any]:
         "reasoning": told.get("reasoning"),
         "elapsed_ms": told.get("elapsed_ms"),
         **revision_columns((plan,)),
+    }
+
+
+def summary_of(record: PlanRecord) -> dict[str, Any]:
+    """How a plan stands, times in ns, without its text."""
+    decided = record.decided
+    return {
+        **{name: getattr(record, name) for name in SUMMARY},
+        "edited": any(change.decision == EDIT for change in record.decisions),
+        "decided": None if decided is None else {name: getattr(decided, name) for name in DECIDED},
+        "reasons": list(record.reasons),
     }
 
 

@@ -52,9 +52,9 @@ def typed(tmp_path):
 def test_commands_for_a_server_that_one_has_make_the_tables_and_check_them(typed, postgres_url):
     done = typed(OWN_SERVER, postgres_url)
     assert done.returncode == 0, done.stderr
-    assert "applied   0001 " in done.stdout
+    assert "applied    0001 " in done.stdout
     assert REVISION in done.stdout
-    assert done.stdout.endswith("checked   nothing is broken\n")
+    assert done.stdout.endswith("checked    nothing is broken\n")
 
 
 def test_server_without_encryption_is_refused_in_one_line_when_the_page_demands_it(typed, postgres_url):
@@ -74,7 +74,7 @@ def test_commands_that_move_a_store_move_it_to_a_server_whose_database_is_empty(
     )
     moved = typed(f"{address}\n{years} > made.txt\n{MOVE}uv run thinktwice verify latest\n", fresh_postgres())
     assert moved.returncode == 0, moved.stderr
-    assert "replay  same" in moved.stdout
+    assert "replay     same" in moved.stdout
     again = typed(f"{OWN_SERVER}{MOVE.splitlines()[1]}\n", fresh_postgres())
     assert again.returncode == 2
     assert "restore into an empty database" in again.stderr

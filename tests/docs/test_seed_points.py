@@ -30,9 +30,18 @@ POINTS = {
 # Where the JSON of a command is made. What a run's own document holds is on its page.
 JSON_SOURCES = {
     "ask": ("worker/cli/ask.py", "worker/review", "schemas/evidence_plan.py"),
-    "calibration": ("worker/cli/calibration.py", "services/statistics/calibration.py"),
-    "deliberate": ("worker/cli/deliberate.py", "schemas/deliberation.py", "services/deliberation"),
-    "factcheck": ("worker/cli/factcheck.py", "schemas/claims.py"),
+    "calibration": (
+        "worker/cli/calibration.py",
+        "worker/studies/calibration_document.py",
+        "services/statistics/calibration.py",
+    ),
+    "deliberate": (
+        "worker/cli/texts.py",
+        "worker/studies/deliberated.py",
+        "schemas/deliberation.py",
+        "services/deliberation",
+    ),
+    "factcheck": ("worker/cli/texts.py", "worker/studies/deliberated.py", "schemas/claims.py"),
     "plans": ("worker/cli/plans.py", "worker/review", "schemas/plan.py", "services/plans", "services/store"),
 }
 NAMED = re.compile(r"`([^`]+)`")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.pages.browser import SCHEMES, WIDTHS, Window, needs_browser, window
 from tests.worker.pages.reading import entries
-from worker.cli.out_folder import report_files
+from worker.runs.out_folder import report_files
 
 pytestmark = needs_browser
 RUN = {

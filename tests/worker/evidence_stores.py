@@ -48,13 +48,14 @@ async def _run(*given: Any, **_: Any) -> Any:
 @asynccontextmanager
 async def server_of(path: Path, run: str | None = None, at: int | None = None) -> AsyncIterator[Any]:
     """The server as the command makes it, over a connection that only reads."""
-    from worker.cli.mcp import opened_views, trial_noting
     from worker.mcp_server.server import build_server  # needs the extra, which runs in a store do not
     from worker.review.evidence import store_tools
+    from worker.review.rule_trial import trial_noting
+    from worker.review.run_views import open_views
 
     address = f"sqlite:///{path}"
     async with await open_store(address, create=False, read_only=True) as store:
-        yield build_server(store_tools(await opened_views(store, run, at), trial_noting(address)))
+        yield build_server(store_tools(await open_views(store, run, at), trial_noting(address)))
 
 
 @asynccontextmanager

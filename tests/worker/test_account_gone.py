@@ -25,7 +25,7 @@ from tests.worker.live.paper_runs import (
 from tests.worker.replays import backtest_replay
 from tests.worker.ruined_worlds import bold, levered_settings, ruined_bars
 from tests.worker.shared_runs import Run, run_on
-from worker.cli.summary import show_run
+from worker.cli.outcome import show_run
 from worker.runs.backtest import run_backtest
 from worker.runs.store_run import new_run, record_run
 from worker.studies.ablation.arms import Arm, ArmResult

@@ -53,7 +53,7 @@ def test_data_check_lists_the_bars_that_are_implausible(folder: Path) -> None:
     assert found["implausible"] == len(found["first_implausible"]) == 2
     assert found["first_implausible"][1]["highest"] > 1e250
     said = CliRunner().invoke(app, ["data", "check", "bars.csv"]).stdout
-    assert "DOUBTFUL  IBM at 2009-03-03T00:00:00Z: 2 implausible bars" in said
+    assert "DOUBTFUL   IBM at 2009-03-03T00:00:00Z: 2 implausible bars" in said
 
 
 def test_backtest_that_takes_implausible_bars_says_so_and_prints_no_warning_of_numpy(folder: Path) -> None:

@@ -10,10 +10,10 @@ from services.feeds.raw_bar import RawBar
 from services.model_calls.quoting import from_spreadsheet_text, spreadsheet_text, visible
 from tests.worker.cli.fake_runner import EPISODE
 from trading_core.live.growing_bars import Bar
-from worker.cli.out_folder import trades_csv
 from worker.feeds.csv.rows import CsvRows
 from worker.feeds.files.files import load_bar_file
 from worker.feeds.history.fetch_partial import write_bars
+from worker.runs.out_folder import trades_csv
 from worker.studies.trade_file import read_trades
 
 DAY = 86_400 * 10**9

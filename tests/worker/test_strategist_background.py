@@ -33,7 +33,8 @@ from tests.worker.asking_models import PERIOD, Asked, agreeing_run, asking
 from tests.worker.shared_runs import embedded_bars, slice_run
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
-from worker.cli.ask_again import render
+from worker.cli.ask_again import study_parts
+from worker.cli.printing import print_document
 from worker.models import Models, Overrides
 from worker.session import Session, Timing
 from worker.studies.ask_again.asking import StudyArm
@@ -342,7 +343,8 @@ def test_question_of_a_run_by_rules_is_asked_without_a_background_and_says_so_on
     assert found.bare == len(found.asked) > 10
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        render(study_document(found, (), (StudyArm(load_prompt("strategist"), asking()),), ((),), 1))
+        arms = (StudyArm(load_prompt("strategist"), asking()),)
+        print_document(study_document(found, (), arms, ((),), 1), False, study_parts)
     assert printed.getvalue().count("nothing was gathered") == 1
 
 

@@ -7,9 +7,8 @@ from typing import Any
 from agents.planning.summaries import items_of
 from schemas.settings.planner import OWN
 from services.evidence.tools import TOOLS
-from worker.cli.console import print_line, print_lines, print_table
+from worker.cli.printing import Part, rows_table, shown_cell
 from worker.pages.figures import comment_text, fact_text
-from worker.pages.tables import made_table
 
 Document = Mapping[str, Any]
 MIDNIGHT = "T00:00:00+00:00"
@@ -43,14 +42,16 @@ DETAILS = {"market": "features", "playbooks": "definition", "reports": "narrativ
 HIDDEN = frozenset({"run_id", "known_at", "next_cursor", "total"})
 
 
-def print_answer(document: Document) -> None:
-    """Print an answer, a question back, or what was done about a change."""
-    print_lines(_lines(document))
+def answer_parts(document: Document) -> Iterator[Part]:
+    """An answer with the rows behind each claim and what its tools brought, or a question back."""
+    yield from _lines(document)
     for call in document["tool_calls"]:
-        result = document["results"].get(call["id"])
-        if result is not None:
-            _print_result(call, result)
-    print_lines(_next(document))
+        if (result := document["results"].get(call["id"])) is not None:
+            yield ""
+            as_of = f"  as of {result['known_at']}" if result.get("known_at") else ""
+            yield f"{shown_call(call)}{as_of}"
+            yield from _result_parts(call, result)
+    yield from _next(document)
 
 
 def _lines(document: Document) -> Iterator[str]:
@@ -70,31 +71,27 @@ def _lines(document: Document) -> Iterator[str]:
         yield f"left out: {len(document['refused'])} claims that do not hold, {comments} comments"
 
 
-def _print_result(call: Document, result: Document) -> None:
+def _result_parts(call: Document, result: Document) -> Iterator[Part]:
     tool = call["tool"]
-    print_line("")
-    print_line(
-        f"{shown_call(call)}  as of {result['known_at']}" if result.get("known_at") else shown_call(call)
-    )
     if call["client"] != OWN:
-        print_line(f"answer of {call['client']}, not checked:")
-        print_lines([f"{name}: {value}" for name, value in _flat(result)][:MOST_DETAILS])
+        yield f"answer of {call['client']}, not checked:"
+        yield from _details(result)
         return
     items = result.get(LISTS[tool], []) if tool in LISTS else items_of(result) or []
-    scalars = {name: value for name, value in result.items() if isinstance(value, str | int | float)}
-    print_lines(f"{name}: {fact_text('', value)}" for name, value in scalars.items() if name not in HIDDEN)
-    if items and tool in COLUMNS:
-        heads = [name for name in COLUMNS[tool] if any(item.get(name) not in (None, "") for item in items)]
-        rows = [[_cell(item.get(name)) for name in heads] for item in items]
-        print_table(made_table([name.removesuffix("_id") for name in heads], rows))
-    elif not items and tool in COLUMNS:
-        print_line(EMPTY.get(tool, "nothing to list"))
+    for name, value in result.items():
+        if isinstance(value, str | int | float) and name not in HIDDEN:
+            yield f"{name}: {fact_text('', value)}"
+    if tool in COLUMNS and not items:
+        yield EMPTY.get(tool, "nothing to list")
+    elif tool in COLUMNS:
+        names = [name for name in COLUMNS[tool] if any(item.get(name) not in (None, "") for item in items)]
+        rows = [{name.removesuffix("_id"): _cell(item.get(name)) for name in names} for item in items]
+        yield rows_table(rows, [name.removesuffix("_id") for name in names])
     detail = items[-1].get(DETAILS[tool]) if tool in DETAILS and len(items) == 1 else None
     if detail is not None:
-        named = detail if isinstance(detail, Mapping) else {DETAILS[tool]: detail}
-        print_lines([f"{name}: {value}" for name, value in _flat(named)][:MOST_DETAILS])
+        yield from _details(detail if isinstance(detail, Mapping) else {DETAILS[tool]: detail})
     if result.get("next_cursor") is not None:
-        print_line(f"more: --cursor={result['next_cursor']}")
+        yield f"more: --cursor={result['next_cursor']}"
 
 
 def shown_call(call: Document) -> str:
@@ -109,25 +106,24 @@ def shown_call(call: Document) -> str:
     return shlex.join([*name.split(), *words]) + (": failed" if call["status"] != "ok" else "")
 
 
+def _details(named: Mapping[str, Any]) -> list[str]:
+    return [f"{name}: {value}" for name, value in _flat(named)][:MOST_DETAILS]
+
+
 def _flat(named: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
     """Names with plain values, those of inner parts behind the name of the part."""
     for name, value in named.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{before}{name}.")
         elif value not in (None, "", []):
-            yield f"{before}{name}", _cell(value)
+            yield f"{before}{name}", shown_cell(_cell(value))
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value.removesuffix(MIDNIGHT)
+def _cell(value: Any) -> Any:
+    """A value without the midnight of a day; of what was decided the decision."""
     if isinstance(value, Mapping):
-        return str(
-            value.get("decision") or ", ".join(f"{name} {_cell(item)}" for name, item in value.items())
-        )
-    return ", ".join(map(_cell, value)) if isinstance(value, list | tuple) else fact_text("", value)
+        return value.get("decision") or {name: _cell(item) for name, item in value.items()}
+    return value.removesuffix(MIDNIGHT) if isinstance(value, str) else value
 
 
 def _next(document: Document) -> Iterator[str]:

@@ -23,7 +23,7 @@ from typer.main import get_group
 
 from schemas.errors import OperatorError, StoreError, ThinktwiceError, nearest
 from services.store.open_files import NEEDED, describe_limit, limit, too_few_files
-from worker.cli.console import complain, print_line
+from worker.cli.printing import complain, print_line
 from worker.operations.tracebacks import guard_tracebacks
 from worker.runs.interrupts import RunInterrupted, run_async
 
@@ -42,15 +42,21 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 # The module under `worker.cli` and what is in it, where they are not both called as the command.
 ELSEWHERE = {
-    name: f"{name}:app"
-    for name in ("ask", "guard", "playbooks", "plans", "mcp", "tools", "config", "db", "data")
+    name: f"{name}:app" for name in ("ask", "guard", "playbooks", "plans", "mcp", "config", "db", "data")
 }
 ELSEWHERE |= {
-    "kill": "requests:kill",
-    "report": "reports:report",
-    "scenarios": "check:scenarios",
-    "ask-again": "ask_again:ask_again",
+    name: f"{module}:{name}"
+    for module, names in {
+        "status": ("kill", "requests"),
+        "runs": ("journal", "verify", "why", "trials"),
+        "reports": ("report", "reflect", "page"),
+        "check": ("scenarios",),
+        "config": ("schema",),
+        "texts": ("factcheck", "deliberate"),
+    }.items()
+    for name in names
 }
+ELSEWHERE |= {"tools": "mcp:tools_app", "ask-again": "ask_again:ask_again"}
 COMMANDS = {name: ELSEWHERE.get(name, f"{name}:{name}") for names in GROUPS.values() for name in names}
 
 

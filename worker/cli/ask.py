@@ -1,10 +1,16 @@
-"""`thinktwice ask`: a question about a run, answered from its rows; a change becomes a plan that waits."""
+"""`thinktwice ask`: a question about a run, answered from its rows; a change becomes a plan that waits.
+
+The tools are subcommands that are made from the schemas of their arguments.
+"""
 
 import os
+import shlex
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from inspect import Parameter, Signature
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,11 +18,9 @@ import typer
 from typer.core import TyperGroup
 
 from schemas.errors import ConfigError, StoreError
-from services.evidence.tools import TOOLS
+from services.evidence.tools import TOOLS, EvidenceTool
 from services.model_calls.quoting import visible
-from worker.cli.answer_text import print_answer
-from worker.cli.ask_tools import add_tools
-from worker.cli.console import complain, print_document, print_json, print_line, time_option
+from worker.cli.answer_text import answer_parts
 from worker.cli.options import (
     LATEST,
     DbOption,
@@ -26,8 +30,17 @@ from worker.cli.options import (
     open_for_run,
     open_for_writing,
     open_to_read,
+    open_to_write,
+    operator_name,
     option,
+    store_address,
     visible_name,
+)
+from worker.cli.printing import (
+    complain,
+    print_document,
+    print_line,
+    time_option,
 )
 from worker.runs.progress import ReadingBar, step
 from worker.settings import load_settings
@@ -39,11 +52,11 @@ if TYPE_CHECKING:
     from services.store.conversations import ConversationTurn
     from worker.review.asking import Answer
 
-Document = Mapping[str, Any]
 ANSWERED, BAD_INPUT, ASKED_BACK, PLANNED = 0, 2, 3, 4
 CODES = {"answered": ANSWERED, "clarify": ASKED_BACK, "abstained": ASKED_BACK, "plan": PLANNED}
 LONGEST_QUESTION = 8_000
 WORDS = "QUESTION"  # of the command that takes one; typed, it is a word as any other
+TYPES: dict[str, type] = {"integer": int, "number": float, "boolean": bool}
 
 
 async def ask_in_words(
@@ -100,22 +113,13 @@ async def ask_in_words(
     with step("asking") if sys.stderr.isatty() else nullcontext():
         document, names_nothing = await _answer(told, settings, first)
     if first is None or not first.stands(document):
-        _print(document, json=json)
+        print_document(document, json, answer_parts)
     raise typer.Exit(BAD_INPUT if names_nothing else CODES[document["status"]])
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a command was given.
-
-    Attributes:
-        question: checked.
-        run: as it was named.
-        at: the clock, ns.
-        conversation: its name.
-        servers: names of further servers of tools.
-        into: where a plan of a run that is over would write.
-    """
+    """What a command was given: the question, checked, the clock in ns, and names."""
 
     question: str
     run: str
@@ -153,7 +157,7 @@ class FirstAnswer:
         """Show it."""
         self._shown = document["answer"]
         print_line("first answer, by rules; a model reads it again:")
-        _print(document, json=False)
+        print_document(document, False, answer_parts)
 
     def stands(self, document: dict[str, Any]) -> bool:
         """Whether the answer is still the one that was shown; says what became of it."""
@@ -168,7 +172,7 @@ async def _answer(
     told: Asked, settings: "Settings", first: FirstAnswer | None
 ) -> tuple[dict[str, Any], bool]:
     """The document of the answer, kept in its conversation, and whether it names what is not there."""
-    from worker.cli.ask_changes import asks_for_change, planned_change
+    from worker.review.change_answers import answer_change, asks_for_change, change_request
 
     db = settings.runtime.db
     names_nothing = False
@@ -180,7 +184,9 @@ async def _answer(
     if statement is not None:
         if told.at is not None:
             raise ConfigError("--at looks back, and a change is of now: leave out --at")
-        document = await planned_change(db, statement, record, told.into, settings, attended=_is_attended())
+        request = change_request(record, told.into, operator_name())
+        async with open_to_write(db, record.run_id) as (store, _):
+            document = await answer_change(store, request, statement, settings, attended=_is_attended())
     document["two_phase"] = document["two_phase"] or said.payload()
     if told.conversation is not None:
         await _keep(db, told.conversation, told.question, {"answer": document})
@@ -215,11 +221,10 @@ async def _hosts(settings: "Settings", names: Sequence[str]) -> AsyncIterator[di
     if not names:
         yield {}
         return
-    from worker.cli.mcp import demand_extra
-    from worker.cli.tools import servers_named
+    from worker.review.tool_listing import require_extra, servers_named
 
     servers = servers_named(settings, list(names))
-    demand_extra()
+    require_extra()
     from agents.tool_hosts.mcp import configured_tools
 
     async with AsyncExitStack() as stack:
@@ -257,18 +262,85 @@ async def _kept_alone(
             f"no conversation {name!r}: `thinktwice ask QUESTION --conversation NAME` begins one"
         )
     if shows:
-        _print(dict(turns[0].document["answer"]), json=json)
+        print_document(dict(turns[0].document["answer"]), json, answer_parts)
         return
     async with await open_for_writing(db) as store:
         gone = await store.conversations.forget(name)
-    if json:
-        print_json({"conversation": name, "forgotten": gone})
-    else:
-        print_line(f"conversation {name!r} had {gone} turns: they are deleted")
+    print_document(
+        {"conversation": name, "forgotten": gone},
+        json,
+        lambda found: [f"conversation {name!r} had {found['forgotten']} turns: they are deleted"],
+    )
 
 
-def _print(document: Document, *, json: bool) -> None:
-    print_document(document, json, print_answer)
+class ToolCommand(OnceCommand):
+    """One tool; where words follow that are none of its arguments, a question may be meant."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments of the tool.
+
+        Raises:
+            ConfigError: words follow that it does not take; the line that asks them as a question is named.
+        """
+        words = list(takewhile(lambda word: not word.startswith("-"), args))
+        line = ["thinktwice", "ask", " ".join([str(ctx.info_name), *words]), *args[len(words) :]]
+        try:
+            found: list[str] = super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            if not words or hasattr(error, "option_name"):
+                raise
+            told = f"{error.format_message()}, and `{ctx.info_name}` is a tool"
+            raise ConfigError(f"{told}: quote a question in words: {shlex.join(line)}") from error
+        return found
+
+
+def _command(tool: EvidenceTool) -> Callable[..., Awaitable[None]]:
+    async def call(**given: Any) -> None:
+        db, as_json = given.pop("db"), given.pop("json")
+        named = {name: value for name, value in given.items() if value is not None}
+        await _call_tool(tool, named, db, as_json=as_json)
+
+    parameters = [_parameter(tool, name) for name in tool.arguments.model_fields]
+    parameters.sort(key=lambda parameter: parameter.default is not Parameter.empty)
+    keyword = Parameter.KEYWORD_ONLY
+    parameters += [
+        Parameter("db", keyword, default=None, annotation=DbOption),
+        Parameter("json", keyword, default=False, annotation=JsonOption),
+    ]
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
+def _parameter(tool: EvidenceTool, name: str) -> Parameter:
+    """An argument of a tool: of the command line by position where it is required, else an option."""
+    schema = tool.definition.payload()["input_schema"]
+    told = schema["properties"][name]
+    variants = [part for part in told.get("anyOf", [told]) if part.get("type") != "null"]
+    one = variants[0]
+    word = name.removesuffix("_id")
+    metavar = "|".join(map(str, one["enum"])) if "enum" in one else word.upper().replace("_", "-")
+    default = told.get("default")
+    words = told.get("description") or word.replace("_", " ")
+    help_text = f"{words[:1].upper()}{words[1:]}." + ("" if default is None else f" [{default}]")
+    kind: Any = TYPES.get(one.get("type", ""), str)
+    keyword = Parameter.KEYWORD_ONLY
+    if name in schema.get("required", ()):
+        annotation = Annotated[kind, typer.Argument(metavar=metavar, help=help_text, show_default=False)]
+        return Parameter(name, keyword, annotation=annotation)
+    option = typer.Option(f"--{word.replace('_', '-')}", metavar=metavar, help=help_text, show_default=False)
+    return Parameter(name, keyword, default=None, annotation=Annotated[kind | None, option])
+
+
+async def _call_tool(tool: EvidenceTool, given: dict[str, Any], db: str | None, *, as_json: bool) -> None:
+    from worker.review.asking import ask_tool
+    from worker.review.rule_trial import trial_noting
+
+    address = store_address(db)
+    async with await open_to_read(address, read_only=True) as store:
+        note = None if tool.reads_only else trial_noting(address)
+        document = await ask_tool(store, tool.name, given, note=note)
+    print_document(document, as_json, answer_parts)
 
 
 class ToolCommands(TyperGroup):
@@ -288,5 +360,6 @@ app = typer.Typer(
     "--help` says more. Nothing changes by asking.",
     rich_markup_mode=None,
 )
-add_tools(app)
+for _tool in TOOLS.values():
+    app.command(_tool.name, cls=ToolCommand, help=_tool.description)(_command(_tool))
 app.command(WORDS, cls=OnceCommand, hidden=True)(ask_in_words)

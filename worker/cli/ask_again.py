@@ -1,14 +1,13 @@
 """`thinktwice ask-again`: what a run asked its model, asked again, in other words or of another model."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.console import complain, print_document, print_line, print_table, stdout_console
 from worker.cli.options import (
     LATEST,
     DbOption,
@@ -18,15 +17,25 @@ from worker.cli.options import (
     option,
     store_address,
 )
+from worker.cli.printing import Part, complain, print_document, print_line, rows_table
 from worker.pages.figures import DASH, counts, percent, shown_time
-from worker.pages.tables import made_table
 from worker.runs.interrupts import Interrupts
 from worker.runs.progress import progress_bar
 
 Document = dict[str, Any]
 SHOWN = 20
-ARM_HEADS = ["arm", "prompt", "model", "answered", "usual", "as-recorded", "stable", "decisions", "USD"]
-TEST_HEADS = ("decision", "left it", "entered it", "p", "p adjusted")
+ARM_COLUMNS = {
+    "arm": "arm",
+    "prompt": lambda arm: arm["prompt_hash"][:8],
+    "model": "model",
+    "answered": lambda arm: f"{arm['answered']:,} of {arm['asked']:,}",
+    "usual": lambda arm: percent(arm["usual_share"]),
+    "as-recorded": lambda arm: percent(arm["as_recorded"]),
+    "stable": "stable",
+    "decisions": lambda arm: counts(arm["decisions"]),
+    "USD": lambda arm: f"{arm['usd']:.4f}",
+}
+TESTS = ("decision", "left it", "entered it", "p", "p adjusted")
 
 
 async def ask_again(
@@ -84,60 +93,56 @@ async def ask_again(
                 told = ask_all(*how, samples=samples, folder=cassette, name=keep, progress=progress)
                 tables.append(await told)
     document = study_document(found, asked, arms, tables, samples)
-    print_document(document, json, render)
+    print_document(document, json, study_parts)
     if document["missing"]:
         complain(f"{document['missing']} replies are missing; a arm that missed one keeps no cassette")
     if not document["same"]:
         raise typer.Exit(1)
 
 
-def render(document: Document) -> None:
+def study_parts(document: Document) -> Iterator[Part]:
     """The arms, what moved between them with its tests, then the questions whose answers differ."""
-    console, arms = stdout_console(), document["arms"]
+    arms = document["arms"]
     title = f"{document['prompt']} of {document['run_id']}: {document['questions']:,} questions"
-    console.print(f"{title}, {document['samples']:,} samples each", style="bold", soft_wrap=True)
+    yield f"{title}, {document['samples']:,} samples each"
     if document["left_out"]:
-        console.print(f"not asked: {counts(document['left_out'])}", soft_wrap=True)
+        yield f"not asked: {counts(document['left_out'])}"
     if document["without_background"]:
         bare = f"{document['without_background']:,} snapshots: nothing was gathered beside them"
-        console.print(f"{bare}, as in a run by rules", soft_wrap=True)
-    _print_table(ARM_HEADS, [[str(place), *_arm(arm)] for place, arm in enumerate(arms)])
+        yield f"{bare}, as in a run by rules"
+    yield rows_table([{"arm": place, **arm} for place, arm in enumerate(arms)], ARM_COLUMNS)
     for place, arm in enumerate(arms):
         means = ", ".join(f"{name} {value:.2f}" for name, value in arm["means"].items())
         if means or arm["failed"]:
-            print_line(f"arm {place}, on average: {means or DASH}; no reply: {counts(arm['failed'])}")
+            yield f"arm {place}, on average: {means or DASH}; no reply: {counts(arm['failed'])}"
     for each in document["comparisons"]:
         share, p_value = each["detectable_share"], each["p_value"]
         power = "too few to find anything" if share is None else f"a move of {percent(share)} would be found"
         moved = f"{each['moved']:,} of {each['compared']:,} moved, {each['other_plan']:,} have another plan"
         p_text = DASH if p_value is None else f"{p_value:.3g}"
-        print_line(f"arm 0 -> arm {each['second']}: {moved}; p = {p_text}; {power}")
-        _print_table(("from", "to", "questions"), [[*map(str, move.values())] for move in each["moves"]])
-        _print_table(TEST_HEADS, [[*map(_cell, row.values())] for row in each["by_decision"]])
+        yield f"arm 0 -> arm {each['second']}: {moved}; p = {p_text}; {power}"
+        yield from _shorten(each["moves"], ("from", "to", "questions"))
+        tests = [
+            {name: f"{value:.3g}" if isinstance(value, float) else value for name, value in row.items()}
+            for row in each["by_decision"]
+        ]
+        yield from _shorten(tests, TESTS)
     varying = [
         row for row in document["answers"] if len({name for arm in row["decisions"] for name in arm}) > 1
     ]
-    heads = ("question", "recorded", *(f"arm {place}" for place in range(len(arms))))
-    _print_table(heads, [_question(row) for row in varying])
+    rows = [
+        {
+            "question": f"{shown_time(row['known_at'])} {row['symbol']}",
+            "recorded": row["recorded"],
+            **{f"arm {place}": list(names) for place, names in enumerate(row["decisions"])},
+        }
+        for row in varying
+    ]
+    yield from _shorten(rows, ("question", "recorded", *(f"arm {place}" for place in range(len(arms)))))
 
 
-def _arm(arm: Document) -> list[str]:
-    answered, shares = f"{arm['answered']:,} of {arm['asked']:,}", (arm["usual_share"], arm["as_recorded"])
-    figures = [*map(percent, shares), f"{arm['stable']:,}", counts(arm["decisions"]), f"{arm['usd']:.4f}"]
-    return [arm["prompt_hash"][:8], arm["model"], answered, *figures]
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _question(row: Document) -> list[str]:
-    place = f"{shown_time(row['known_at'])} {row['symbol']}"
-    return [place, row["recorded"] or DASH, *(", ".join(names) for names in row["decisions"])]
-
-
-def _print_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    if lines:
-        print_table(made_table(heads, lines[:SHOWN], padding=(0, 2, 0, 0)))
-    if len(lines) > SHOWN:
-        print_line(f"and {len(lines) - SHOWN:,} more (--json shows all)")
+def _shorten(rows: list[Document], heads: tuple[str, ...]) -> Iterator[Part]:
+    """The first rows as a table, their values below the headings in order."""
+    yield rows_table([dict(zip(heads, row.values(), strict=True)) for row in rows[:SHOWN]], heads)
+    if len(rows) > SHOWN:
+        yield f"and {len(rows) - SHOWN:,} more (--json shows all)"

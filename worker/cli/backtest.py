@@ -12,26 +12,31 @@ import typer
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from worker.cli import wiring
-from worker.cli.console import complain, print_json, print_line
-from worker.cli.options import JsonOption, open_for_writing, option
-from worker.cli.out_folder import OutFolder, stored_reports
-from worker.cli.own_features import FeaturesOption, define_features, keep_features
-from worker.cli.page import HtmlOption, demand_page_file, page_of
-from worker.cli.run_options import (
+from worker.cli.options import (
     RUN,
     ConfigArgument,
+    FeaturesOption,
     FreshLedgerOption,
     FullOption,
+    JsonOption,
+    define_features,
+    open_for_writing,
+    option,
     run_name,
     run_settings,
     takes,
 )
-from worker.cli.wiring import features_of, load_bars, tell_of_doubts
+from worker.cli.outcome import checked_folder, show_run
+from worker.cli.printing import complain, print_document
+from worker.cli.reports import HtmlOption, demand_page_file, page_of
 from worker.feeds.selected_bars import describe
+from worker.runs import run_inputs
 from worker.runs.interrupts import Interrupts, RunInterrupted, interrupt_at_once, run_async
+from worker.runs.kept_run import keep_features
+from worker.runs.out_folder import OutFolder, stored_reports
 from worker.runs.progress import progress_bar, step
 from worker.runs.readiness import ready_engine
+from worker.runs.run_inputs import describe_features, prepare_run, require_models
 from worker.runs.store_run import RecordedRun, new_run, record_run
 from worker.settings import ResolvedSettings
 
@@ -77,8 +82,6 @@ def backtest(
     name = run_name(config, resolved.settings)
     with _tell_of_page(html):
         done, failures, unwritten = _run(resolved, name, fresh_ledger=fresh_ledger, html=html)
-    from worker.cli.summary import show_run
-
     try:
         show_run(done.document, failures, done.outcome.stale_positions, json=json, full=full)
     finally:
@@ -89,19 +92,14 @@ def backtest(
 
 
 def _count_questions(settings: Settings, *, json: bool) -> None:
-    bars = load_bars(settings)
-    tell_of_doubts(bars, settings)
-    definitions = wiring.traded_playbooks(settings)
-    wiring.demand_known_symbols(settings, bars)
+    bars, definitions = prepare_run(settings, complain)
     ready_engine()
     from worker.runs.dry_run import count_questions, describe_questions
 
-    with (
-        Interrupts() as interrupts,
-        progress_bar("dry run", interrupts, first=features_of(bars.symbols)) as progress,
-    ):
+    first = describe_features(bars.symbols)
+    with Interrupts() as interrupts, progress_bar("dry run", interrupts, first=first) as progress:
         found = run_async(count_questions(settings, bars, definitions, progress))
-    print_json(found) if json else print_line(describe_questions(found))
+    print_document(found, json, lambda told: [describe_questions(told)])
 
 
 @contextmanager
@@ -120,15 +118,10 @@ def _run(
 ) -> tuple[RecordedRun, list[str], str | None]:
     """The run, its failures, and what could not be written of it."""
     settings = resolved.settings
-    bars = load_bars(settings)
-    tell_of_doubts(bars, settings)
-    definitions = wiring.traded_playbooks(settings)
-    wiring.demand_known_symbols(settings, bars)
-    wiring.demand_models(settings)
-    runner = wiring.backtest_runner()
-    folder = None if settings.runtime.out is None else OutFolder(Path(settings.runtime.out))
-    if folder is not None:
-        folder.check()
+    bars, definitions = prepare_run(settings, complain)
+    require_models(settings)
+    runner = run_inputs.backtest_runner(complain)
+    folder = checked_folder(settings)
     data = describe(bars, settings) | keep_features(definitions, bars.timeframe)
     run = new_run(settings, name, "backtest", data)
 
@@ -136,7 +129,7 @@ def _run(
         async with await open_for_writing(settings.runtime.db) as store:
             with (
                 Interrupts() as interrupts,
-                progress_bar("backtest", interrupts, first=features_of(bars.symbols)) as progress,
+                progress_bar("backtest", interrupts, first=describe_features(bars.symbols)) as progress,
             ):
                 result = await record_run(
                     runner,

@@ -3,37 +3,32 @@
 `thinktwice scenarios`: the five human verification scenarios of the runbook, with their evidence.
 """
 
-import json as json_text
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from schemas.errors import ConfigError
 from schemas.vocabulary import ReflectionStatus
-from services.model_calls.quoting import visible
-from worker.cli import wiring
-from worker.cli.console import complain, print_document, print_json, print_page, stdout_console
-from worker.cli.options import JsonOption, argument, option
-from worker.cli.run_options import ConfigArgument, run_settings, takes
+from worker.cli.options import MODELS, ConfigArgument, JsonOption, argument, option, run_settings, takes
+from worker.cli.printing import Part, complain, print_document, print_json
 from worker.pages.figures import counts, milliseconds
+from worker.runs import run_inputs
 from worker.runs.interrupts import run_async, unwind_on_ctrl_c
 from worker.runs.progress import step
+from worker.runs.readiness import ready_engine
 
 if TYPE_CHECKING:
     from schemas.settings import Settings
-    from worker.studies.scenarios import ScenarioResult
 
 ERROR = "error"
 EXIT_CODES = {ReflectionStatus.PASS: 0, ReflectionStatus.REVISE: 3, ReflectionStatus.BLOCK: 4, ERROR: 5}
 Document = dict[str, Any]
-STYLES = {"pass": "bold green", "revise": "bold yellow", "block": "bold red", "error": "bold red"}
 WISHES = {"at_most": "at most", "at_least": "at least", "equals": "exactly"}
 
 
-@takes("model", "llm", "cassette", after="reflection")
+@takes(*MODELS, after="reflection")
 def check(
     context: typer.Context,
     file: Annotated[
@@ -59,7 +54,7 @@ def check(
         _print_example(resolved.settings, playbook, direction)
         return
     document = _check(file, resolved.settings)
-    print_document(document, json, render)
+    print_document(document, json, _describe)
     if document["error"] is not None:
         complain(f"the check itself failed: {document['error']['type']}: {document['error']['message']}")
     raise typer.Exit(EXIT_CODES[document["status"]])
@@ -89,9 +84,8 @@ def _refuse_mixture(
 def _print_example(settings: "Settings", playbook: str | None, direction: str | None) -> None:
     from worker.studies.plan_check.check_example import example_request
 
-    request = example_request(settings, wiring.playbooks(settings), playbook, direction)
-    text = json_text.dumps(request.payload(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    print_page(text + "\n")
+    request = example_request(settings, run_inputs.playbooks(settings), playbook, direction)
+    print_json(request.payload())
 
 
 def _check(file: str, settings: "Settings") -> dict[str, Any]:
@@ -104,76 +98,52 @@ def _check(file: str, settings: "Settings") -> dict[str, Any]:
     return check_document(request, settings, done)
 
 
-def render(document: Document) -> None:
-    """Print the verdict first, then findings by check, then how it came about."""
-    console = stdout_console()
-    head = Text(document["status"], style=STYLES[document["status"]])
-    head.append(f"   {document['playbook_id']} {document['direction']} on {document['symbol']}", "default")
-    lines = [head, *_findings(document["findings"]), *_facts(document), *_how(document)]
-    for line in lines:
-        plain = visible(line.plain)  # words of the request stand in findings
-        console.print(line if plain == line.plain else Text(plain), soft_wrap=True)
-
-
-def _findings(by_check: dict[str, list[Document]]) -> list[Text]:
-    lines = []
-    for check, found in by_check.items():
+def _describe(document: Document) -> Iterator[Part]:
+    """The verdict first, then findings by check, then how it came about."""
+    plan = f"{document['playbook_id']} {document['direction']} on {document['symbol']}"
+    yield f"{document['status']}   {plan}"
+    for check, found in document["findings"].items():
         if found:
-            lines += [Text(""), Text(check, style="bold")]
+            yield from ("", check)
         for finding in found:
-            line = Text(f"  {finding['severity']:<8}", style="dim").append(finding["code"], "default bold")
-            lines += [line, Text(f"          {finding['message']}")]
+            yield f"  {finding['severity']:<8}{finding['code']}"
+            yield f"          {finding['message']}"
             if finding["evidence"]:
-                lines.append(Text(f"          evidence: {', '.join(finding['evidence'])}", style="dim"))
-            if finding["remedy"] is not None:
-                lines.append(Text(f"          would satisfy it: {_wish(finding['remedy'])}"))
-    return lines
-
-
-def _wish(remedy: Document) -> str:
-    return f"{remedy['field']} {WISHES[remedy['op']]} {remedy['value']!r}"
-
-
-def _facts(document: Document) -> list[Text]:
-    lines = [Text(f"deferred to the slow loop: {need}") for need in document["deferred"]]
+                yield f"          evidence: {', '.join(finding['evidence'])}"
+            if (remedy := finding["remedy"]) is not None:
+                wish = f"{remedy['field']} {WISHES[remedy['op']]} {remedy['value']!r}"
+                yield f"          would satisfy it: {wish}"
+    yield ""
+    yield from (("deferred", f"to the slow loop: {need}") for need in document["deferred"])
     if document["error"] is not None:
-        lines.append(Text(f"{document['error']['type']}: {document['error']['message']}"))
-    return [Text(""), *lines] if lines else []
-
-
-def _how(document: Document) -> list[Text]:
-    ran = document["checks_run"]
-    lines = [Text(""), Text(f"checks run   {', '.join(ran) or 'none that finished'}")]
+        yield "error", f"{document['error']['type']}: {document['error']['message']}"
+    yield "checks", ", ".join(document["checks_run"]) or "none that finished"
     if document["model"] is not None:
-        asked = f"model        {counts(document['model']['outcomes'])}   {document['model']['usd']:.6f} USD"
-        lines.append(Text(asked))
+        yield "model", f"{counts(document['model']['outcomes'])}   {document['model']['usd']:.6f} USD"
     if document["tier"] is not None:
         late = "   over its budget" if document["over_budget"] else ""
         why = f" ({document['skip_reason']})" if document["skip_reason"] else ""
         outcome = f"{document['tier']} tier, {document['outcome']}{why}"
-        lines.append(Text(f"reached      {outcome} in {milliseconds(document['latency_ms'])}{late}"))
-    return lines
+        yield "reached", f"{outcome} in {milliseconds(document['latency_ms'])}{late}"
 
 
 def scenarios(json: JsonOption = False) -> None:
     """Run the five verification scenarios and print their evidence; exit 1 if one does not hold."""
     unwind_on_ctrl_c()
-    results = wiring.scenario_runner()()
-    if json:
-        print_json([{"title": r.title, "passed": r.passed, "evidence": list(r.evidence)} for r in results])
-    else:
-        _render(results)
-    if not all(result.passed for result in results):
+    ready_engine()
+    from worker.studies.scenarios import run_scenarios
+
+    found = [
+        {"title": done.title, "passed": done.passed, "evidence": list(done.evidence)}
+        for done in run_scenarios()
+    ]
+    print_document(found, json, _describe_scenarios)
+    if not all(done["passed"] for done in found):
         raise typer.Exit(1)
 
 
-def _render(results: "Sequence[ScenarioResult]") -> None:
-    console = stdout_console()
-    for number, result in enumerate(results, start=1):
-        mark = "ok" if result.passed else "FAILED"
-        style = "green" if result.passed else "bold red"
-        console.print(f"{number}. {result.title}: {mark}", style=style)
-        for line in result.evidence:
-            console.print(f"   {line}", soft_wrap=True)
-    held = sum(result.passed for result in results)
-    console.print(f"{held} of {len(results)} scenarios hold")
+def _describe_scenarios(found: list[Document]) -> Iterator[Part]:
+    for number, done in enumerate(found, start=1):
+        yield f"{number}. {done['title']}: {'ok' if done['passed'] else 'FAILED'}"
+        yield from (f"   {line}" for line in done["evidence"])
+    yield f"{sum(done['passed'] for done in found)} of {len(found)} scenarios hold"

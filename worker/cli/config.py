@@ -1,4 +1,4 @@
-"""`thinktwice config show`: the settings in force, each with where its value came from."""
+"""`thinktwice config show` and `thinktwice schema`: settings in force, and contracts as JSON schemas."""
 
 import json as json_text
 from pathlib import Path
@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from worker.cli.console import print_json, stdout_console
+from schemas.contract_listing import contract_named, contracts, schema_of, summary_of
 from worker.cli.options import JsonOption, argument
-from worker.settings import ResolvedSettings, load_settings
+from worker.cli.printing import Part, print_document, print_json, rows_table
+from worker.settings import load_settings
 
 app = typer.Typer(help="Look at the configuration.", rich_markup_mode=None)
 
@@ -24,26 +25,42 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Print the resolved settings, where each value came from, and the hash of all but `runtime`."""
-    resolved = load_settings(config)
     from services.store import mask_password
 
+    resolved = load_settings(config)
     settings = {
         key: {"value": mask_password(value) if key == "runtime.db" else value, "origin": origin}
         for key, value, origin in resolved.rows()
     }
-    if json:
-        print_json({"config_hash": resolved.settings.config_hash, "settings": settings})
-    else:
-        _render(resolved, settings)
+    document = {"config_hash": resolved.settings.config_hash, "settings": settings}
+    print_document(document, json, _describe)
 
 
-def _render(resolved: ResolvedSettings, settings: dict[str, dict[str, Any]]) -> None:
-    from rich.table import Table
+def _describe(document: dict[str, Any]) -> list[Part]:
+    columns = {
+        "setting": lambda item: item[0],
+        "value": lambda item: json_text.dumps(item[1]["value"], ensure_ascii=False),
+        "from": lambda item: item[1]["origin"],
+    }
+    return [
+        rows_table(document["settings"].items(), columns),
+        f"config_hash {document['config_hash']}",
+    ]
 
-    table = Table("setting", "value", "from", box=None, padding=(0, 2, 0, 0))
-    for key, entry in settings.items():
-        style = None if entry["origin"] == "default" else "bold"
-        table.add_row(key, json_text.dumps(entry["value"], ensure_ascii=False), entry["origin"], style=style)
-    console = stdout_console()
-    console.print(table)
-    console.print(f"config_hash {resolved.settings.config_hash}", soft_wrap=True)
+
+def schema(
+    name: Annotated[
+        str | None, argument(metavar="NAME", help="Contract; without one, all are listed.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Print the JSON schema of a contract, or list every contract."""
+    if name is not None:
+        print_json(schema_of(contract_named(name)))
+        return
+    listing = [
+        {"name": contract, "module": kind.__module__, "summary": summary_of(kind)}
+        for contract, kind in contracts().items()
+    ]
+    columns = {"contract": "name", "what it is": "summary"}
+    print_document(listing, json, lambda found: [rows_table(found, columns)])

@@ -1,5 +1,6 @@
 """`thinktwice data`: fetch the history of an exchange into a bar file, and look at what a bar file holds."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -7,9 +8,8 @@ import typer
 
 from schemas.errors import ConfigError, FeedError
 from services.model_calls.quoting import count_noun
-from worker.cli.console import complain, print_document, say
-from worker.cli.options import JsonOption, argument, option
-from worker.cli.run_options import ColumnsOption
+from worker.cli.options import ColumnsOption, JsonOption, argument, option
+from worker.cli.printing import Part, complain, print_document
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.progress import progress_bar
 from worker.settings import load_settings
@@ -17,7 +17,7 @@ from worker.settings import load_settings
 if TYPE_CHECKING:
     from worker.feeds.history.fetch import FetchRequest
 
-MOST_LISTED = 100
+MOST_LISTED, SHOWN_GAPS = 100, 5
 CTRL_C = 130
 LABELS = {"split": "SPLIT", "step": "STEP", "stretch": "DOUBTFUL", "start": "DOUBTFUL", "tick": "DOUBTFUL"}
 LABELS |= {"flat": "FLAT", "repeated": "REPEATED", "far": "FAR"}
@@ -27,6 +27,12 @@ PROBLEMS = (
     ("off_grid", "OFF GRID", "bar(s) dropped"),
     ("future", "FUTURE", "label(s) beyond now, dropped"),
 )
+COUNTED = {
+    "absent_while_others_trade": "bar(s) absent while others trade",
+    "without_volume": "bar(s) without volume",
+    "without_movement": "bar(s) without movement",
+    "pauses": "pause(s) longer than a bar; the longest:",
+}
 
 app = typer.Typer(help="Fetch bars from an exchange, and look at bar files.", rich_markup_mode=None)
 Start = Annotated[
@@ -68,7 +74,7 @@ def fetch(
     except KeyboardInterrupt:
         complain(f"stopped: what came so far is kept in '{out}.part'; run the same command again to go on")
         raise typer.Exit(CTRL_C) from None
-    print_document(found, json, _render_fetch)
+    print_document(found, json, _describe_fetch)
     if not found["ok"]:
         raise typer.Exit(1)
 
@@ -109,7 +115,7 @@ def check(
         most=runtime.max_bytes,
     )
     found = describe_bars(bars)
-    print_document({"file": str(file), **found}, json, _render_check)
+    print_document({"file": str(file), **found}, json, _describe_file)
 
 
 def _fetch(request: "FetchRequest", rest_url: str | None) -> dict[str, Any]:
@@ -127,94 +133,67 @@ def _fetch(request: "FetchRequest", rest_url: str | None) -> dict[str, Any]:
         return run_async(fetch(request, FetchShell(settings, patience, draw)))
 
 
-def _render_fetch(found: dict[str, Any]) -> None:
+def _describe_fetch(found: dict[str, Any]) -> Iterator[Part]:
     kept = f", {found['resumed_bars']:,} of them from before" if found["resumed_bars"] else ""
-    say(
-        "file",
-        f"{found['file']}: {count_noun(found['bars'], 'bar')} of {found['timeframe']} "
-        f"from {found['exchange']}{kept}",
-    )
-    for symbol, told in found["symbols"].items():
-        say(
-            symbol,
-            f"{told['from']} to {told['to']}   {count_noun(told['bars'], 'bar')}   "
-            f"{told['missing_bars']:,} missing",
-        )
-        if told["missing_bars"]:
-            say(
-                "FEWER",
-                f"{told['bars']:,} of the {count_noun(told['asked_bars'], 'bar')} that were asked for came",
-            )
-        for gap in told["gaps"][:5]:
-            say("", f"no bars {gap['from']} to {gap['to']} ({gap['bars']:,})")
-        if len(told["gaps"]) > 5:
-            say("", "and more gaps; --json lists them")
-        _render_problems(told)
+    bars = f"{count_noun(found['bars'], 'bar')} of {found['timeframe']}"
+    yield "file", f"{found['file']}: {bars} from {found['exchange']}{kept}"
+    for symbol, part in found["symbols"].items():
+        count = count_noun(part["bars"], "bar")
+        yield symbol, f"{part['from']} to {part['to']}   {count}   {part['missing_bars']:,} missing"
+        if part["missing_bars"]:
+            asked = count_noun(part["asked_bars"], "bar")
+            yield "FEWER", f"{part['bars']:,} of the {asked} that were asked for came"
+        for gap in part["gaps"][:SHOWN_GAPS]:
+            yield "", f"no bars {gap['from']} to {gap['to']} ({gap['bars']:,})"
+        if len(part["gaps"]) > SHOWN_GAPS:
+            yield "", "and more gaps; --json lists them"
+        if part["duplicates"]:
+            yield "", f"{part['duplicates']:,} repeated row(s), dropped"
+        for name, label, words in PROBLEMS:
+            if problems := part[name]:
+                first = problems[0]
+                shown = f"{first['time']}: {first['reason']}" if name == "invalid" else first
+                more = " or more" if len(problems) == MOST_LISTED else ""
+                yield label, f"{len(problems)}{more} {words}, first {shown}"
     for symbol, labels in found["changed_when_read_again"].items():
-        say("CHANGED", f"{symbol}: read again, {len(labels)} bar(s) differ, first {labels[0]}")
+        yield "CHANGED", f"{symbol}: read again, {len(labels)} bar(s) differ, first {labels[0]}"
     if found["ok"]:
-        say("checked", "on the grid, each once, plausible; samples read again are the same")
+        yield "checked", "on the grid, each once, plausible; samples read again are the same"
 
 
-def _render_problems(one: dict[str, Any]) -> None:
-    if one["duplicates"]:
-        say("", f"{one['duplicates']:,} repeated row(s), dropped")
-    for name, label, told in PROBLEMS:
-        if found := one[name]:
-            first = f"{found[0]['time']}: {found[0]['reason']}" if name == "invalid" else found[0]
-            say(label, f"{_count(found)} {told}, first {first}")
+def _describe_file(found: dict[str, Any]) -> Iterator[Part]:
+    bars = f"{count_noun(found['bars'], 'bar')} of {found['timeframe']}"
+    yield "file", f"{found['file']}: {bars}, labelled by their {found['label']}"
+    for symbol, part in found["symbols"].items():
+        count = count_noun(part["bars"], "bar")
+        span = f"{part['from']} to {part['to']}   {count}   {part['lowest']:g} to {part['highest']:g}"
+        yield symbol, span
+        yield from _describe_bars(part)
+    yield from (("note", note) for note in found["notes"])
+    yield "checked", "`--data` reads this file"
 
 
-def _count(listed: list[Any]) -> str:
-    """How many there are; a list ends after a hundred."""
-    return f"{len(listed)} or more" if len(listed) == MOST_LISTED else str(len(listed))
-
-
-def _render_check(found: dict[str, Any]) -> None:
-    say(
-        "file",
-        f"{found['file']}: {count_noun(found['bars'], 'bar')} of {found['timeframe']}, "
-        f"labelled by their {found['label']}",
-    )
-    for symbol, told in found["symbols"].items():
-        say(
-            symbol,
-            f"{told['from']} to {told['to']}   {count_noun(told['bars'], 'bar')}   "
-            f"{told['lowest']:g} to {told['highest']:g}",
+def _describe_bars(part: dict[str, Any]) -> Iterator[Part]:
+    """What a trader should know of the bars of a symbol."""
+    yield from ((LABELS[doubt["kind"]], doubt["text"]) for doubt in part["doubts"])
+    if part["unsettled"]:
+        yield (
+            "UNSETTLED",
+            f"{part['unsettled']:,} bar(s) outside the band that data.plausibility = 'always' takes, first "
+            f"{part['first_unsettled'][0]}: the doubts before them agree on no level",
         )
-        for doubt in told["doubts"]:
-            say(LABELS[doubt["kind"]], doubt["text"])
-        if told["unsettled"]:
-            _render_unsettled(told)
-        for part in told["missing"]:
-            say(
-                "MISSING",
-                f"no bar {part['from']} to {part['to']} ({count_noun(part['days'], 'day')} of trading)",
-            )
-        if told["weekdays"]:
-            closed = f", never on {', '.join(told['closed_days'])}" if told["closed_days"] else ""
-            say("calendar", f"{' '.join(told['weekdays'])}{closed}")
-        if told["absent_while_others_trade"]:
-            say("", f"{told['absent_while_others_trade']:,} bar(s) absent while others trade")
-        if told["pauses"]:
-            say("", f"{told['pauses']:,} pause(s) longer than a bar; the longest:")
-        for pause in told["longest_pauses"]:
-            say("", f"  after {pause['after']} until {pause['until']} ({count_noun(pause['bars'], 'bar')})")
-        for name, words in (("without_volume", "volume"), ("without_movement", "movement")):
-            if told[name]:
-                say("", f"{told[name]:,} bar(s) without {words}")
-        if told["jumps"]:
-            say("", f"close changes by more than half at {', '.join(told['jumps'])}")
-        if told["off_phase"]:
-            say("OFF PHASE", f"{told['off_phase']:,} label(s), first {', '.join(told['first_off_phase'])}")
-    for note in found["notes"]:
-        say("note", note)
-    say("checked", "`--data` reads this file")
-
-
-def _render_unsettled(one: dict[str, Any]) -> None:
-    say(
-        "UNSETTLED",
-        f"{one['unsettled']:,} bar(s) outside the band that data.plausibility = 'always' takes, first "
-        f"{one['first_unsettled'][0]}: the doubts before them agree on no level",
-    )
+    for gap in part["missing"]:
+        days = count_noun(gap["days"], "day")
+        yield "MISSING", f"no bar {gap['from']} to {gap['to']} ({days} of trading)"
+    if part["weekdays"]:
+        closed = f", never on {', '.join(part['closed_days'])}" if part["closed_days"] else ""
+        yield "calendar", f"{' '.join(part['weekdays'])}{closed}"
+    for name, words in COUNTED.items():
+        if part[name]:
+            yield "", f"{part[name]:,} {words}"
+    for pause in part["longest_pauses"]:
+        yield "", f"  after {pause['after']} until {pause['until']} ({count_noun(pause['bars'], 'bar')})"
+    if part["jumps"]:
+        yield "", f"close changes by more than half at {', '.join(part['jumps'])}"
+    if part["off_phase"]:
+        yield "OFF PHASE", f"{part['off_phase']:,} label(s), first {', '.join(part['first_off_phase'])}"

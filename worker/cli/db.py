@@ -1,12 +1,13 @@
 """`thinktwice db`: bring a store's tables up to date, look after it, copy it and get it back."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from worker.cli.console import print_document, print_json, say
 from worker.cli.options import DbOption, JsonOption, argument, store_address
+from worker.cli.printing import Part, print_document
 
 if TYPE_CHECKING:
     from services.store.backup import Copy
@@ -33,20 +34,21 @@ async def upgrade(db: DbOption = None, json: JsonOption = False) -> None:
     url = parse_url(store_address(db))
     async with alone(url, create=True, writes=True) as connection:
         done = await connection.run_sync(migrate.upgrade, url)
-    if json:
-        print_json(
-            {
-                "store": url.text,
-                "state": done.state,
-                "before": done.before,
-                "revision": done.after,
-                "applied": list(done.applied),
-            }
-        )
-        return
-    for title in done.applied:
-        say("applied", title)
-    say("store", f"{url.text} is at revision {done.after}")
+    document = {
+        "store": url.text,
+        "state": done.state,
+        "before": done.before,
+        "revision": done.after,
+        "applied": list(done.applied),
+    }
+    print_document(
+        document,
+        json,
+        lambda told: [
+            *(("applied", title) for title in told["applied"]),
+            ("store", f"{told['store']} is at revision {told['revision']}"),
+        ],
+    )
 
 
 @app.command("check")
@@ -55,7 +57,7 @@ async def check(db: DbOption = None, full: FullOption = False, json: JsonOption 
     from services.store.examination import examine
 
     found = await examine(store_address(db), full=full)
-    print_document({"ok": found.ok, **vars(found)}, json, _render)
+    print_document({"ok": found.ok, **vars(found)}, json, _describe)
     if not found.ok:
         raise typer.Exit(1)
 
@@ -69,7 +71,7 @@ async def backup(
     """Copy a store, also one in use, into a file that every command reads: exit 1 when a chain is broken."""
     from services.store.backup import back_up
 
-    _tell(await back_up(store_address(db), file), f"sqlite:///{file}", json)
+    _print_copy(await back_up(store_address(db), file), f"sqlite:///{file}", json)
 
 
 @app.command("restore")
@@ -83,35 +85,30 @@ async def restore(
     from services.store.backup import restore
 
     address = store_address(db)
-    _tell(await restore(file, address), mask_password(address), json)
+    _print_copy(await restore(file, address), mask_password(address), json)
 
 
-def _tell(copy: "Copy", target: str, json: bool) -> None:
-    result = {"ok": not copy.problems, "store": target, **vars(copy)}
-    if json:
-        print_json(result)
-    else:
-        say("store", f"{target} holds what the source held, at revision {copy.revision}")
-        _rows(result)
+def _print_copy(copy: "Copy", target: str, json: bool) -> None:
+    document = {"ok": not copy.problems, "store": target, **vars(copy)}
+    held = f"{target} holds what the source held, at revision {copy.revision}"
+    print_document(document, json, lambda told: [("store", held), *_describe_rows(told)])
     if copy.problems:
         raise typer.Exit(1)
 
 
-def _render(result: dict[str, Any]) -> None:
-    say("store", result["store"])
-    say("revision", f"{result['revision'] or 'none'} ({result['state']})")
-    for title in result["pending"]:
-        say("pending", f"{title}: run `thinktwice db upgrade`")
-    _rows(result)
+def _describe(result: dict[str, Any]) -> Iterator[Part]:
+    yield "store", result["store"]
+    yield "revision", f"{result['revision'] or 'none'} ({result['state']})"
+    yield from (("pending", f"{title}: run `thinktwice db upgrade`") for title in result["pending"])
+    yield from _describe_rows(result)
     if result["ok"]:
-        say("checked", "nothing is broken")
+        yield "checked", "nothing is broken"
 
 
-def _rows(result: dict[str, Any]) -> None:
-    say("rows", ", ".join(f"{name} {count:,}" for name, count in result["rows"].items()))
-    for problem in result["problems"]:
-        say("BROKEN", problem)
+def _describe_rows(result: dict[str, Any]) -> Iterator[Part]:
+    from services.store.failures import MEND
+
+    yield "rows", ", ".join(f"{name} {count:,}" for name, count in result["rows"].items())
+    yield from (("BROKEN", problem) for problem in result["problems"])
     if result["problems"]:
-        from services.store.failures import MEND
-
-        say("next", MEND)
+        yield "next", MEND

@@ -2,15 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from worker.cli.console import print_json, stdout_console
-from worker.cli.options import DbOption, JsonOption, option
-from worker.cli.run_options import ConfigArgument
+from worker.cli.options import ConfigArgument, DbOption, JsonOption, option
+from worker.cli.printing import print_document
 from worker.runs.progress import step
 from worker.settings import load_settings
 
@@ -37,10 +36,8 @@ async def doctor(
         findings = [given, *await _findings(settings, feed, network=network)]
     clean = _redact(settings, findings)
     failed = any(check.state == "failed" for check in clean)
-    if json:
-        print_json({"ok": not failed, "checks": [vars(check) for check in clean]})
-    else:
-        _render(clean)
+    document = {"ok": not failed, "checks": [vars(check) for check in clean]}
+    print_document(document, json, lambda told: map(_describe, told["checks"]))
     if failed:
         raise typer.Exit(1)
 
@@ -82,8 +79,6 @@ def _redact(settings: Settings, findings: "list[Finding]") -> "list[Finding]":
     ]
 
 
-def _render(findings: "list[Finding]") -> None:
-    console = stdout_console()
-    for finding in findings:
-        remedy = "" if finding.next_step is None else f": {finding.next_step}"
-        console.print(f"{MARKS[finding.state]:<8} {finding.name:<15} {finding.found}{remedy}", soft_wrap=True)
+def _describe(finding: dict[str, Any]) -> str:
+    remedy = "" if finding["next_step"] is None else f": {finding['next_step']}"
+    return f"{MARKS[finding['state']]:<8} {finding['name']:<15} {finding['found']}{remedy}"

@@ -1,17 +1,23 @@
 """`thinktwice faults`: known faults planted into right plans, and what each check stops."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from worker.cli.console import complain, print_document, print_line, print_table, stdout_console
-from worker.cli.options import DbOption, JsonOption, argument, open_for_run, option
-from worker.cli.run_options import run_settings, takes
+from worker.cli.options import (
+    DbOption,
+    JsonOption,
+    argument,
+    open_for_run,
+    option,
+    run_settings,
+    takes,
+)
+from worker.cli.printing import Part, complain, print_document, rows_table
 from worker.pages.figures import DASH, counts, percent
-from worker.pages.tables import made_table
 from worker.runs.interrupts import run_async
 from worker.runs.progress import step
 
@@ -20,8 +26,16 @@ if TYPE_CHECKING:
     from worker.studies.faults.right_plans import Source
 
 Document = dict[str, Any]
-FIGURES = ("planted", "stopped", "no effect", "passed", "95 %")
 SHOWN_CODES = 2  # of a kind: the most frequent
+COLUMNS = {
+    "kind": "name",
+    "planted": "planted",
+    "stopped": lambda kind: kind["stopped"] if kind["planted"] else None,
+    "no effect": lambda kind: kind["no_effect"] if kind["planted"] else None,
+    "passed": lambda kind: kind["passed"] if kind["planted"] else None,
+    "95 %": lambda kind: _range(kind["interval"]),
+    "by code": lambda kind: _codes(kind),
+}
 
 
 @takes("llm", "cassette", after="least")
@@ -66,7 +80,7 @@ def faults(
         found, settings = run_async(_plans(run, given, db, strategist))
         asking = Asking(reader, strategist, plans)
         document = run_async(study_faults(found, kinds, settings, os.environ, asking, least))
-    print_document(document, json, render)
+    print_document(document, json, _describe)
     if document["unmeasured"] is not None:
         complain(document["unmeasured"])
         raise typer.Exit(1)
@@ -93,35 +107,26 @@ async def _plans(
     return plans_of_run(index, settings, strategist=strategist), settings
 
 
-def render(document: Document) -> None:
+def _describe(document: Document) -> Iterator[Part]:
     """The kinds as a table, right plans below, and the texts that passed."""
-    from rich.table import Column
-
-    right, kinds, console = document["right"], document["kinds"], stdout_console()
-    figures = [Column(name, justify="right", no_wrap=True) for name in FIGURES]
-    print_table(made_table((Column("kind"), *figures, Column("by code")), map(_cells, kinds), pad_edge=False))
-    asked, made = document["asked"], right["plans"]
+    right, asked = document["right"], document["asked"]
+    yield rows_table(document["kinds"], COLUMNS)
+    yield ""
     by = f" by {counts(right['codes'])}" if right["codes"] else ""
-    proposed = f", proposed at {made} of {asked} questions" if document["strategist"] else ""
-    told = f"{right['refused']} of {made} refused{by} (95 %: {_range(right['interval'])})"
-    console.print()
-    console.print(f"right plans, as they are: {told}{proposed}", soft_wrap=True)
+    proposed = f", proposed at {right['plans']} of {asked} questions" if document["strategist"] else ""
+    refused = f"{right['refused']} of {right['plans']} refused{by} (95 %: {_range(right['interval'])})"
+    yield f"right plans, as they are: {refused}{proposed}"
     if (model := document["model"]) is not None:
-        console.print(f"models: {counts(model['outcomes'])}   {model['usd']:.6f} USD", soft_wrap=True)
-    for kind in kinds:
-        for text in kind["passed_texts"][:1]:
-            print_line(f"passed, {kind['name']}: {text}")
+        yield f"models: {counts(model['outcomes'])}   {model['usd']:.6f} USD"
+    for kind in document["kinds"]:
+        yield from (f"passed, {kind['name']}: {text}" for text in kind["passed_texts"][:1])
 
 
-def _cells(kind: Document) -> tuple[str, ...]:
+def _codes(kind: Document) -> str:
     if not kind["planted"]:
-        why = ", ".join(kind["why_not"]) or "no right plan"
-        return kind["name"], "0", *[DASH] * 4, f"does not apply: {why}"
+        return f"does not apply: {', '.join(kind['why_not']) or 'no right plan'}"
     codes = counts(dict(list(kind["codes"].items())[:SHOWN_CODES]))
-    if kind["broken"]:
-        codes += f" BROKEN {counts(kind['why_broken'])}"
-    figures = (str(kind[name]) for name in ("planted", "stopped", "no_effect", "passed"))
-    return kind["name"], *figures, _range(kind["interval"]), codes
+    return f"{codes} BROKEN {counts(kind['why_broken'])}" if kind["broken"] else codes
 
 
 def _range(interval: tuple[float, float] | None) -> str:

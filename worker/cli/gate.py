@@ -6,22 +6,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import count_noun
-from worker.cli import wiring
-from worker.cli.console import print_json, print_table, stdout_console
-from worker.cli.options import JsonOption, argument, option
-from worker.cli.run_options import ConfigArgument
-from worker.pages.figures import shown_time
-from worker.pages.tables import made_table
+from worker.cli.options import ConfigArgument, JsonOption, argument, option
+from worker.cli.printing import Part, print_document, rows_table
+from worker.pages.figures import DASH, shown_time
+from worker.runs import run_inputs
 from worker.runs.interrupts import Interrupts
 from worker.runs.progress import progress_bar, step
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from services.high_level.table_gate import GradedTable
-    from worker.pages.screen import PlainConsole
 
-
-FIGURES = ("n", "blocks", "mean R", "against", "95 % at every look", "E", "detectable")
+COLUMNS = {
+    "cluster": lambda row: "  " * (len(_parts(row)) - 1) + _parts(row)[-1],  # below those that it belongs to
+    "n": "n",
+    "blocks": "blocks",
+    "mean R": lambda row: DASH if row["mean"] is None else f"{row['mean']:+.2f}",
+    "against": lambda row: f"{row['reference']:+.2f}",
+    "95 % at every look": lambda row: interval_text(row["lower"], row["upper"], row["interval_kind"]),
+    "E": lambda row: None if row["leaning"] is None else f"{row['leaning']} {row['e_value']:.3g}",
+    "detectable": lambda row: (
+        DASH if row["smallest_detectable"] is None else f"{row['smallest_detectable']:.2f}"
+    ),
+    "grade": "grade",
+    "may lead to": "strongest_action",
+}
 
 
 def gate(
@@ -64,16 +73,13 @@ def gate(
     ).settings
     from worker.studies.graded_trades import Grading, gate_document
 
-    books = wiring.playbooks(settings) if settings.runtime.playbooks is not None else ()
+    books = run_inputs.playbooks(settings) if settings.runtime.playbooks is not None else ()
     asked = Grading(settings, looks, reference, tuple(books))
     with step(f"reading {file}"):
         trades = asked.read(file)
     graded = asked.grade(trades, _watch)
     document = gate_document(graded, settings, trades)
-    if json:
-        print_json(document)
-    else:
-        _render(graded, document)
+    print_document(document, json, lambda told: _describe(graded, told))
 
 
 def _watch(looks: Iterable[int]) -> Iterator[int]:
@@ -85,54 +91,43 @@ def _watch(looks: Iterable[int]) -> Iterator[int]:
             draw(done, len(given))
 
 
-def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
-    from rich.table import Column
-
+def _describe(graded: "GradedTable", document: dict[str, Any]) -> Iterator[Part]:
     from services.high_level.drift import decay_text
 
-    console = stdout_console()
-    _print_head(graded, document, console)
+    yield from _head(graded, document)
     rows = [
         (item, row)
         for item, row in zip(graded.clusters, document["clusters"], strict=True)
         if row["timeframe"] is None or item.cluster.tested_as.count("|") == 2
     ]
-    heads = (
-        Column("cluster", overflow="fold"),
-        *(Column(name, justify="right", no_wrap=True) for name in FIGURES),
-        Column("grade", no_wrap=True),
-        Column("may lead to", no_wrap=True),
-    )
-    print_table(made_table(heads, (_cells(row) for _, row in rows), pad_edge=False))
+    yield rows_table([row for _, row in rows], COLUMNS)
     if len(rows) < len(document["clusters"]):
-        console.print("A cell with one timeframe is shown once; --json has it on both levels.")
-    console.print()
+        yield "A cell with one timeframe is shown once; --json has it on both levels."
+    yield ""
     for item, row in rows:
         first = item.first_significant_at
         when = "" if first is None or len(graded.looks) == 1 else f"; first at {shown_time(first)}"
-        console.print(f"{' '.join(_parts(row))}: {row['reason']}{_torn_means(row)}{when}", soft_wrap=True)
+        yield f"{' '.join(_parts(row))}: {row['reason']}{_torn_means(row)}{when}"
     for alarm in filter(None, (item.alarm for item, _ in rows)):
-        console.print(f"{decay_text(alarm)}; since {shown_time(alarm.known_at)}", soft_wrap=True)
-    console.print(f"e-BH selects {', '.join(document['family']['selected']) or 'nothing'}", soft_wrap=True)
+        yield f"{decay_text(alarm)}; since {shown_time(alarm.known_at)}"
+    yield f"e-BH selects {', '.join(document['family']['selected']) or 'nothing'}"
 
 
-def _print_head(graded: "GradedTable", document: dict[str, Any], console: "PlainConsole") -> None:
+def _head(graded: "GradedTable", document: dict[str, Any]) -> Iterator[str]:
     """What was looked at, as what family, and what was left out or held together."""
     family = document["family"]
     looks = f"{family['looks']} looks" if family["looks"] > 1 else "one look"
-    said = f"{looks}, the last at {shown_time(graded.looks[-1])}"
     size = count_noun(family["size"], "hypothesis", "hypotheses")
     tested = f"family {family['id'][:12]} of {size}, q {family['q']:g}"
-    console.print(f"{said}; {tested}, mode {family['mode']}", soft_wrap=True)
-    left_out = document.get("left_out", {}).get("no_learn")
-    if left_out:
+    yield f"{looks}, the last at {shown_time(graded.looks[-1])}; {tested}, mode {family['mode']}"
+    if left_out := document.get("left_out", {}).get("no_learn"):
         verb = "is" if left_out == 1 else "are"
-        console.print(f"{count_noun(left_out, 'trade')} of no-learn zones {verb} left out")
-    if shown := _positions(document["positions"]):
-        console.print(shown, soft_wrap=True)
+        yield f"{count_noun(left_out, 'trade')} of no-learn zones {verb} left out"
+    if positions := _positions(document["positions"]):
+        yield positions
     limited = document.get("entries_per_block")
     if limited is not None and limited["beyond"]:
-        console.print(_beyond(limited), soft_wrap=True)
+        yield _beyond(limited)
 
 
 def _positions(held: dict[str, Any]) -> str:
@@ -170,20 +165,3 @@ def _torn_means(row: dict[str, Any]) -> str:
 def _parts(row: dict[str, Any]) -> list[str]:
     """Playbook, regime and timeframe of a cluster, as far as it has them."""
     return [row[name] for name in ("playbook", "regime", "timeframe") if row[name] is not None]
-
-
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    mean = "-" if row["mean"] is None else f"{row['mean']:+.2f}"
-    least = "-" if row["smallest_detectable"] is None else f"{row['smallest_detectable']:.2f}"
-    return (
-        "  " * (len(_parts(row)) - 1) + _parts(row)[-1],  # below those that it belongs to
-        f"{row['n']:,}",
-        f"{row['blocks']:,}",
-        mean,
-        f"{row['reference']:+.2f}",
-        interval_text(row["lower"], row["upper"], row["interval_kind"]),
-        "-" if row["leaning"] is None else f"{row['leaning']} {row['e_value']:.3g}",
-        least,
-        row["grade"],
-        row["strongest_action"],
-    )

@@ -13,7 +13,6 @@ from typer.core import TyperGroup
 
 from schemas.errors import ConfigError, DataError
 from services.model_calls.quoting import visible
-from worker.cli.console import complain, print_document, print_line, stdout_console
 from worker.cli.options import (
     LATEST,
     ByOption,
@@ -25,7 +24,7 @@ from worker.cli.options import (
     option,
     store_address,
 )  # fmt: skip
-from worker.pages.tables import made_table
+from worker.cli.printing import Part, complain, print_document, print_line, rows_table
 from worker.runs.interrupts import RunInterrupted, hear_stops
 from worker.settings import load_settings
 
@@ -123,9 +122,10 @@ async def questions(run: GuardOption = None, db: DbOption = None, json: JsonOpti
     async with _open_desks(run, db) as desks:
         found = [_describe(desk, question) for desk in desks for question in desk.ledger.questions]
     now = time.time_ns()
-    print_document(
-        [asked for asked in found if asked["approved"] is None and asked["until"] >= now], json, _render
-    )
+    waiting = [question for question in found if question["approved"] is None and question["until"] >= now]
+    print_document(waiting, json, _list_questions)
+    if not waiting and not json:
+        complain("no order waits for a person")
 
 
 @app.command("approve")
@@ -187,17 +187,16 @@ def _describe(desk: "GuardDesk", name: str) -> dict[str, Any]:
     }
 
 
-def _render(found: list[dict[str, Any]]) -> None:
+def _list_questions(found: list[dict[str, Any]]) -> list[Part]:
     from worker.pages.figures import shown_time
 
-    if not found:
-        complain("no order waits for a person")
-        return
-    rows = (
-        (asked["question"][:16], visible(asked["order"]), visible(asked["found"]), shown_time(asked["until"]))
-        for asked in found
-    )
-    stdout_console().print(made_table(("question", "order", "found", "until"), rows))
+    columns = {
+        "question": lambda question: question["question"][:16],
+        "order": "order",
+        "found": "found",
+        "until": lambda question: shown_time(question["until"]),
+    }
+    return [rows_table(found, columns)]
 
 
 @asynccontextmanager

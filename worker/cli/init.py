@@ -8,12 +8,12 @@ import shlex
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
-from worker.cli.console import print_json, print_line, print_lines
 from worker.cli.options import JsonOption, argument
+from worker.cli.printing import Part, print_document
 
 STARTER = Path(__file__).parent / "starter"
 STARTER_FILES = ("thinktwice.toml", "playbooks/donchian.toml", "first_look.ipynb")
@@ -38,11 +38,15 @@ def init(
         "thinktwice backtest thinktwice.toml",
         "thinktwice page latest --html page.html",
     ]
-    if json:
-        print_json({"folder": folder, "files": files, "next": commands})
-        return
-    print_line(f"made {folder} with {', '.join(files)}")
-    print_lines(["Next:", *(f"  {command}" for command in commands)])
+    print_document({"folder": folder, "files": files, "next": commands}, json, _describe)
+
+
+def _describe(made: dict[str, Any]) -> list[Part]:
+    return [
+        f"made {made['folder']} with {', '.join(made['files'])}",
+        "Next:",
+        *(f"  {command}" for command in made["next"]),
+    ]
 
 
 def _place(folder: str) -> Path:

@@ -1,17 +1,29 @@
-"""`thinktwice mcp`: the evidence tools for desktop clients, editors and programs; nothing is written."""
+"""`thinktwice mcp`: the evidence tools for desktop clients, editors and programs; nothing is written.
+
+`thinktwice tools`: which tools there are for evidence, and what of them is accepted.
+"""
 
 import os
 from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.console import complain, print_json, time_option
 from worker.cli.guard import LimitsOption, ModeOption, open_desk
-from worker.cli.options import DbOption, open_to_read, option, store_address
+from worker.cli.options import (
+    ConfigArgument,
+    DbOption,
+    JsonOption,
+    open_to_read,
+    option,
+    store_address,
+)
+from worker.cli.printing import complain, print_document, print_json, rows_table, time_option
 from worker.runs.interrupts import RunInterrupted, run_async
+from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -19,14 +31,10 @@ if TYPE_CHECKING:
 
     from services.guard.desk import GuardDesk
     from services.ports import ToolHost
-    from services.store import Store
-    from services.store.trials import TriedOn
     from worker.mcp_server.serving import HttpAddress
-    from worker.review.rule_trial import NoteTrial
-    from worker.review.run_views import RunViews
 
-INSTALL = "pip install 'thinktwice[mcp]'"
 PORT = 8_765
+SHOWN_HASH = 16
 app = typer.Typer(help="Serve the evidence tools over MCP: read-only, over stdio or HTTP.")
 TransportOption = Annotated[
     str, typer.Option(metavar="stdio|http", help="Standard streams, or streamable HTTP.")
@@ -74,12 +82,13 @@ def mcp(
         return
     chosen = _transport(transport)
     moment = None if at is None else time_option(at, "--at")
-    demand_extra()
+    from worker.review.tool_listing import require_extra
+
+    require_extra()
     from worker.mcp_server.serving import HttpAddress
     from worker.operations.endpoint_access import guard
     from worker.operations.logs import configure_logging
     from worker.secrets.secrets import MCP_TOKEN
-    from worker.settings import load_settings
 
     address = None
     of_http = _find_given(context, ("host", "port", "allow_host", "allow_origin"))
@@ -139,18 +148,6 @@ def _find_given(context: typer.Context, names: Iterable[str]) -> str | None:
     return None
 
 
-def demand_extra() -> None:
-    """Refuse what needs the SDK where it is not installed.
-
-    Raises:
-        ConfigError: it is not.
-    """
-    from importlib.util import find_spec
-
-    if find_spec("mcp") is None:
-        raise ConfigError(f"MCP needs the package mcp: {INSTALL}")
-
-
 async def _serve(
     address: str,
     run: str | None,
@@ -163,11 +160,13 @@ async def _serve(
     from worker.mcp_server.server import build_server
     from worker.mcp_server.serving import serve_http, serve_stdio
     from worker.operations.order_checks import OrderChecks
+    from worker.review import run_views
     from worker.review.evidence import store_tools
+    from worker.review.rule_trial import trial_noting
 
     store = await open_to_read(address, read_only=True)
     async with store, checking or nullcontext() as desk:
-        host: ToolHost = store_tools(await opened_views(store, run, at), trial_noting(address))
+        host: ToolHost = store_tools(await run_views.open_views(store, run, at), trial_noting(address))
         if desk is not None:
             host = WithOrderChecks(host, OrderChecks(desk))
         server = build_server(host)
@@ -177,31 +176,42 @@ async def _serve(
         return None
 
 
-def trial_noting(address: str) -> "NoteTrial":
-    """Enters a rule in a ledger of trials: the one thing that a server writes, on a connection of its own."""
-    from services.store import open_store
+tools_app = typer.Typer(no_args_is_help=True, help="Tools of evidence: list them, accept their definitions.")
+ServerOption = Annotated[
+    list[str] | None, option("--server", metavar="NAME", help="A server of [planner.servers]. [all]")
+]
+COLUMNS = {
+    "client": "client",
+    "tool": "name",
+    "hash": lambda tool: tool["hash"][:SHOWN_HASH],
+    "pinned": lambda tool: "no" if tool["pinned"] is None else "CHANGED" if tool["changed"] else "yes",
+    "description": lambda tool: (
+        tool["description"] if tool["not_offered"] is None else f"not offered: {tool['not_offered']}"
+    ),
+}
 
-    async def note(on: "TriedOn") -> int:
-        async with await open_store(address, create=False) as store:
-            return await store.trials.note_rule(on)
 
-    return note
+@tools_app.command("list")
+async def list_tools(
+    config: ConfigArgument = None, server: ServerOption = None, db: DbOption = None, json: JsonOption = False
+) -> None:
+    """List our own tools and those of the configured servers, with what was pinned of them."""
+    await _print_tools(config, server, db, json=json, accepts=False)
 
 
-async def opened_views(store: "Store", run: str | None, at: int | None) -> "RunViews":
-    """Views of the store's runs, bound to one of them and to a clock.
+@tools_app.command("pin")
+async def pin(
+    config: ConfigArgument = None, server: ServerOption = None, db: DbOption = None, json: JsonOption = False
+) -> None:
+    """Accept the definitions of the configured servers' tools as they are now, and that they only read."""
+    await _print_tools(config, server, db, json=json, accepts=True)
 
-    Raises:
-        ConfigError: there is no such run, or the newest one had begun at no bar by then.
-    """
-    from worker.review.run_views import RunViews
 
-    bound = None if run is None else (await store.runs.find(run)).run_id
-    if at is not None:
-        record = await store.runs.find(bound or "latest")
-        first: Any = None
-        async for row in store.journal.rows(record.run_id, kinds={"genesis"}):
-            first = row.known_at
-        if first is None or first > at:
-            raise ConfigError(f"run {record.run_id} had begun at no bar by that time: give a later --at")
-    return RunViews(store, run=bound, at=at)
+async def _print_tools(
+    config: Path | None, names: list[str] | None, db: str | None, *, json: bool, accepts: bool
+) -> None:
+    from worker.review import tool_listing
+
+    settings = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
+    found = await tool_listing.list_tools(settings, names, accepts=accepts)
+    print_document({"tools": found}, json, lambda told: [rows_table(told["tools"], COLUMNS)])

@@ -10,23 +10,25 @@ import typer
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from worker.cli import wiring
-from worker.cli.console import complain
-from worker.cli.options import JsonOption, open_for_writing, option
-from worker.cli.run_options import (
+from worker.cli.options import (
     RUN,
     ConfigArgument,
     FreshLedgerOption,
     FullOption,
+    JsonOption,
     LogFormatOption,
+    open_for_writing,
+    option,
     run_name,
     run_settings,
     takes,
 )
+from worker.cli.outcome import show_run
+from worker.cli.printing import complain
 from worker.runs.interrupts import Interrupts, hear_stops, nothing_to_lose, run_async
-from worker.runs.progress import progress_bar
+from worker.runs.progress import Progress, progress_bar, step
 from worker.runs.readiness import ready_engine
-from worker.runs.store_run import Progress
+from worker.runs.run_inputs import load_traded_bars, require_models, traded_playbooks
 
 if TYPE_CHECKING:
     from services.feeds.port import MarketFeed
@@ -104,7 +106,7 @@ async def trade(
         fresh_ledger: a run that begins here starts as on a store in which nothing was tried.
     """
     from worker.live.commit_loop import COMMAND_S
-    from worker.live.crash_counter import StartLimit
+    from worker.live.crash_counter import StartLimit, place_notes
     from worker.live.monitor import Monitor, OperatedMonitor
     from worker.live.process import PaperProcess
     from worker.live.process_inputs import ProcessInputs
@@ -114,15 +116,15 @@ async def trade(
     from worker.slow_worker.wiring import new_owner
 
     await demand_address(settings.runtime.operations)
-    definitions = wiring.traded_playbooks(settings)
-    feed = wiring.open_feed(feed_text, settings, speed)
+    definitions = traded_playbooks(settings, complain)
+    feed = open_feed(feed_text, settings, speed)
     try:
-        wiring.demand_models(settings, goes_on=not new)
+        require_models(settings, goes_on=not new)
         with nothing_to_lose():
             ready_engine()
         async with await open_for_writing(settings.runtime.db, command_s=COMMAND_S) as store:
             owner, surroundings = new_owner(), OperatedMonitor(prepared)
-            place, operations = partial(wiring.start_notes, settings), settings.runtime.operations
+            place, operations = partial(place_notes, settings.runtime.db), settings.runtime.operations
             limit = StartLimit(place, operations, surroundings.note)
             around: Monitor = surroundings
             if slow_period_s is not None and not feed.lock_step:
@@ -141,6 +143,24 @@ async def trade(
                 return await process.run(name, new=new)
     finally:
         await feed.close()
+
+
+def open_feed(text: str, settings: Settings, speed: str) -> "MarketFeed":
+    """The feed of a paper run.
+
+    Raises:
+        ConfigError: there is no such feed, or it cannot be opened.
+        DataError: its bar file cannot be used, or `data.on_doubt` refuses bars of it.
+        FeedError: its source cannot be reached.
+    """
+    with step("opening the feed; the first time this may take a minute"):
+        from worker.feeds import opening
+
+    replays = text.strip() == "replay"
+    pace = None if not replays and speed == "max" else opening.speed_of(speed)
+    series = load_traded_bars(settings, complain) if replays else None
+    with step(f"opening feed {text}"):
+        return opening.open_feed(text, settings, speed=pace, series=series)
 
 
 @contextmanager
@@ -170,6 +190,4 @@ def show(outcome: "PaperOutcome", *, json: bool, full: bool = False) -> None:
             raise ConfigError("the feed ended before its first bar: nothing was traded")
         complain(f"stopped by {outcome.stopped}: run {run_id} is stored up to here; the same command goes on")
         raise typer.Exit(EXIT_CODES.get(outcome.stopped, 0))
-    from worker.cli.summary import show_run
-
     show_run(document, json=json, full=full)

@@ -1,47 +1,55 @@
 """`thinktwice playbooks`: versions of a run's playbooks, where they came from, as files, and the way back."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from schemas.canonical import ns_to_datetime
-from schemas.errors import ConfigError, nearest
+from schemas.errors import ConfigError
 from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import count_noun
-from worker.cli import wiring
-from worker.cli.console import complain, print_document, print_line, print_lines, print_table, time_option
-from worker.cli.open_runs import open_to_write, queue_request, takes_requests, told_request
 from worker.cli.options import (
     LATEST,
+    OPTIONS,
     AtOption,
+    ConfigArgument,
     DataOption,
     DbOption,
     JsonOption,
     RunArgument,
     RunOption,
+    WriteOption,
     argument,
     open_for_run,
+    open_to_write,
     option,
 )
-from worker.cli.rebuilt import rebuilt_run
-from worker.cli.replan import WriteOption, change_lines, transition_lines, version_lines, written_lines
-from worker.cli.run_options import OPTIONS, ConfigArgument
-from worker.pages.figures import DASH, r_multiple, shown_time
-from worker.pages.tables import made_table
-from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
-from worker.settings import load_settings
+from worker.cli.printing import Part, complain, print_document, rows_table, time_option
+from worker.cli.version_text import change_lines, transition_lines, version_lines, written_lines
+from worker.pages.figures import r_multiple, shown_time
 
-if TYPE_CHECKING:
-    from schemas.playbook import PlaybookDefinition, PlaybookVersion
-    from schemas.settings import Settings
-    from services.evidence_tools.playbook_history import PlaybookHistory
-    from services.store import RunRecord, Store
-    from worker.runs.replay import Rebuilt
-
-EMBEDDED = "embedded"
+app = typer.Typer(
+    no_args_is_help=True, help="Versions of playbooks: list them, their history, as files, the way back."
+)
+NameArgument = Annotated[str, argument(metavar="NAME", help="Id of a playbook.")]
+COLUMNS = {
+    "playbook": "playbook_id",
+    "version": "version",
+    "state": "state",
+    "since": lambda version: shown_time(version["since"]),
+    "trial": "trial",
+    "trades": lambda version: _figure_of(version["account"], "n"),
+    "mean": lambda version: _figure_of(version["account"], "mean_all_r"),
+    "paper": lambda version: _figure_of(version["paper"], "n"),
+    "mean on paper": lambda version: _figure_of(version["paper"], "mean_all_r"),
+}
+FILE_COLUMNS = {
+    "playbook": "playbook_id",
+    "directions": "directions",
+    "bars": lambda shown: shown["timeframes"] or "any",
+    "horizon": "horizon_bars",
+}
 FolderArgument = Annotated[
     Path, argument(metavar="DIR", help="Folder that is new, empty, or was written so before.")
 ]
@@ -50,6 +58,7 @@ SourceOption = Annotated[
 ]
 
 
+@app.command("export")
 async def export(
     folder: FolderArgument,
     config: ConfigArgument = None,
@@ -60,6 +69,7 @@ async def export(
 ) -> None:
     """Write the playbooks in force, embedded, of settings or of a run, as files to change and trade."""
     from services.playbooks.writing import demand_writable
+    from worker.review.playbook_versions import EMBEDDED, export_definitions, export_in_force
 
     if str(folder) == LATEST:
         raise ConfigError("'latest' is a run, not where to: `thinktwice playbooks export DIR --run latest`")
@@ -67,56 +77,27 @@ async def export(
     if run is not None and config is not None:
         raise ConfigError("CONFIG and --run both say whose playbooks: give one of them")
     if run is not None:
-        names = await _of_run(run, folder, None if at is None else time_option(at, "--at"), db)
+        moment = None if at is None else time_option(at, "--at")
+        async with open_for_run(db, run) as (store, record):
+            names = await export_in_force(store, record.run_id, folder, moment)
     elif at is not None:
         raise ConfigError(f"--at {at!r} goes with a run: name it with --run")
     else:
-        names = _of_definitions(config, folder)
+        names = export_definitions(folder, config)
     source = run or (EMBEDDED if config is None else str(config))
-    print_document({"source": source, "folder": str(folder), "files": list(names)}, json, _render_export)
+    document = {"source": source, "folder": str(folder), "files": list(names)}
+    print_document(document, json, _describe_export)
 
 
-def _render_export(found: dict[str, Any]) -> None:
-    source, folder = found["source"], found["folder"]
+def _describe_export(found: dict[str, Any]) -> list[Part]:
+    from worker.review.playbook_versions import EMBEDDED
+
     playbooks = count_noun(sum("/" not in name for name in found["files"]) - 1, "playbook")
-    whose = "the embedded strategy" if source == EMBEDDED else source
-    print_line(f"wrote {playbooks} of {whose} into {folder}")
-    print_line(f'Next: runtime.playbooks = "{folder}" in the settings, and they are traded.')
-
-
-def _of_definitions(config: Path | None, folder: Path) -> tuple[str, ...]:
-    from services.playbooks.loader import load_playbooks
-    from services.playbooks.writing import write_playbooks
-
-    definitions: tuple[PlaybookDefinition, ...] = (
-        load_playbooks() if config is None else wiring.playbooks(load_settings(config).settings)
-    )
-    manifest: dict[str, Any] = {"reason": f"export of {config or EMBEDDED}"}
-    return write_playbooks(folder, definitions, (), manifest)
-
-
-async def _of_run(run: str, folder: Path, at: int | None, db: str | None) -> tuple[str, ...]:
-    from schemas.vocabulary import VersionState
-    from worker.review.playbook_files import versions_at, write_in_force
-
-    async with open_for_run(db, run) as (store, record):
-        versions = await versions_at(store, record.run_id, at)
-    active = [version for version in versions if version.state is VersionState.ACTIVE]
-    if not active:
-        when = "" if at is None else f" at {ns_to_datetime(at).isoformat()}"
-        raise ConfigError(
-            f"run {record.run_id} had no playbook in force{when}: `thinktwice playbooks list {run}` has times"
-        )
-    moment = max(version.since for version in active) if at is None else at
-    reason = f"export of {record.run_id}"
-    return write_in_force(folder, versions, run_id=record.run_id, known_at=moment, reason=reason)
-
-
-app = typer.Typer(
-    no_args_is_help=True, help="Versions of playbooks: list them, their history, as files, the way back."
-)
-app.command("export")(export)
-NameArgument = Annotated[str, argument(metavar="NAME", help="Id of a playbook.")]
+    whose = "the embedded strategy" if found["source"] == EMBEDDED else found["source"]
+    return [
+        f"wrote {playbooks} of {whose} into {found['folder']}",
+        f'Next: runtime.playbooks = "{found["folder"]}" in the settings, and they are traded.',
+    ]
 
 
 @app.command("list")
@@ -127,33 +108,29 @@ async def list_playbooks(
     json: JsonOption = False,
 ) -> None:
     """List every version of every playbook of a run, or what lies in files, and their mistakes."""
+    from worker.review.playbook_versions import document_of_files, document_of_run
+
     if playbooks is None:
-        print_document(await _history(run, None, db), json, _render_list)
+        async with open_for_run(db, run) as (store, record):
+            found = await document_of_run(store, record, None, complain)
     elif run != LATEST or db is not None:
         raise ConfigError("RUN and --playbooks both say whose playbooks: give one of them, without --db")
     else:
-        print_document(_of_files(playbooks), json, _render_files)
+        found = document_of_files(playbooks)
+    print_document(found, json, _describe_list)
 
 
-def _of_files(source: str) -> dict[str, Any]:
-    """Playbooks before a run, with what no market can make right in them at the default settings."""
-    from schemas.settings import Settings
-    from services.playbooks.loader import load_playbooks
-    from services.policy_checks.static_checks import list_mistakes
+def _describe_list(found: dict[str, Any]) -> Iterator[Part]:
+    of_run = "versions" in found
+    yield rows_table(found["versions"], COLUMNS) if of_run else rows_table(found["playbooks"], FILE_COLUMNS)
+    for mistake in found["mistakes"]:
+        yield f"{mistake['playbook_id']}, {mistake['field']}: {mistake['message']}"
 
-    found = load_playbooks(Path(source))
-    shown = [
-        {
-            "playbook_id": definition.id,
-            "version_hash": definition.content_hash,
-            "directions": list(definition.rules),
-            "timeframes": list(definition.timeframes),
-            "horizon_bars": definition.horizon_bars,
-        }
-        for definition in found
-    ]
-    mistakes = [asdict(mistake) for mistake in list_mistakes(found, Settings())]
-    return {"source": source, "playbooks": shown, "mistakes": mistakes}
+
+def _figure_of(shown: dict[str, Any] | None, name: str) -> str | int | None:
+    if shown is None:
+        return None
+    return int(shown[name]) if name == "n" else r_multiple(shown[name])
 
 
 @app.command("history")
@@ -161,7 +138,13 @@ async def history(
     name: NameArgument, run: RunOption = LATEST, db: DbOption = None, json: JsonOption = False
 ) -> None:
     """Show every version of a playbook: how it came, what it changed, evidence and counter-evidence."""
-    print_document(await _history(run, name, db), json, _render_history)
+    from worker.review.playbook_versions import document_of_run
+
+    async with open_for_run(db, run) as (store, record):
+        found = await document_of_run(store, record, name, complain)
+    print_document(
+        found, json, lambda told: [line for version in told["versions"] for line in version_history(version)]
+    )
 
 
 @app.command("rollback")
@@ -174,187 +157,64 @@ async def rollback(
     json: JsonOption = False,
 ) -> None:
     """Return a playbook to the last version that traded differently; a run that trades is asked to."""
-    if write is not None:
-        from services.playbooks.writing import demand_writable
+    from services.playbooks.writing import demand_writable
+    from worker.review.playbook_versions import read_history, require_known, roll_back_version
+    from worker.review.rebuilt import rebuilt_run
+    from worker.review.run_requests import queue_request, takes_requests
 
+    if write is not None:
         demand_writable(write)
     async with open_to_write(db, run) as (store, record):
-        _demand_known(name, (await _read(store, record, None)).names(), record.run_id)
+        require_known(name, (await read_history(store, record, None)).names(), record.run_id)
         trades = takes_requests(record)
         if trades and write is not None:
             raise ConfigError(f"run {record.run_id} trades: its playbooks change in it; leave out --write")
         if trades:
             found = await queue_request(store, record, "rollback", {"playbook_id": name})
         else:
-            found = _take_back(await rebuilt_run(store, record, data), name, write)
-    print_document(found, json, _render_rollback)
+            found = roll_back_version(await rebuilt_run(store, record, data), name, write)
+    print_document(found, json, _describe_rollback)
 
 
-async def _history(run: str, name: str | None, db: str | None) -> dict[str, Any]:
-    async with open_for_run(db, run) as (store, record):
-        settings = _settings(record)
-        found = await _read(store, record, settings)
-    if name is not None:
-        _demand_known(name, found.names(), record.run_id)
-    named = {} if name is None else {"playbook_id": name}
-    versions = [found.document_with_means(version) for version in found.of(name)]
-    mistakes = _mistakes(found, name, settings)
-    return {"run_id": record.run_id, **named, "versions": versions, "mistakes": mistakes}
+def _describe_rollback(found: dict[str, Any]) -> Iterator[Part]:
+    from worker.review.run_requests import describe_request
 
-
-def _mistakes(
-    found: "PlaybookHistory", name: str | None, settings: "Settings | None"
-) -> list[dict[str, str]]:
-    """What no market can make right in the playbooks that are in force, under the settings of the run."""
-    from services.policy_checks.static_checks import list_mistakes
-
-    active = [version.definition for version in found.of(name) if version.latest.state == "active"]
-    return [] if settings is None else [asdict(mistake) for mistake in list_mistakes(active, settings)]
-
-
-def _settings(record: "RunRecord") -> "Settings | None":
-    """Those of the run; None, with a word on stderr, where this version does not know them."""
-    try:
-        return stored_settings(record)
-    except SettingsOfAnotherVersion as error:
-        complain(f"what trades have shown is left out: {error}")
-        return None
-
-
-async def _read(store: "Store", record: "RunRecord", settings: "Settings | None") -> "PlaybookHistory":
-    from services.evidence_tools.playbook_history import KINDS, PlaybookHistory
-
-    found = PlaybookHistory(settings)
-    await found.read(store.journal.rows(record.run_id, kinds=KINDS))
-    return found
-
-
-def _demand_known(name: str, known: list[str], run_id: str) -> None:
-    if name not in known:
-        listing = ", ".join(known) or "none"
-        raise ConfigError(f"run {run_id} has no playbook {name!r} (it has {listing}).{nearest(name, known)}")
-
-
-def _take_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, Any]:
-    """Roll back in the rebuilt lifecycle; the run keeps its own."""
-    from worker.review.playbook_files import shown_version, write_in_force
-
-    session, at = rebuilt.session, rebuilt.known_at
-    before = session.books.reader.get(name)
-    moved = session.books.lifecycle.rollback(name, at, "rolled back by the operator")
-    versions = session.books.registry.latest()
-    files = None
-    if write is not None:
-        reason = f"rollback of {name}"
-        names = write_in_force(write, versions, run_id=rebuilt.run_id, known_at=at, reason=reason)
-        files = {"folder": str(write), "files": list(names)}
-    return {
-        "run_id": rebuilt.run_id,
-        "playbook_id": name,
-        "known_at": at,
-        "transitions": [_tell_move(version, before) for version in moved],
-        "active": [shown_version(version) for version in versions if version.state == "active"],
-        "written": files,
-    }
-
-
-def _tell_move(one: "PlaybookVersion", before: "PlaybookVersion") -> dict[str, Any]:
-    """A transition of a rollback; what becomes active is told against what was."""
-    from services.playbooks.version_diff import changes
-    from worker.review.playbook_files import shown_version
-
-    active = one.state == "active"
-    differs = changes(before.definition, one.definition) if active else ()
-    return {
-        **shown_version(one),
-        "from_version": before.definition.version if active else one.definition.version,
-        "changes": [change.payload() for change in differs],
-    }
-
-
-def _render_files(found: dict[str, Any]) -> None:
-    rows = (
-        (
-            shown["playbook_id"],
-            ", ".join(shown["directions"]),
-            ", ".join(shown["timeframes"]) or "any",
-            str(shown["horizon_bars"]),
-        )
-        for shown in found["playbooks"]
-    )
-    print_table(made_table(("playbook", "directions", "bars", "horizon"), rows))
-    _print_mistakes(found)
-
-
-def _print_mistakes(found: dict[str, Any]) -> None:
-    print_lines(f"{told['playbook_id']}, {told['field']}: {told['message']}" for told in found["mistakes"])
-
-
-def _render_list(found: dict[str, Any]) -> None:
-    heads = ("playbook", "version", "state", "since", "trial", "trades", "mean", "paper", "mean")
-    rows = (
-        (
-            version["playbook_id"],
-            str(version["version"]),
-            version["state"],
-            shown_time(version["since"]),
-            version["trial"] or DASH,
-            *_tell_counts(version["account"]),
-            *_tell_counts(version["paper"]),
-        )
-        for version in found["versions"]
-    )
-    print_table(made_table(heads, rows))
-    _print_mistakes(found)
-
-
-def _render_history(found: dict[str, Any]) -> None:
-    for version in found["versions"]:
-        print_lines(_version_lines(version))
-
-
-def _tell_counts(shown: dict[str, Any] | None) -> tuple[str, str]:
-    return (DASH, DASH) if shown is None else (str(shown["n"]), r_multiple(shown["mean_all_r"]))
-
-
-def _render_rollback(found: dict[str, Any]) -> None:
     if "request" in found:
-        print_line(told_request(found))
+        yield describe_request(found)
         return
-    lines = [
-        f"playbook {found['playbook_id']} of {found['run_id']} at {shown_time(found['known_at'])}",
-        *transition_lines(found["transitions"]),
-        *version_lines("active", found["active"]),
-        *written_lines(found["written"]),
-    ]
+    yield f"playbook {found['playbook_id']} of {found['run_id']} at {shown_time(found['known_at'])}"
+    yield from transition_lines(found["transitions"])
+    yield from version_lines("active", found["active"])
+    yield from written_lines(found["written"])
     if found["written"] is None:
-        lines.append("Next: --write DIR keeps the playbooks as files to trade with; the run stays as it is.")
-    print_lines(lines)
+        yield "Next: --write DIR keeps the playbooks as files to trade with; the run stays as it is."
 
 
-def _version_lines(one: dict[str, Any]) -> Iterator[str]:
-    parent = "from a file" if one["parent"] is None else f"from version {one['parent']}"
-    trial = "" if one["trial"] is None else f", tried as {one['trial']}"
-    yield f"{one['playbook_id']} version {one['version']} ({one['version_hash'][:16]}), {parent}{trial}"
-    yield from (f"  {line}" for line in change_lines(one["changes"]))
+def version_history(version: dict[str, Any]) -> Iterator[str]:
+    """A version: how it came, what it changed, and what speaks for it and against it."""
+    parent = "from a file" if version["parent"] is None else f"from version {version['parent']}"
+    trial = "" if version["trial"] is None else f", tried as {version['trial']}"
+    named = f"{version['playbook_id']} version {version['version']}"
+    yield f"{named} ({version['version_hash'][:16]}), {parent}{trial}"
+    yield from (f"  {line}" for line in change_lines(version["changes"]))
     ids = [
-        f"{name.removesuffix('_id')} {one[name][:16]}"
+        f"{name.removesuffix('_id')} {version[name][:16]}"
         for name in ("report_id", "verdict_id", "action_id")
-        if one[name]
+        if version[name]
     ]
     if ids:
         yield f"  by {', '.join(ids)}"
-    for step in sorted([*one["transitions"], *one["renewals"]], key=lambda step: step["known_at"]):
+    for step in sorted([*version["transitions"], *version["renewals"]], key=lambda step: step["known_at"]):
         yield f"  {shown_time(step['known_at'])}  {_step(step)}"
     for title, shown in (
-        ("evidence", one["evidence"]),
-        ("counter-evidence", one["counter_evidence"]),
-        ("on paper", one["paper"]),
-        ("on the account", one["account"]),
+        ("evidence", version["evidence"]),
+        ("counter-evidence", version["counter_evidence"]),
+        ("on paper", version["paper"]),
+        ("on the account", version["account"]),
     ):
         if shown:
             yield from (f"  {title}{part}" for part in _parts(shown))
-    for cell, shown in one["banned_cells"].items():
+    for cell, shown in version["banned_cells"].items():
         yield f"  on paper in banned {cell}: {_evidence(shown)}"
 
 

@@ -1,5 +1,8 @@
-"""`thinktwice reports`: what became of every slot of a run, and what the judge made of its reports."""
+"""`thinktwice reports report reflect page`: what the slow loop of a run wrote, and the run as one page."""
 
+import json as json_text
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,130 +10,64 @@ import typer
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
-from worker.cli.console import print_document, print_json, print_page, print_table, stdout_console
+from services.model_calls.quoting import count_noun
 from worker.cli.options import (
     LATEST,
+    AtOption,
+    DataOption,
     DbOption,
     JsonOption,
     RunArgument,
     listed_runs,
     open_for_run,
+    open_to_write,
     option,
 )
-from worker.cli.out_folder import attached_entry, look_up_rows, stored_reports
-from worker.cli.page import write_page
+from worker.cli.printing import Part, complain, print_document, print_line, rows_table, time_option
 from worker.pages.figures import shown_time
 from worker.pages.run_marks import document_of_entry
-from worker.pages.tables import made_table
+from worker.runs.interrupts import interrupt_at_once
+from worker.runs.out_folder import OutFolder, replace_file, report_files
+from worker.runs.progress import step
 
 if TYPE_CHECKING:
-    from schemas.judge import ReplanVerdict
     from services.store import RunRecord, Store
-    from services.store.claims import Claim
-    from services.store.reports import StoredReport
-    from services.store.reports_on_demand import OnDemandReport
+    from worker.runs.run_result import RunResult
 
-
-OF_CLAIM = ("by", "facts", "attempts", "epoch")  # what a run that heard of a report does not know of it
+HtmlOption = Annotated[Path | None, option("--html", metavar="FILE", help="Write the page of the run there.")]
+COLUMNS = {
+    "slot": lambda slot: shown_time(slot["slot"]),
+    "by": "by",
+    "state": lambda slot: slot["state"] if slot["reason"] is None else f"{slot['state']}: {slot['reason']}",
+    "episodes": "episodes",
+    "report": "report_id",
+    "recommends": "recommended_action",
+    "judge": lambda slot: slot["verdict"] or slot["delivery"],
+    "actions": "actions",
+}
 
 
 async def reports(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
     """List the slots of the slow loop of a run, with their reports and the judge's verdicts."""
+    from worker.review.run_reports import list_slots
+
     if run == LATEST:
         async with listed_runs(db) as (store, records):
             if store is None or not records:
                 return
-            found = await _document(store, await store.runs.find(run))
+            found = await list_slots(store, await store.runs.find(run))
     else:
         async with open_for_run(db, run) as (store, record):
-            found = await _document(store, record)
-    print_document(found, json, _render)
+            found = await list_slots(store, record)
+    print_document(found, json, _describe)
 
 
-async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
-    from services.slow_loop.past_runs import PastRuns
-    from worker.slow_worker.ports import JOB, lease_name
-
-    past = PastRuns()
-    async for row in store.journal.rows(record.run_id, kinds=past.takers):
-        past.add(row)
-    slots = {
-        run.slot: _slot("run", run.slot, (run.report_id, run.n_episodes, run.recommended_action), run.verdict)
-        for run in past.all()
-    }
-    told = {stored.key.slot: stored for stored in await store.reports.all(record.run_id, JOB)}
-    for claim in await store.claims.all(record.run_id, JOB):
-        made, heard = _of_worker(claim, told.get(claim.key.slot)), slots.get(claim.key.slot)
-        if heard is None:
-            slots[claim.key.slot] = made
-        elif heard["report_id"] == made["report_id"]:
-            heard |= {name: made[name] for name in OF_CLAIM}
-    lease = await store.leases.holder(lease_name(record.run_id))
-    # A report on demand stands at the moment it is about; it is no slot and delays none.
-    asked_for = [
-        _slot("on demand", asked.known_at, _columns_of(asked), asked.verdict)
-        for asked in await store.on_demand.of_run(record.run_id)
-    ]
-    return {
-        "run_id": record.run_id,
-        "lease": None if lease is None else vars(lease),
-        "slots": sorted([*slots.values(), *asked_for], key=lambda slot: (slot["slot"], slot["by"])),
-    }
-
-
-def _columns_of(one: "OnDemandReport | StoredReport") -> tuple[str, int, object]:
-    return one.report_id, one.report.n_episodes, one.report.recommended_action
-
-
-def _of_worker(claim: "Claim", told: "StoredReport | None") -> dict[str, Any]:
-    said, verdict, delivery = None, None, None
-    if told is not None:
-        said, verdict, delivery = _columns_of(told), told.verdict, told.delivery
-    names = ("state", "reason", "facts", "attempts", "epoch")
-    claimed = {name: getattr(claim, name) for name in names}
-    return _slot("worker", claim.key.slot, said, verdict) | claimed | {"delivery": delivery}
-
-
-def _slot(
-    by: str, slot: int, said: tuple[str, int, object] | None, verdict: "ReplanVerdict | None"
-) -> dict[str, Any]:
-    """A slot that is done, with its report where there is one and what the judge made of it."""
-    report_id, episodes, action = said or (None, None, None)
-    return {
-        "slot": slot,
-        "by": by,
-        "state": "done",
-        "reason": None,
-        "facts": {},
-        "attempts": 1,
-        "epoch": None,
-        "report_id": report_id,
-        "episodes": episodes,
-        "recommended_action": None if action is None else str(action),
-        "delivery": "waiting" if verdict is None else "delivered",
-        "verdict": None if verdict is None else str(verdict.decision),
-        "actions": None if verdict is None else len(verdict.actions),
-    }
-
-
-def _render(found: dict[str, Any]) -> None:
-    if found["slots"]:
-        heads = ("slot", "by", "state", "episodes", "report", "recommends", "judge", "actions")
-        print_table(made_table(heads, map(_cells, found["slots"])))
+def _describe(found: dict[str, Any]) -> Iterator[Part]:
+    yield rows_table(found["slots"], COLUMNS)
     lease = found["lease"]
     if lease is not None and lease["until_ms"]:
         until = ns_to_datetime(lease["until_ms"] * 10**6).strftime("%Y-%m-%d %H:%M:%SZ")
-        stdout_console().print(f"held by {lease['owner']} until {until} (epoch {lease['epoch']})")
-
-
-def _cells(one: dict[str, Any]) -> list[str]:
-    state = one["state"] if one["reason"] is None else f"{one['state']}: {one['reason']}"
-    judged = one["verdict"] or one["delivery"]
-    rest = (one["episodes"], one["report_id"], one["recommended_action"], judged, one["actions"])
-    return [shown_time(one["slot"]), one["by"], state, *("-" if cell is None else str(cell) for cell in rest)]
-
-
-SHOWN = 5
+        yield f"held by {lease['owner']} until {until} (epoch {lease['epoch']})"
 
 
 async def report(
@@ -144,46 +81,159 @@ async def report(
     json: JsonOption = False,
 ) -> None:
     """Print a high-level report of a run as Markdown, or write it as a page with plots."""
+    from worker.review.run_reports import find_position, list_reports
+
     async with open_for_run(db, run) as (store, record):
-        entries = await _list_stored(store, record.run_id)
-    position = _position(entries, report_id, record.run_id)
+        entries = await list_reports(store, record.run_id)
+    position = find_position(entries, report_id, record.run_id)
     entry = entries[position]
     if html is not None:
         from worker.pages.report_html import report_html
 
         write_page(html, report_html(entry, entries[:position]))
-    if json:
-        print_json(document_of_entry(entry))
-    elif html is None:
-        from worker.pages.report_markdown import report_markdown
-
-        print_page(report_markdown(entry))
+    if json or html is None:
+        print_document(document_of_entry(entry), json, lambda _: _markdown_lines(entry))
 
 
-async def _list_stored(store: "Store", run_id: str) -> list[dict[str, Any]]:
-    """Reports of a run by the time at which they were known: its own, those of a worker, and on demand."""
-    from worker.slow_worker.ports import JOB
+async def reflect(
+    run: RunArgument = LATEST,
+    at: AtOption = None,
+    data: DataOption = None,
+    out: Annotated[
+        Path | None,
+        option(metavar="DIR", help="Write the report below DIR/reports as JSON, Markdown and page."),
+    ] = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Reflect on a run now: a report like those of its slow loop, which changes nothing in it."""
+    moment = None if at is None else time_option(at, "--at")
+    entry = await _reflect(run, moment, data, db)
+    if out is not None:
+        OutFolder(out).write_files(report_files([entry]))
+    print_document(entry, json, _describe_report)
 
-    found = {entry["report_id"]: entry for entry in await stored_reports(store, run_id)}
-    beside: list[OnDemandReport | StoredReport] = [
-        *(kept for kept in await store.reports.all(run_id, JOB) if kept.report_id not in found),
-        *await store.on_demand.of_run(run_id),
-    ]
-    entries = [attached_entry(kept) for kept in beside]
-    await look_up_rows(store, run_id, entries)
-    return sorted([*found.values(), *entries], key=lambda report: int(report["report"]["known_at"]))
+
+def _describe_report(entry: dict[str, Any]) -> Iterator[str]:
+    yield from _markdown_lines(entry)
+    yield ""
+    yield f"Next: `thinktwice replan {entry['report_id']}` asks the judge."
 
 
-def _position(entries: list[dict[str, Any]], wanted: str, run: str) -> int:
-    if not entries:
-        raise ConfigError(f"run {run} has no report: see `thinktwice journal {run} --kind slow_skip` for why")
-    if wanted == LATEST:
-        return len(entries) - 1
-    found = [k for k, entry in enumerate(entries) if wanted and entry["report_id"].startswith(wanted)]
-    if len(found) == 1:
-        return found[0]
-    listing = f"list them with `thinktwice reports {run}`"
-    if not found:
-        raise ConfigError(f"no report {wanted!r} in run {run}: {listing}")
-    some = ", ".join(entries[k]["report_id"] for k in found[:SHOWN])
-    raise ConfigError(f"report {wanted!r} is not unique in run {run} ({some}): {listing}")
+def _markdown_lines(entry: dict[str, Any]) -> list[str]:
+    from worker.pages.report_markdown import report_markdown
+
+    return report_markdown(entry).splitlines()
+
+
+async def _reflect(run: str, at: int | None, data: Path | None, db: str | None) -> dict[str, Any]:
+    from worker.review.rebuilt import rebuilt_run
+    from worker.review.replanning import report_now
+    from worker.review.run_requests import takes_requests
+
+    async with open_to_write(db, run) as (store, record):
+        if takes_requests(record):
+            raise ConfigError(
+                f"run {record.run_id} trades: `thinktwice replan {record.run_id}` asks it for a report and a "
+                "verdict"
+            )
+        request, report = await report_now(await rebuilt_run(store, record, data, at))
+        await store.on_demand.put(record.run_id, request, report)
+    return {
+        "run_id": record.run_id,
+        "report_id": report.content_hash[:16],
+        "request_hash": report.request_hash,
+        "report": json_text.loads(report.canonical_text()),
+        "verdict": None,
+        "evidence": [],
+    }
+
+
+async def page(
+    run: RunArgument = LATEST,
+    html: HtmlOption = None,
+    open_it: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
+    data: DataOption = None,
+    db: DbOption = None,
+) -> None:
+    """Write the page of a run: figures, charts, trades, and what led to each fill."""
+    if html is None:
+        raise ConfigError("--html FILE says where the page is written, such as --html run.html")
+    demand_page_file(html)
+    async with open_for_run(db, run) as (store, record):
+        if record.status == "running":
+            raise ConfigError(
+                f"run {record.run_id} is under way, or was killed: its page is made when it is over"
+            )
+        print_line(await page_of(store, record, html, data=data))
+    if open_it:
+        open_page(html)
+
+
+async def page_of(
+    store: "Store",
+    record: "RunRecord",
+    html: Path,
+    *,
+    data: Path | None = None,
+    done: "RunResult | None" = None,
+) -> str:
+    """Write the page of a run that lies in the store, as `stored_picture`; say where it lies."""
+    from worker.pages.run_page import run_html
+    from worker.review.rebuilt import stored_picture
+
+    picture = await stored_picture(store, record, data, done)
+    with step(f"drawing {html}"), interrupt_at_once():
+        text = run_html(picture)
+        write_page(html, text)
+    return f"page of run {record.run_id}: {html} ({count_noun(len(text.encode()) // 1000, 'kB', 'kB')})"
+
+
+def demand_page_file(path: Path) -> None:
+    """Make sure that a page can be written there, without leaving a trace.
+
+    Raises:
+        ConfigError: its folder is missing or cannot be written, or the path is a folder or no name.
+    """
+    if str(path) == "-":
+        raise ConfigError("--html '-': a page is not printed: name a file, such as --html run.html")
+    if path == Path():
+        raise ConfigError("--html names no file: give one, such as --html run.html")
+    if path.is_dir():
+        raise ConfigError(f"--html {str(path)!r} is a folder: name a file in it")
+    if not path.parent.is_dir():
+        raise ConfigError(f"--html {str(path)!r}: there is no folder {str(path.parent)!r}: make it first")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a page whole or not at all.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    try:
+        replace_file(path, text)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def open_page(path: Path) -> None:
+    """Show a page in a browser; say so where there is none."""
+    import webbrowser
+
+    address = path.absolute().as_uri()
+    try:
+        opened = webbrowser.open(address)
+    except webbrowser.Error:
+        opened = False
+    if not opened:
+        complain(f"no browser could be opened here: open {address} in one")
+
+
+def _unwritable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"--html {str(path)!r} cannot be written ({error.strerror}): name another file")

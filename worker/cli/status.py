@@ -1,14 +1,28 @@
-"""`thinktwice status`: how the process that trades a run is, as it last said of itself."""
+"""`thinktwice status kill requests`: how the process of a run is, and what an operator asks of it."""
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import typer
+
+from schemas.errors import ConfigError
 from services.model_calls.quoting import count_noun
-from worker.cli.console import print_document, stdout_console
-from worker.cli.options import LATEST, DbOption, JsonOption, RunArgument, open_for_run
-from worker.pages.figures import shown_time
+from worker.cli.options import (
+    LATEST,
+    DbOption,
+    JsonOption,
+    RunArgument,
+    RunOption,
+    open_for_run,
+    open_to_write,
+    operator_name,
+)
+from worker.cli.printing import Part, print_document, rows_table, shown_cell
+from worker.pages.figures import counts, shown_time
 
+SHOWN = 90
+NO_PROCESS = {"guard": "`thinktwice guard questions` lists what it asks"}
 SILENT_MS = 10_000
 
 
@@ -35,70 +49,105 @@ async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOptio
         "requests_waiting": [request.number for request in waiting],
         "plans_waiting": plans,
     }
-    print_document(document, json, _render)
+    print_document(document, json, _describe)
 
 
-def _wait(count: int) -> str:
-    return "waits" if count == 1 else "wait"
+def _wait(count: int, name: str) -> str:
+    return f"{count_noun(count, name)} {'waits' if count == 1 else 'wait'}"
 
 
-def _render(document: dict[str, Any]) -> None:
-    console = stdout_console()
-    events = count_noun(document["events"], "event")
-    console.print(f"run {document['run_id']} ({document['mode']}, {document['status']}): {events}")
-    if document["plans_waiting"]:
-        count = count_noun(document["plans_waiting"], "change plan")
-        console.print(
-            f"plans      {count} {_wait(document['plans_waiting'])} for a decision: `thinktwice plans list`"
-        )
-    process = document["process"]
+def _describe(document: dict[str, Any]) -> Iterator[Part]:
+    events, process = count_noun(document["events"], "event"), document["process"]
+    yield f"run {document['run_id']} ({document['mode']}, {document['status']}): {events}"
+    if plans := document["plans_waiting"]:
+        yield "plans", f"{_wait(plans, 'change plan')} for a decision: `thinktwice plans list`"
     if process is None:
-        made = (
-            "`thinktwice guard questions` lists what it asks"
-            if document["mode"] == "guard"
-            else ("no process has traded it: `thinktwice paper` makes and trades runs")
-        )
-        console.print(made)
+        none = "no process has traded it: `thinktwice paper` makes and trades runs"
+        yield NO_PROCESS.get(document["mode"], none)
         return
-    signs, ago = process["signs"], process["seen_ms_ago"] / 1_000
-    how = signs["state"] if process["alive"] else "not running"
-    told = signs["reason"] if process["alive"] or signs["state"] == "stopping" else ""
-    reason = f" ({told})" if told else ""
-    console.print(f"process    {how}{reason}, last seen {ago:,.1f} s ago, {process['owner']}", soft_wrap=True)
-    if not process["alive"] and document["status"] == "running":
-        console.print("           it ended without a word: the same command goes on with the run")
-    for line in _lines(signs):
-        console.print(line, soft_wrap=True)
+    signs, alive = process["signs"], process["alive"]
+    reason = signs["reason"] if alive or signs["state"] == "stopping" else ""
+    how = f"{signs['state'] if alive else 'not running'}{f' ({reason})' if reason else ''}"
+    yield "process", f"{how}, last seen {process['seen_ms_ago'] / 1_000:,.1f} s ago, {process['owner']}"
+    if not alive and document["status"] == "running":
+        yield "", "it ended without a word: the same command goes on with the run"
+    yield from _describe_signs(signs)
     if document["requests_waiting"]:
-        console.print(f"requests   {len(document['requests_waiting'])} wait for the next bar")
+        yield "requests", f"{len(document['requests_waiting'])} wait for the next bar"
 
 
-def _lines(signs: dict[str, Any]) -> Iterator[str]:
+def _describe_signs(signs: dict[str, Any]) -> Iterator[Part]:
     """What a process last said of its feed, its store, its models and the account."""
     bars = ", ".join(f"{symbol} {shown_time(label)}" for symbol, label in sorted(signs["last_bars"].items()))
     away = " is AWAY" if signs.get("feed_ok") is False else ""
-    yield f"feed       {signs['feed']}{away}: {bars or 'no bar yet'}"
-    shut = ", ".join(f"{symbol} ({why})" for symbol, why in signs.get("blocked", {}).items())
-    if shut:
-        yield f"blocked    {shut}: no entries, exits run on"
+    yield "feed", f"{signs['feed']}{away}: {bars or 'no bar yet'}"
+    if shut := ", ".join(f"{symbol} ({why})" for symbol, why in signs.get("blocked", {}).items()):
+        yield "blocked", f"{shut}: no entries, exits run on"
     store = "ok" if signs["store_ok"] else f"AWAY since {shown_time(signs['store_away_since'])}"
-    waiting = signs["buffered_rows"]
-    yield f"store      {store}, {count_noun(waiting, 'row')} {_wait(waiting)}"
-    counts = ", ".join(f"{name} {count}" for name, count in signs["evaluations"].items())
-    yield f"policies   {counts or 'none yet'}; {signs['in_flight']} in flight"
-    positions = ", ".join(f"{symbol} {amount:g}" for symbol, amount in signs["open_positions"].items())
+    yield "store", f"{store}, {_wait(signs['buffered_rows'], 'row')}"
+    yield "policies", f"{shown_cell(signs['evaluations'])}; {signs['in_flight']} in flight"
     equity = "-" if signs["equity"] is None else f"{signs['equity']:,.2f}"
-    yield f"account    equity {equity}; {positions or 'flat'}"
+    held = signs["open_positions"]
+    yield "account", f"equity {equity}; {shown_cell(held) if held else 'flat'}"
     if signs["kill_switch"]:
-        yield "           the kill switch is on"
+        yield "", "the kill switch is on"
     latency = signs["tick_latency_ms"]
     if latency.get("p99") is not None:
-        yield f"latency    {latency['p50']:.2f} ms a row, p99 {latency['p99']:.2f} ms"
+        yield "latency", f"{latency['p50']:.2f} ms a row, p99 {latency['p99']:.2f} ms"
     if calls := signs.get("model_calls"):
-        yield f"models     {', '.join(f'{outcome} {count}' for outcome, count in calls.items())}"
+        yield "models", counts(calls)
     for model, count in signs.get("models_failing", {}).items():
         last = count_noun(count, "call")
-        yield f"           {model} gave no usable reply to its last {last}: the rules decide instead"
+        yield "", f"{model} gave no usable reply to its last {last}: the rules decide instead"
     if silence := signs.get("model_silence"):
-        yield f"           {silence}"
-    yield f"errors     {signs['errors']}"
+        yield "", silence
+    yield "errors", str(signs["errors"])
+
+
+async def kill(
+    switch: Annotated[
+        Literal["on", "off"],
+        typer.Argument(metavar="on|off", help="on: close positions, enter no more; off: release."),
+    ],
+    run: RunOption = LATEST,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Ask the process that trades a run to turn its kill switch on or off; a guard heeds it at once."""
+    from worker.review.run_requests import describe_request, queue_request, takes_requests
+
+    async with open_to_write(db, run, guards=True) as (store, record):
+        if record.mode == "guard":
+            from services.guard.desk import GuardDesk
+
+            desk = await GuardDesk.attach(store, record, time.time_ns)
+            await desk.kill(on=switch == "on", by=operator_name(None))
+            done = {"run_id": record.run_id, "kind": "kill_switch", "payload": {"on": switch == "on"}}
+            lets = "every entry is blocked, exits pass" if switch == "on" else "entries pass again"
+            print_document(done, json, lambda _: [f"guard {record.run_id}: {lets}"])
+            return
+        if not takes_requests(record):
+            raise ConfigError(
+                f"run {record.run_id} is {record.status}: nothing trades it that could be stopped"
+            )
+        asked = await queue_request(store, record, "kill_switch", {"on": switch == "on"})
+    print_document(asked, json, lambda told: [describe_request(told)])
+
+
+async def requests(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
+    """List what was asked of the process that trades a run, and what it answered."""
+    async with open_for_run(db, run) as (store, record):
+        found = await store.operator.all(record.run_id)
+    columns = {
+        "request": "number",
+        "kind": "kind",
+        "asked for": lambda told: _shorten(told["payload"]),
+        "state": "state",
+        "result": lambda told: _shorten(told["result"] or {}),
+    }
+    print_document([vars(request) for request in found], json, lambda told: [rows_table(told, columns)])
+
+
+def _shorten(values: dict[str, Any]) -> str:
+    text = shown_cell({name: value for name, value in values.items() if value is not None})
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

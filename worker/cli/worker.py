@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,14 +14,23 @@ import typer
 
 from schemas.errors import ConfigError, InvariantViolation, StoreError
 from schemas.settings import Settings
-from services.model_calls.quoting import count_noun
-from worker.cli.console import complain, print_json_line, print_line, time_option
-from worker.cli.options import DbOption, argument, open_for_run, open_for_writing, option
+from worker.cli.options import (
+    LATEST,
+    DbOption,
+    LogFormatOption,
+    argument,
+    open_for_run,
+    open_for_writing,
+    option,
+    run_name,
+    run_settings,
+)
 from worker.cli.paper import show, trade
-from worker.cli.run_options import LogFormatOption, run_name, run_settings
+from worker.cli.printing import complain, print_json_line, print_line, time_option
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 from worker.settings import ResolvedSettings
+from worker.slow_worker.event_texts import TEXTS, describe_event
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -90,19 +98,19 @@ def worker(
     With --feed this process trades and reflects fast, and one beside it reflects slowly; more processes
     without --feed may stand by for the slow loop of the same run.
     """
-    if at is not None and not once:
-        raise ConfigError("--at names a past moment: it goes with --once")
-    if feed is not None and (once or run != "latest"):
-        raise ConfigError("--feed trades its own run: it goes without --once and --run")
-    if full and feed is None:
-        raise ConfigError("--full is of the summary at the end of a feed: it goes with --feed")
-    if fresh_ledger and feed is None:
-        raise ConfigError("--fresh-ledger is of a run that begins: it goes with --feed")
+    refused = {
+        "--at names a past moment: it goes with --once": at is not None and not once,
+        "--feed trades its own run: it goes without --once and --run": feed and (once or run != LATEST),
+        "--full is of the summary at the end of a feed: it goes with --feed": full and not feed,
+        "--fresh-ledger is of a run that begins: it goes with --feed": fresh_ledger and not feed,
+        **{
+            f"--{name} says what to trade: it goes with --feed": value is not None and not feed
+            for name, value in {"data": data, "symbols": symbols, "timeframe": timeframe}.items()
+        },
+    }
+    if reasons := [reason for reason, applies in refused.items() if applies]:
+        raise ConfigError(reasons[0])
     moment = None if at is None else time_option(at, "--at")
-    if feed is None:
-        for option, value in {"--data": data, "--symbols": symbols, "--timeframe": timeframe}.items():
-            if value is not None:
-                raise ConfigError(f"{option} says what to trade: it goes with --feed")
     resolved = run_settings(context)
     from worker.operations.logs import configure_logging
     from worker.operations.monitoring import prepare
@@ -137,6 +145,7 @@ async def _work(
     from worker.operations.monitoring import OutageLog
     from worker.review.replanning import judge_models
     from worker.slow_worker.ports import SystemClock
+    from worker.slow_worker.run_settings import reflecting_settings
     from worker.slow_worker.slot_runner import RunOfSlots, WorkerContext
     from worker.slow_worker.status import SlowLoopStatus
     from worker.slow_worker.wiring import assemble_worker, new_owner
@@ -144,7 +153,7 @@ async def _work(
     address = given.settings.runtime.db
     async with open_for_run(address, run) as (_, record):
         pass  # before anything is written to its store
-    in_force = _settings_of(record, given)
+    in_force = reflecting_settings(record, given)
     clock: Clock = SystemClock() if moment is None else SimulatedClock(moment)
     told: list[str] = []
     sinks = [_sink(record.run_id, clock, told, logs, json=json, quiet=QUIET_ONCE if once else frozenset())]
@@ -162,29 +171,6 @@ async def _work(
         sinks.append(status.note)
         note = OutageLog(note).hear
         return await _operate(made, status, sinks, note, prepared, period_s, store.leases.probe)
-
-
-def _settings_of(record: "RunRecord", given: ResolvedSettings) -> Settings:
-    """The run's settings, with what is given for `[high_level]` in their place.
-
-    Raises:
-        ConfigError: a value that is given for another section is not the run's.
-    """
-    from worker.runs.replay import stored_settings
-
-    stored = stored_settings(record)
-    changed: dict[str, Any] = {}
-    for key, origin in given.origins.items():
-        section, _, name = key.partition(".")
-        value, made_with = (reduce(getattr, key.split("."), tree) for tree in (given.settings, stored))
-        if section == "high_level":
-            changed[name] = value
-        elif section != "runtime" and value != made_with:
-            raise ConfigError(
-                f"{key} is {value!r} ({origin}) and run {record.run_id} was made with {made_with!r}: only "
-                "[high_level] may differ; name another run with --run"
-            )
-    return stored.model_copy(update={"high_level": stored.high_level.model_copy(update=changed)})
 
 
 async def _operate(
@@ -282,67 +268,7 @@ def _sink(
             print_json_line(json_text.dumps(event, ensure_ascii=False, allow_nan=False))
             sys.stdout.flush()
         elif shown:
-            line = f"{shown_time(clock.now // 10**9 * 10**9):<20}  {run_id}  {readable(name, fields)}"
+            line = f"{shown_time(clock.now // 10**9 * 10**9):<20}  {run_id}  {describe_event(name, fields)}"
             print_line(logs.redactor.text(line))
 
     return note
-
-
-def readable(name: str, told: dict[str, Any]) -> str:
-    """An event as a line for a reader."""
-    text = TEXTS.get(name)
-    if text is not None:
-        return text(told)
-    return f"{name.replace('_', ' ')}  {' '.join(f'{key}={value}' for key, value in told.items())}".rstrip()
-
-
-def _tell_skipped(told: dict[str, Any]) -> str:
-    count = f"{told['counted']} of {told['needed']} new episodes"
-    later = "" if told["next_eligible"] is None else f", next {shown_time(told['next_eligible'])}"
-    return f"slot {shown_time(told['slot'])} skipped: {told['reason']} ({count}{later})"
-
-
-def _tell_claimed(told: dict[str, Any]) -> str:
-    count = f"{count_noun(told['episodes'], 'episode')}, {told['new_episodes']} new"
-    return f"slot {shown_time(told['slot'])} is due ({told['trigger']}): {count}"
-
-
-def _tell_resumed(told: dict[str, Any]) -> str:
-    return f"slot {shown_time(told['slot'])} was left behind by {told['left_by']}: finishing it"
-
-
-def _tell_failed(told: dict[str, Any]) -> str:
-    return f"slot {shown_time(told['slot'])} failed: {told['reason']}"
-
-
-def _tell_written(told: dict[str, Any]) -> str:
-    short = ", sample insufficient" if told["insufficient_sample"] else ""
-    episodes = count_noun(told["episodes"], "episode")
-    return (
-        f"slot {shown_time(told['slot'])} reported: {told['report_id']} over {episodes} "
-        f"recommends {told['recommended_action']}{short}"
-    )
-
-
-def _tell_delivered(told: dict[str, Any]) -> str:
-    refused = f", refused {', '.join(told['refused'])}" if "refused" in told else ""
-    actions = f"{told['actions']} action{'' if told['actions'] == 1 else 's'}"
-    return f"report {told['report_id']} judged: {told['decision']}, {actions}{refused}"
-
-
-def _nothing(told: dict[str, Any]) -> str:
-    decided = told["newest_decided"]
-    last = "no slot is decided yet" if decided is None else f"decided up to {shown_time(decided)}"
-    return f"nothing is due: {last}, the next slot is {shown_time(told['next_slot'])}"
-
-
-# The events that are results, as a reader has them.
-TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "slot_skipped": _tell_skipped,
-    "slot_claimed": _tell_claimed,
-    "slot_resumed": _tell_resumed,
-    "slot_failed": _tell_failed,
-    "report_written": _tell_written,
-    "report_delivered": _tell_delivered,
-    "nothing_due": _nothing,
-}

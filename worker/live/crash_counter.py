@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from schemas.canonical import content_id
 from schemas.errors import InfrastructureError, OperatorError, StoreError
 from schemas.settings.live import OperationsSettings
 from worker.operations.status import SECOND
@@ -36,6 +37,18 @@ def crash_loop(crashes: Sequence[int], now: int, settings: OperationsSettings) -
     """
     earliest = now - settings.start_window_s * SECOND
     return sum(start >= earliest for start in crashes) > settings.start_limit
+
+
+def place_notes(address: str, run_id: str) -> Path:
+    """Where starts on a run are noted: beside a store that is a file, else in the state of the user."""
+    from platformdirs import user_state_path
+
+    from services.store.urls import parse_url
+
+    url = parse_url(address)
+    if url.path is not None:
+        return url.path.with_name(f"{url.path.name}.{run_id}.starts")
+    return user_state_path("thinktwice") / f"{content_id([url.text])}.{run_id}.starts"
 
 
 class StartNotes:

@@ -16,9 +16,9 @@ from services.journal.writer import JournalWriter
 from worker.live.recovery import Player, read_script
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.models import Models, Overrides, RecordedPast
+from worker.runs.progress import Progress
 from worker.runs.replay import stored_cassette
 from worker.runs.run_result import RunResult
-from worker.runs.store_run import Progress
 from worker.runs.trials import NoTrial, ledger_of_run
 
 if TYPE_CHECKING:

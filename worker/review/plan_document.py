@@ -14,7 +14,7 @@ from services.model_calls.quoting import visible
 from services.plans.editing import StepEdit
 from services.plans.same_change import plan_diff
 from services.store.change_plans import ENDED_BETWEEN
-from services.store.plan_records import EDIT
+from services.store.plan_records import summary_of
 from services.text.given_files import read_given
 from worker.pages.figures import shown_time
 
@@ -28,8 +28,6 @@ TYPED = {
     "matches": [],
     "reason": "a typed action that changes structure always takes two phases",
 }
-SUMMARY = ("plan_id", "run_id", "revision", "hash", "phase", "state", "trigger", "made_at", "expires_at")
-DECIDED = ("decision", "hash", "by", "at")
 STATES = {
     "awaiting_approval": "waits for a decision",
     "approved": "is approved: the process takes it between two bars",
@@ -37,17 +35,6 @@ STATES = {
     "completed": "was carried out",
     "rolled_back": "was carried out and rolled back",
 }
-
-
-def summary_of(record: "PlanRecord") -> dict[str, Any]:
-    """How a plan stands, times in ns, without its text."""
-    decided = record.decided
-    return {
-        **{name: getattr(record, name) for name in SUMMARY},
-        "edited": any(change.decision == EDIT for change in record.decisions),
-        "decided": None if decided is None else {name: getattr(decided, name) for name in DECIDED},
-        "reasons": list(record.reasons),
-    }
 
 
 def document_of(stored: "StoredPlan", revision: int | None = None) -> dict[str, Any]:
@@ -140,6 +127,15 @@ def diff_lines(differences: list[dict[str, Any]]) -> Iterator[str]:
     """One line for each field that a revision changes."""
     for change in differences:
         yield f"  step {change['step']}: {change['field']} {_show(change['from'])} -> {_show(change['to'])}"
+
+
+def revision_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """What each edit has changed, of the document of `plans diff`."""
+    if not document["revisions"]:
+        yield f"plan {document['plan_id']} was not edited"
+    for item in document["revisions"]:
+        yield f"revision {item['revision']}, hash {item['hash']}"
+        yield from diff_lines(item["changes"])
 
 
 def next_lines(record: "PlanRecord", *, between: bool) -> Iterator[str]:

@@ -36,6 +36,17 @@ BY_RULE = "rule"  # in place of a set of playbooks
 TRADED = ("symbol", "entry", "direction", "stop_pct", "target_pct", "time_stop_bars")
 
 
+def trial_noting(address: str) -> NoteTrial:
+    """Enters a rule in a ledger of trials: the one thing that a server writes, on a connection of its own."""
+    from services.store import open_store
+
+    async def note(on: TriedOn) -> int:
+        async with await open_store(address, create=False) as store:
+            return await store.trials.note_rule(on)
+
+    return note
+
+
 class RuleTrials:
     """Tries rules, one after another.
 

@@ -150,3 +150,20 @@ class RunViews:
 def _forget(kept: "OrderedDict[Any, Any]", most: int) -> None:
     while len(kept) > most:
         kept.popitem(last=False)
+
+
+async def open_views(store: "Store", run: str | None, at: int | None) -> RunViews:
+    """Views of the store's runs, bound to one of them and to a clock.
+
+    Raises:
+        ConfigError: there is no such run, or the newest one had begun at no bar by then.
+    """
+    bound = None if run is None else (await store.runs.find(run)).run_id
+    if at is not None:
+        record = await store.runs.find(bound or "latest")
+        first: Any = None
+        async for row in store.journal.rows(record.run_id, kinds={"genesis"}):
+            first = row.known_at
+        if first is None or first > at:
+            raise ConfigError(f"run {record.run_id} had begun at no bar by that time: give a later --at")
+    return RunViews(store, run=bound, at=at)

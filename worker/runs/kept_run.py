@@ -33,6 +33,14 @@ def keep_beside(
     return books | ({OWN: list(own)} if own else {}) | ({FEATURES: dict(features)} if features else {})
 
 
+def keep_features(books: Sequence[PlaybookDefinition], timeframe: str) -> dict[str, Any]:
+    """What the row of a run says of the own features that its playbooks read."""
+    from services.policy_loop.snapshot_builder import feature_names
+    from trading_core.features.registry import own_features_of
+
+    return keep_beside((), (), own_features_of(feature_names(books, timeframe)))
+
+
 def kept_playbooks(record: "RunRecord") -> tuple[PlaybookDefinition, ...]:
     """Those that were handed over as objects; none where the settings name them."""
     return tuple(PlaybookDefinition.model_validate(told) for told in record.data.get(PLAYBOOKS, ()))

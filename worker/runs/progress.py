@@ -10,18 +10,16 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TextIO, TypeVar
 
 from services.model_calls.quoting import visible
 from worker.runs.interrupts import Interrupts
-
-if TYPE_CHECKING:  # whoever waits for the first word waits for these imports
-    from worker.runs.store_run import Progress
 
 EVERY_S = 5.0
 REDRAW_S = 0.1
 READ_EACH = 20_000  # rows
 Row = TypeVar("Row")
+Progress = Callable[[int, int | None], None]  # units done, and in all as far as that is known
 
 
 class Activity:
@@ -46,7 +44,7 @@ class Activity:
 @contextmanager
 def progress_bar(
     title: str, interrupts: Interrupts, unit: str = "bars", first: str = ""
-) -> "Iterator[Progress]":
+) -> Iterator[Progress]:
     """A callback (units done, units in all or None) that draws, and raises `RunInterrupted` after a signal.
 
     Args:

@@ -27,7 +27,8 @@ from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
 from services.model_calls.quoting import visible
 from worker.operations.environment import PROGRAM, environment
-from worker.runs.store_run import BacktestRunner, Progress, RunOutcome
+from worker.runs.progress import Progress
+from worker.runs.store_run import BacktestRunner, RunOutcome
 from worker.runs.trials import NoTrial, ledger_of_run
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ accepts up to its last row. The runner itself knows no store.
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,6 +20,7 @@ from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
 from worker.operations.environment import environment
 from worker.runs.interrupts import RunInterrupted
+from worker.runs.progress import Progress
 from worker.runs.trials import RunTrial
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from trading_core.bars import BarSeries
     from worker.models import Overrides
     from worker.runs.stored_trial import StoredTrial
-
-Progress = Callable[[int, int | None], None]
 
 
 def new_run(settings: Settings, name: str, mode: str, data: dict[str, Any]) -> "NewRun":

@@ -6,17 +6,22 @@ goes on with it or looks at it reads that row and never the ledger. A run that i
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
 
+from schemas.canonical import ns_to_datetime
 from schemas.playbook import PlaybookDefinition
 from schemas.trials import NO_TRIALS, TrialLedger
 from services.ports import TrialCounter
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
+    from services.store.trials import Trial
     from trading_core.bars import BarSeries
+
+
+COUNTS = ("configurations", "hypotheses", "candidates", "promotions")
 
 
 class RunTrial(Protocol):
@@ -66,3 +71,30 @@ async def ledger_of_run(store: "Store", record: "RunRecord") -> TrialLedger:
                 f"store {store.url}: run {record.run_id!r}: its first row cannot be read ({error}); {MEND}"
             ) from error
     return NO_TRIALS
+
+
+def list_ranges(trials: "Sequence[Trial]") -> list[dict[str, Any]]:
+    """What was tried, by bars; those that begin with the same row are one range, however long."""
+    ranges: dict[str, list[Trial]] = {}
+    for trial in trials:
+        ranges.setdefault(trial.on.data, []).append(trial)
+    return [_range(tried, trials) for tried in ranges.values()]
+
+
+def _range(runs: "Sequence[Trial]", every: "Sequence[Trial]") -> dict[str, Any]:
+    """One range of bars; `next` is for a configuration that was not tried on them."""
+    from services.store.trials import TriedOn, by_key, count_before, sum_trials
+
+    on = runs[0].on
+    last = max(label for run in runs if (label := run.on.last_label) is not None)
+    new = TriedOn("", "", on.data, on.timeframe, on.symbols, on.first_label, last)
+    tried, coming = sum_trials(by_key(runs).values()), count_before(every, new)
+    return {
+        "timeframe": on.timeframe,
+        "symbols": list(on.symbols),
+        "start": ns_to_datetime(on.first_label).isoformat(),
+        "end": ns_to_datetime(last).isoformat(),
+        "runs": [run.run_id for run in runs],
+        **{name: getattr(tried, name) for name in COUNTS},
+        "next": {name: getattr(coming, name) for name in COUNTS},
+    }

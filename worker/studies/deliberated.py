@@ -2,10 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from schemas.canonical import content_hash
-from schemas.claims import Section
+from schemas.claims import FactCheck, Section
 from schemas.deliberation import Deliberation, TextCandidate
 from schemas.errors import ConfigError, nearest
 from schemas.settings import DeliberationSettings, Settings
@@ -253,3 +253,35 @@ def result_fields(done: Deliberation) -> dict[str, object]:
         "chunked": chunked.result_fields,
     }
     return of_preset[done.preset](done)
+
+
+def document_of_text(run_id: str, text: DeliberatedText) -> dict[str, Any]:
+    """The JSON of an outcome, with the fields of its preset."""
+    done = text.done
+    told = done.payload()
+    del told["details"]
+    own = result_fields(done)
+    events = [
+        {"kind": event.kind, **dict(event.fields), "elapsed_ms": event.elapsed_ms} for event in done.events
+    ]
+    return {
+        "run_id": run_id,
+        **told,
+        "events": events,
+        "elapsed_ms": done.elapsed_ms,
+        **own,
+        "not_read": list(text.not_read),
+    }
+
+
+def document_of_check(checked: FactCheck, read: ReadClaims) -> dict[str, Any]:
+    """The JSON of a check, times in ns."""
+    return {
+        "known_at": checked.known_at,
+        "claims": [{**claim.payload()} for claim in checked.claims],
+        "counts": {**checked.counts, "not_read": len(read.not_read)},
+        "not_read": list(read.not_read),
+        "read_by": "model" if read.by_model else "rules",
+        "model_failed": read.failed,
+        "claims_without_their_words": read.unplaced,
+    }

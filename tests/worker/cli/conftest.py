@@ -12,7 +12,8 @@ from tests.made_once import read_made
 from tests.worker.cli.checking import run
 from tests.worker.cli.fake_runner import FakeRunner
 from tests.worker.planted_store import definitions, store_planted, world
-from worker.cli import rebuilt, wiring
+from worker.review import rebuilt
+from worker.runs import run_inputs
 from worker.runs.backtest import run_backtest
 
 
@@ -50,8 +51,8 @@ def at_defaults(folder: Path, patch: pytest.MonkeyPatch) -> None:
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     at_defaults(tmp_path, monkeypatch)
     shell = Shell(tmp_path)
-    monkeypatch.setattr(wiring, "backtest_runner", lambda: shell.engine)
-    monkeypatch.setattr(wiring, "playbooks", lambda settings: ())
+    monkeypatch.setattr(run_inputs, "backtest_runner", lambda *tell: shell.engine)
+    monkeypatch.setattr(run_inputs, "playbooks", lambda settings: ())
     return shell
 
 
@@ -79,8 +80,8 @@ def with_planted(shell: Shell, store: Path, patch: pytest.MonkeyPatch) -> Shell:
     """The shell with a copy of a store with the planted run."""
     shutil.copy(store, shell.folder / "thinktwice.db")
     patch.setattr(rebuilt, "load_bars", lambda settings, note: world())
-    patch.setattr(wiring, "playbooks", lambda settings: definitions())
-    patch.setattr(wiring, "backtest_runner", lambda: run_backtest)
+    patch.setattr(run_inputs, "playbooks", lambda settings: definitions())
+    patch.setattr(run_inputs, "backtest_runner", lambda *tell: run_backtest)
     return shell
 
 

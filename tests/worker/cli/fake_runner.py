@@ -11,7 +11,7 @@ from schemas.vocabulary import ExitReason
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
 from worker.models import NO_OVERRIDES, Overrides
-from worker.runs.store_run import Progress
+from worker.runs.progress import Progress
 from worker.runs.trials import RunTrial
 
 REPORT_ID = "ab" * 8

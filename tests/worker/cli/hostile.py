@@ -26,7 +26,7 @@ BANK = "faults.toml"
 BARS, CONFIG, REQUEST = "bars.parquet", f"{MARKUP.replace('/', '')}\x1b[2Jrun.toml", "plan.json"
 PLAYBOOKS = Path(__file__).resolve().parents[3] / "services" / "playbooks" / "definitions"
 NOTE = "note.txt"
-CODE = "exit code of"
+CODE, END = "exit code of", "that was"  # on stdout, and on stderr
 
 
 def prepare(folder: Path) -> None:
@@ -269,6 +269,7 @@ def run(words: tuple[str, ...]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         print(f"\n{CODE} {json.dumps(words)}: {end.code}", flush=True)
+        print(f"{END} {json.dumps(words)}: {end.code}", file=sys.stderr, flush=True)
 
 
 def codes(printed: str) -> dict[tuple[str, ...], list[int]]:

@@ -132,7 +132,7 @@ def test_ablate_prints_the_same_answers_as_text(tmp_path):
         f"sqlite:///{tmp_path / 'a.db'}",
     )
     assert done.exit_code == 0
-    for words in ("fast reflection: unknown", "slow loop: unknown", "model: not run", "in the market"):
+    for words in ("Fast reflection: unknown", "Slow loop: unknown", "Model: not run", "in the market"):
         assert words in done.stdout
     assert "are needed" in done.stdout or "holds 0" in done.stdout
 

@@ -349,7 +349,6 @@ def broken(text: str) -> Callable[[Desk], str]:
     ("words", "part"),
     [
         (("latest",), "ANTHROPIC_API_KEY"),
-        (("r9",), "no run 'r9'"),
         ((without_a_model, "--seat", "reader"), "thinktwice backtest --reflection full"),
         (("latest", "--prompt", "none.txt"), "'none.txt' cannot be read"),
         (("latest", "--prompt", broken("no divider")), "=== request ==="),

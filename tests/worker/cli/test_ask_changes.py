@@ -10,7 +10,7 @@ from schemas.settings import Settings
 from tests.agents.language_models.wire_server import answer, events, message, stream
 from tests.worker.cli.test_ask_conversations import asked
 from tests.worker.wire import wire
-from worker.cli.ask_changes import asks_for_change
+from worker.review.change_answers import asks_for_change
 
 MODEL = """
 [reflection]

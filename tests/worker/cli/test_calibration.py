@@ -3,16 +3,14 @@
 import json
 import re
 import sqlite3
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from services.statistics.calibration import CalibrationBin, CalibrationError, calibrate
-from tests.worker.cli.terminals import in_terminal
+from services.statistics.calibration import CalibrationError, calibrate
 from tools.docs_pages import DOCS
-from worker.cli.calibration import bar, meaning, source_of
+from worker.studies.calibration_document import meaning, source_of
 
 PAGE = DOCS / "reference" / "calibration-document.md"
 
@@ -111,42 +109,14 @@ def test_sentence_holds_the_calibration_error_against_chance():
     assert meaning(None) == "no label yet."
 
 
-@pytest.mark.parametrize(
-    ("rate", "stated", "drawn"),
-    [
-        (0.5, 0.2, "==|==     "),
-        (0.2, 0.8, "==      | "),
-        (0.0, 0.0, "|         "),
-        (1.0, 1.0, "=========|"),
-    ],
-)
-def test_bar_is_filled_to_what_came_true_and_marked_at_what_was_stated(rate, stated, drawn):
-    assert bar(CalibrationBin(stated, stated, 3, stated, rate), 10) == drawn
-
-
 def test_page_has_a_line_for_each_bin(planted):
     bins = calibrated(planted)["sources"][0]["bins"]
     printed = planted.run("calibration", "latest").stdout
     for cell in bins:
-        line = rf"{cell['lower']:.2f} to {cell['upper']:.2f} +{cell['n']} .*%  [ =]*\|"
+        shares = " +".join(f"{100 * cell[name]:.1f} %" for name in ("mean_forecast", "base_rate"))
+        line = rf"{cell['lower']:.2f} to {cell['upper']:.2f} +{cell['n']} +{shares}"
         assert re.search(line, printed), line
     assert "critic: no label yet." in printed
-
-
-@pytest.mark.parametrize("columns", [60, 200])
-def test_table_in_a_terminal_is_clean(planted, columns):
-    words = [sys.executable, "-m", "thinktwice", "calibration", "latest"]
-    seen = in_terminal(words, planted.folder, columns=columns)
-    seen.demand_clean()
-    assert seen.code == 0, seen.end
-    assert max(map(len, seen.lines)) <= columns
-    assert "uncertainty" in seen.text
-    assert re.search(r"=.*\||\|=", seen.text)
-
-
-def test_bad_input_is_one_line(planted):
-    assert "no run 'r0009'" in planted.complaint("calibration", "r0009")
-    assert "there is no store at" in planted.complaint("calibration", "latest", "--db", "sqlite:///none.db")
 
 
 def test_run_without_episodes_says_where_the_reason_is(shell):

@@ -103,7 +103,7 @@ def test_change_of_what_people_read_is_found_by_verify_and_by_the_full_check(fin
     verified = said(tmp_path, "verify", "r0001", code=1)
     assert "CHANGED" in verified or "DIFFERS" in verified
     checked = said(tmp_path, "db", "check", "--full", code=1)
-    assert "BROKEN    r0001: " in checked
+    assert "BROKEN     r0001: " in checked
     assert "thinktwice db restore" in verified
     assert "thinktwice db restore" in checked
 
@@ -161,9 +161,9 @@ def test_verify_of_a_paper_run_called_a_backtest_says_so_and_plays_nothing(finis
         with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
             store.execute("DELETE FROM seals")
     verified = said(tmp_path, "verify", "r0001", code=1)
-    assert "replay  DIFFERS: not replayed: " in verified
+    assert "replay     DIFFERS: not replayed: " in verified
     told = "its description (name, data, configuration, environment) was changed"
-    assert (f"stored  CHANGED: {told}" in verified) is (seals == "kept")
+    assert (f"stored     CHANGED: {told}" in verified) is (seals == "kept")
     assert ("names no hash of its bars" in verified) is (seals == "gone")
 
 
@@ -171,7 +171,7 @@ def test_verify_of_a_paper_run_called_a_backtest_says_so_and_plays_nothing(finis
 def test_change_beside_a_run_that_was_killed_is_found_as_well(left, tmp_path, name):
     changed(left, tmp_path, BOTH[name])
     said(tmp_path, "verify", "r0001", code=1)
-    assert "BROKEN    r0001: " in said(tmp_path, "db", "check", "--full", code=1)
+    assert "BROKEN     r0001: " in said(tmp_path, "db", "check", "--full", code=1)
 
 
 @pytest.mark.parametrize(
@@ -307,11 +307,11 @@ REASON = "does not fit this version (gate.bet_unit: Extra inputs are not permitt
 def test_verify_of_a_run_of_another_version_says_that_it_cannot_be_replayed(of_another_version):
     text = said(of_another_version, "verify", "r0002", code=1)
     line = next(line for line in text.splitlines() if line.startswith("replay"))
-    assert line.startswith("replay  cannot be replayed: the stored configuration of r0002 ")
+    assert line.startswith("replay     cannot be replayed: the stored configuration of r0002 ")
     assert REASON in line
     assert line.endswith(": use the version that made it; the lines around this one say what was checked")
     assert "DIFFERS" not in text
-    assert "chain   holds: 501 rows" in text
+    assert "chain      holds: 501 rows" in text
     found = json.loads(said(of_another_version, "verify", "r0002", "--json", code=1))
     assert (found["chain"]["ok"], found["references"]["ok"], found["stored"]["ok"]) == (True, True, True)
     assert (found["replay"]["playable"], found["replay"]["compared"]) == (False, 0)
@@ -346,9 +346,9 @@ def test_run_whose_document_was_cut_off_is_named_by_whoever_reads_it(words, tmp_
 def test_backtest_whose_document_was_changed_is_found(tmp_path):
     words = ("--symbols", "AAPL", "--from", "2003-01-01", "--to", "2003-12-31")
     said(tmp_path, "backtest", *words, code=0)
-    assert "stored  holds" in said(tmp_path, "verify", "r0001", code=0)
+    assert "stored     holds" in said(tmp_path, "verify", "r0001", code=0)
     with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
         store.execute(BOTH["return_of_999_percent"])
     told = said(tmp_path, "verify", "r0001", code=1)
     assert "performance.total_return is 9.99 and comes out as" in told
-    assert "BROKEN    r0001: its document" in said(tmp_path, "db", "check", "--full", code=1)
+    assert "BROKEN     r0001: its document" in said(tmp_path, "db", "check", "--full", code=1)

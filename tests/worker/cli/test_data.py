@@ -48,7 +48,7 @@ def test_data_fetch_says_what_came(shell, fetch) -> None:
     assert result.exit_code == 0, result.output
     assert "bars.csv: 800 bars of 1h from binance" in result.stdout
     assert "samples read again are the same" in result.stdout
-    assert shell.run("data", "check", "bars.csv").stdout.startswith("file      bars.csv: 800 bars of 1h")
+    assert shell.run("data", "check", "bars.csv").stdout.startswith("file       bars.csv: 800 bars of 1h")
 
 
 def test_data_fetch_json_is_one_document(shell, fetch) -> None:
@@ -170,10 +170,10 @@ def test_data_check_judges_gaps_without_a_row_whose_year_is_a_slip(shell) -> Non
         "\n".join(["time,open,high,low,close,volume", *rows, "2222-01-01,10,12,9,11,5"])
     )
     said = shell.run("data", "check", "slip.csv").stdout
-    assert "FAR       SLIP at 2222-01-01T00:00:00Z: 1 bar farther from the others" in said
+    assert "FAR        SLIP at 2222-01-01T00:00:00Z: 1 bar farther from the others" in said
     assert [line for line in said.splitlines() if line.startswith(("MISSING", "calendar"))] == [
-        "MISSING   no bar 2020-03-09 to 2020-03-13 (5 days of trading)",
-        "calendar  Mon Tue Wed Thu Fri",
+        "MISSING    no bar 2020-03-09 to 2020-03-13 (5 days of trading)",
+        "calendar   Mon Tue Wed Thu Fri",
     ]
 
 

@@ -47,11 +47,11 @@ def test_db_check_is_behind_until_the_upgrade(shell, address, tmp_path, monkeypa
     add_revision(tmp_path, monkeypatch)
     behind = shell.run("db", "check", "--db", address)
     assert behind.exit_code == 1
-    assert "pending   0002 Notes on runs: run `thinktwice db upgrade`" in behind.stdout
-    assert "applied   0002 Notes on runs" in shell.run("db", "upgrade", "--db", address).stdout
+    assert "pending    0002 Notes on runs: run `thinktwice db upgrade`" in behind.stdout
+    assert "applied    0002 Notes on runs" in shell.run("db", "upgrade", "--db", address).stdout
     current = shell.run("db", "check", "--full", "--db", address)
     assert current.exit_code == 0
-    assert "revision  0002 (current)" in current.stdout
+    assert "revision   0002 (current)" in current.stdout
     assert "nothing is broken" in current.stdout
     assert password(address) not in behind.output + current.output
 
@@ -86,7 +86,7 @@ def test_db_commands_tell_a_broken_chain_by_exit_code_1(shell):
     ):
         done = shell.run("db", *words)
         assert done.exit_code == 1
-        assert "BROKEN    chain of r0001: row 1" in done.stdout
+        assert "BROKEN     chain of r0001: row 1" in done.stdout
     assert printed(shell, "check", "--full", code=1)["ok"] is False
 
 

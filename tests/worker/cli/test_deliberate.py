@@ -1,11 +1,8 @@
 """`thinktwice deliberate`: a text whose claims are held against a stored run, and what is refused."""
 
 import json
-import sys
 
 import pytest
-
-from tests.worker.cli.terminals import in_terminal
 
 SAID = "The number of trades of mean_reversion was 9999."
 LIE = f"{SAID} The week was quiet."
@@ -93,8 +90,6 @@ def test_preset_that_needs_a_model_names_the_setting(planted, words):
         (("--preset", "review", "--mode", "sometimes"), "always, never, on_error"),
         (("--preset", "pass", "--mode", "full"), "it has none"),
         (("--preset", "quality", "--question", "x" * 8_001), "8,001 characters; at most 8,000"),
-        (("--preset", "quality", "--db", "sqlite:///x.db"), "there is no store at sqlite:///x.db"),
-        (("--preset", "quality", "--run", "r9999"), "r9999"),
         (("--preset", "quality", "--reflection", "full"), "llm.model"),
     ],
 )
@@ -113,19 +108,3 @@ def test_bound_of_a_setting_is_named(shell, monkeypatch, key, value):
     said = shell.complaint("deliberate", "text.txt", "--preset", "quality")
     assert f"deliberation.quality.{key}" in said
     assert value in said
-
-
-@pytest.mark.parametrize("content", [b"", b"a\0b", b"\xff\xfe\x41", b"x" * 51_201])
-def test_bad_text_is_one_line(shell, content):
-    (shell.folder / "text.txt").write_bytes(content)
-    assert shell.complaint("deliberate", "text.txt", *QUALITY)
-
-
-@pytest.mark.parametrize("columns", [60, 200])
-def test_outcome_in_a_terminal_is_clean(planted, columns):
-    (planted.folder / "text.txt").write_text(f"{LIE} \x1b[2J [/x] n 3.", "utf-8")
-    words = [sys.executable, "-m", "thinktwice", "deliberate", "text.txt", *QUALITY, "--run", "latest"]
-    seen = in_terminal(words, planted.folder, columns=columns)
-    seen.demand_clean()
-    assert seen.code == 0, seen.end
-    assert "quality against run" in seen.text

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text as sql
 
-from tests.worker.cli.terminals import in_terminal
 from worker.cli.options import open_for_run
 
 LONGEST = 51_200
@@ -97,7 +96,6 @@ def test_file_or_report_or_run_that_is_not_there_is_named(planted):
     assert "'none.txt' does not exist" in planted.complaint("factcheck", "none.txt")
     assert "cannot be read" in planted.complaint("factcheck", ".")
     assert "no report 'ffff'" in planted.complaint("factcheck", "text.txt", "--report", "ffff")
-    assert "r9999" in planted.complaint("factcheck", "text.txt", "--run", "r9999")
     both = planted.complaint("factcheck", "text.txt", "--report", "ff", "--at", "2001-01-01")
     assert "leave out --at" in both
 
@@ -107,13 +105,3 @@ def test_text_without_claims_says_how_much_was_not_read(planted):
     result = planted.run("factcheck", "text.txt")
     assert result.exit_code == 0
     assert "1 sentences not read" in result.stdout
-
-
-@pytest.mark.parametrize("columns", [60, 200])
-def test_table_in_a_terminal_is_clean(planted, columns):
-    (planted.folder / "text.txt").write_text(f"{LIE} \x1b[2J [/x] n 3.", "utf-8")
-    words = ["thinktwice", "factcheck", "text.txt"]
-    seen = in_terminal(words, planted.folder, columns=columns)
-    seen.demand_clean()
-    assert seen.code == 1, seen.end
-    assert "FALSE" in seen.text

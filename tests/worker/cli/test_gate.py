@@ -18,7 +18,7 @@ from services import playbooks
 from tests.worker.shared_runs import embedded_run
 from tools.docs_pages import DOCS
 from worker.cli import app
-from worker.cli.out_folder import trades_csv
+from worker.runs.out_folder import trades_csv
 from worker.studies.trade_file import OPTIONAL, REQUIRED
 
 HEADER = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")

@@ -1,6 +1,7 @@
 """Every command over hostile names: none of them acts on a terminal or passes a pipe, and none ends it."""
 
 import ast
+import re
 import subprocess
 
 import pytest
@@ -57,6 +58,14 @@ def test_every_command_shows_hostile_names_in_a_pipe_and_passes_none_on(tmp_path
     assert pages, "ablate writes them"
     assert [path.name for path in pages if UNSEEN.search(path.read_text("utf-8"))] == []
     assert "Traceback" not in done.stderr
+    for said, code in complaints(done.stderr):
+        assert code != "2" or said.count("\n") == 1, said
+
+
+def complaints(printed: str) -> list[tuple[str, str]]:
+    """What each command wrote on stderr, and its exit code."""
+    parts = re.split(rf"^{hostile.END} \[.*\]: (\d+)\n", printed, flags=re.MULTILINE)
+    return list(zip(parts[::2], parts[1::2], strict=False))
 
 
 def test_walk_over_hostile_names_covers_every_command():
@@ -72,7 +81,7 @@ def test_walk_over_hostile_names_covers_every_command():
 
 def test_commands_have_no_way_to_print_but_the_console():
     """Raw text reaches a terminal through these calls; they stand in the modules that make it readable."""
-    allowed = {"console.py", "screen.py", "progress.py", "bar.py"}
+    allowed = {"printing.py", "screen.py", "progress.py", "bar.py"}
     found = [
         f"{path.name}: {ast.unparse(node)}"
         for path in (ROOT / "worker" / "cli").glob("*.py")
@@ -96,7 +105,7 @@ def test_console_writes_out_what_acts_on_a_terminal_wherever_it_is_put(text, cap
     from rich.text import Text
     from rich.tree import Tree
 
-    from worker.cli.console import print_json, print_line, print_page, stdout_console
+    from worker.cli.printing import print_json, print_line, stdout_console
 
     table = Table(text, title=text, caption=text)
     table.add_row(text)
@@ -105,7 +114,6 @@ def test_console_writes_out_what_acts_on_a_terminal_wherever_it_is_put(text, cap
     for shown in (text, Text(text), table, tree):
         stdout_console().print(shown)
     print_line(text)
-    print_page(text)
     print_json({text: text})
     printed = capsys.readouterr().out
     assert UNSEEN.search(printed) is None, repr(printed)

@@ -159,4 +159,4 @@ def test_command_named_when_the_log_is_deleted_works_once_nobody_has_the_store_o
     readers[0].close()
     late = run()
     assert late.returncode == 0, late.stderr
-    assert "chain   holds" in late.stdout
+    assert "chain      holds" in late.stdout

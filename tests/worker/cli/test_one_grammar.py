@@ -1,6 +1,6 @@
 """One grammar over all commands: a run first and optionally, or what is asked about first and `--run RUN`."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from typer.main import get_command
@@ -110,3 +110,44 @@ def test_option_that_takes_another_run_than_the_newest_says_which(words):
 def test_words_in_another_order_are_refused_with_the_right_one(shell, words, told):
     (shell.folder / "note.txt").write_text("A note.", "utf-8")
     assert told in shell.complaint(*words)
+
+
+VALUES = {"file": "note.txt", "direction": "long", "preset": "quality", "html": "page.html"}
+
+
+def _first_choice(part):
+    """A value that a parameter takes."""
+    return str((get_args(part.type_descriptor.annotation) or ("1",))[0])
+
+
+def words_about(words, run):
+    """The words of a command about a run, with a value for whatever it needs besides."""
+    command: Any = TREE
+    for word in words.split():
+        command = command.commands[word]
+    given = words.split()
+    for part in command.params:
+        if part.param_type_name == "argument" and names_a_run(part):
+            given.append(run)
+        elif "--run" in part.opts and run not in given:
+            given += ["--run", run]
+        elif part.required or (words, part.name) == ("page", "html"):
+            value = VALUES.get(part.name) or _first_choice(part)
+            named = [] if part.param_type_name == "argument" else [part.opts[0]]
+            given += named if part.type_descriptor.annotation is bool else [*named, value]
+    return given
+
+
+READ_A_RUN = sorted(ABOUT_A_RUN | OF_A_RUN_OR_ITS_OWN | OF_THE_NEWEST | TOOLS_OF_ASK)
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["no store", "no such run"])
+def test_run_that_there_is_not_is_named_in_one_line_by_every_command_and_nothing_is_made(shell, stored):
+    (shell.folder / "note.txt").write_text("A note.", "utf-8")
+    if stored:
+        shell.backtest()
+    before = sorted(path.name for path in shell.folder.iterdir())
+    wanted = "r0007" if stored else "there is no store at sqlite:///thinktwice.db"
+    told = {words: shell.complaint(*words_about(words, "r0007")) for words in READ_A_RUN}
+    assert {words: line for words, line in told.items() if wanted not in line} == {}
+    assert sorted(path.name for path in shell.folder.iterdir()) == before

@@ -64,10 +64,10 @@ def test_run_of_a_file_of_features_is_played_again_with_it_and_not_without(folde
     assert done.exit_code == 0, done.output
     again = run("verify", "--features", "mine.py")
     assert again.exit_code == 0, again.output
-    assert "replay  same" in again.stdout
+    assert "replay     same" in again.stdout
     without = run("verify")
     assert without.exit_code == 1
-    assert "replay  cannot be replayed: run r0001 reads features of a Python script" in without.stdout
+    assert "replay     cannot be replayed: run r0001 reads features of a Python script" in without.stdout
     (folder / "mine.py").write_text(FEATURES.replace("1.0)", "2.0)"), "utf-8")
     other = run("verify", "--features", "mine.py")
     assert other.exit_code == 1

@@ -12,20 +12,22 @@ import pytest
 from tests.services.store.stores import seal_again
 from tests.worker.planted_store import world
 from tests.worker.shared_runs import embedded_bars
-from worker.cli import page, rebuilt, wiring
+from worker.cli import reports
 from worker.pages import run_page
+from worker.review import rebuilt
+from worker.runs import run_inputs
 from worker.runs.backtest import run_backtest
 from worker.runs.interrupts import RunInterrupted
 from worker.runs.replay import Replay
 
-PLAYBOOKS = wiring.playbooks
+PLAYBOOKS = run_inputs.playbooks
 RUN = ("backtest", "--symbols", "IBM", "--from", "2003-01-01", "--to", "2004-12-31")
 
 
 @pytest.fixture
 def real(shell, monkeypatch):
-    monkeypatch.setattr(wiring, "backtest_runner", lambda: run_backtest)
-    monkeypatch.setattr(wiring, "playbooks", PLAYBOOKS)
+    monkeypatch.setattr(run_inputs, "backtest_runner", lambda *tell: run_backtest)
+    monkeypatch.setattr(run_inputs, "playbooks", PLAYBOOKS)
     return shell
 
 
@@ -76,7 +78,7 @@ def test_page_that_finds_no_room_takes_nothing_of_its_backtest_away(real, monkey
     def full(path, text):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(page, "replace_file", full)
+    monkeypatch.setattr(reports, "replace_file", full)
     made = real.run(*RUN, "--html", "a.html", "--json")
     assert made.exit_code == 2
     assert json.loads(made.stdout)["run_id"] == "r0001"
@@ -133,11 +135,11 @@ def test_page_of_an_interrupted_run_says_so_and_until_when_it_goes(real, monkeyp
 
         return run_backtest(*given, progress=stop, **rest)
 
-    monkeypatch.setattr(wiring, "backtest_runner", lambda: stops)
+    monkeypatch.setattr(run_inputs, "backtest_runner", lambda *tell: stops)
     stopped = real.run(*RUN, "--html", "its page.html")
     assert stopped.exit_code == 130
     assert "not written: `thinktwice page r0001 --html 'its page.html'` writes it" in stopped.stderr
-    monkeypatch.setattr(wiring, "backtest_runner", lambda: run_backtest)
+    monkeypatch.setattr(run_inputs, "backtest_runner", lambda *tell: run_backtest)
     result = real.run("page", "--html", "page.html")
     assert result.exit_code == 0, result.output
     text = (real.folder / "page.html").read_text("utf-8")
@@ -176,7 +178,6 @@ def test_page_is_refused_where_it_cannot_be_written_before_anything_runs(planted
     assert "is a folder" in planted.complaint("page", "--html", "folder")
     assert "there is no folder 'nowhere'" in planted.complaint("page", "--html", "nowhere/page.html")
     assert "there is no folder 'nowhere'" in planted.complaint("backtest", "--html", "nowhere/page.html")
-    assert "no run 'r9'" in planted.complaint("page", "r9", "--html", "page.html")
 
 
 def test_page_of_a_run_under_way_is_refused(planted):

@@ -92,7 +92,6 @@ def test_worker_on_a_feed_that_waits_is_the_paper_run(tmp_path) -> None:
         (("paper", "--data", "/nowhere/bars.csv"), "bars.csv"),
         (("worker", "--feed", "replay", "--once"), "goes without --once and --run"),
         (("worker", "--symbols", "AAPL"), "goes with --feed"),
-        (("status", "r0009"), "no run 'r0009'"),
     ],
 )
 def test_paper_that_cannot_start_says_what_to_give_and_makes_nothing(tmp_path, words, said) -> None:

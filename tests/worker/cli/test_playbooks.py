@@ -77,7 +77,7 @@ def test_mean_beside_the_number_counts_the_trades_of_a_block_that_is_not_complet
     from services.journal.sinks import MemorySink
     from services.journal.writer import JournalWriter
     from services.slow_loop.loop_rows import journal_version
-    from worker.cli.playbooks import _tell_counts
+    from worker.cli.playbooks import _figure_of
 
     book = playbook()
     sink = MemorySink()
@@ -105,16 +105,7 @@ def test_mean_beside_the_number_counts_the_trades_of_a_block_that_is_not_complet
     account = told["account"]
     assert (account["n"], account["blocks"], account["mean_r"]) == (12, 2, 1.0)
     assert account["mean_all_r"] == pytest.approx(8 / 12)
-    assert _tell_counts(account) == ("12", "+0.67 R")
-
-
-@pytest.mark.parametrize("columns", [40, 60, 80, 200])
-def test_list_keeps_every_name_whole_at_any_width(planted, monkeypatch, columns):
-    monkeypatch.setattr("worker.cli.console.PLAIN_WIDTH", columns)
-    listed = planted.run("playbooks", "list").stdout
-    for name in (NAME, "channel_breakout", "mean_reversion"):
-        assert f" {name} " in listed
-    assert "\u2026" not in listed
+    assert [_figure_of(account, name) for name in ("n", "mean_all_r")] == [12, "+0.67 R"]
 
 
 def test_history_is_readable(planted):
@@ -177,7 +168,7 @@ PAIRED = {
 
 
 def test_history_tells_the_paired_difference_apart_from_the_own_trades():
-    from worker.cli.playbooks import _version_lines
+    from worker.cli.playbooks import version_history
 
     version = {
         "playbook_id": NAME, "version": 2, "version_hash": "a" * 64, "parent": 1, "trial": "candidate",
@@ -187,7 +178,7 @@ def test_history_tells_the_paired_difference_apart_from_the_own_trades():
         "banned_cells": {},
     }  # fmt: skip
     difference = "difference from the incumbent:"
-    assert list(_version_lines(version))[1:] == [
+    assert list(version_history(version))[1:] == [
         f"  evidence, {difference} +0.75 R a block, n 31 against 1,040, blocks 12, E above 22.5",
         "  evidence, its own trades: n 31, mean of complete blocks +0.21 R against +0.00 R, E below 0.4",
         f"  counter-evidence, {difference} no block yet, n 0 against 3",
@@ -205,7 +196,7 @@ def test_history_shows_when_a_measure_was_renewed_and_what_its_trades_had_shown(
     from services.journal.writer import JournalWriter
     from services.playbooks.renewals import Renewal
     from services.slow_loop.loop_rows import journal_renewal, journal_version
-    from worker.cli.playbooks import _version_lines
+    from worker.cli.playbooks import version_history
 
     day = 86_400 * 10**9
     sink = MemorySink()
@@ -242,7 +233,7 @@ def test_history_shows_when_a_measure_was_renewed_and_what_its_trades_had_shown(
         (60 * day, "risk 0.0025", 90 * day),
     ]
     assert told["renewals"][1]["shown"]["n"] == 12
-    lines = list(_version_lines(told))
+    lines = list(version_history(told))
     first = next(n for n, line in enumerate(lines) if "active, weighed again 1970-01-31" in line)
     assert "renewed until 1970-03-02" in lines[first + 1]
     assert lines[first + 1].endswith("risk 0.0025; since it was taken no trade yet")

@@ -34,10 +34,10 @@ for words in {commands!r}:
 print(json.dumps(found), file=sys.stderr)
 """
 WITH_FAKE_ENGINE = (
-    "from worker.cli import wiring\n"
+    "from worker.runs import run_inputs\n"
     "from tests.worker.cli.fake_runner import FakeRunner\n"
-    "wiring.playbooks = lambda settings: ()\n"
-    "wiring.backtest_runner = lambda: FakeRunner(at_bar={at_bar})\n"
+    "run_inputs.playbooks = lambda settings: ()\n"
+    "run_inputs.backtest_runner = lambda *tell: FakeRunner(at_bar={at_bar})\n"
     "app({words!r})\n"
 )
 SLOW_BAR = "lambda t: (print(t, file=sys.stderr, flush=True), __import__('time').sleep(0.05))"

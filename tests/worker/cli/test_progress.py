@@ -15,9 +15,8 @@ from tests.commands.started import python
 from tests.worker.cli.conftest import Shell, at_defaults
 from tests.worker.cli.terminals import in_terminal
 from tools.docs_examples import shell_environment
-from worker.cli import wiring
 from worker.pages.screen import made_bar
-from worker.runs import progress, readiness
+from worker.runs import progress, readiness, run_inputs
 from worker.runs.interrupts import Interrupts, RunInterrupted
 from worker.runs.progress import Activity, progress_bar, step
 from worker.runs.warm_up import compile_engine
@@ -195,11 +194,10 @@ def test_steps_of_a_backtest_that_take_long_on_many_bars_are_told(tmp_path, monk
     assert [title for title in told if "compil" not in title and title != readiness.LOADING] == steps
 
 
-@pytest.mark.parametrize("runner", [wiring.backtest_runner, wiring.scenario_runner])
-def test_engine_is_made_ready_before_a_run_waits_for_it(runner, monkeypatch):
+def test_engine_is_made_ready_before_a_run_waits_for_it(monkeypatch):
     made = []
-    monkeypatch.setattr(wiring, "ready_engine", lambda: made.append(True))
-    runner()
+    monkeypatch.setattr(run_inputs, "ready_engine", lambda: made.append(True))
+    run_inputs.backtest_runner()
     assert made
 
 

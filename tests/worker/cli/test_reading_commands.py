@@ -65,9 +65,6 @@ def test_journal_without_jsonl_is_one_readable_line_an_event(shell):
     [
         (["journal", "r0001", "--kind", "entry_fill"], "Did you mean 'entry_filled'?"),
         (["journal", "r0001", "--until", "noon"], "--until 'noon' is not a time"),
-        (["journal", "r0007"], "no run 'r0007'"),
-        (["verify", "r0007"], "no run 'r0007'"),
-        (["why", "ab", "--run", "r0007"], "no run 'r0007'"),
         (["why", "ab", "--run", "r0001"], "thinktwice journal r0001 --kind entry_filled"),
         (["journl", "r0001"], "Did you mean 'journal'?"),
         (["journal", "r0001", "r0002"], "Usage: thinktwice journal [OPTIONS] [RUN]"),
@@ -77,14 +74,6 @@ def test_journal_without_jsonl_is_one_readable_line_an_event(shell):
 def test_reading_commands_bad_input_is_one_line(shell, words, part):
     shell.backtest()
     assert part in shell.complaint(*words)
-
-
-@pytest.mark.parametrize(
-    "words", [["journal", "r0001"], ["verify", "latest"], ["why", "ab", "--run", "r0001"]]
-)
-def test_naming_a_run_without_a_store_exits_two_and_makes_none(shell, words):
-    assert "there is no store at sqlite:///thinktwice.db" in shell.complaint(*words)
-    assert list(shell.folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("words", [("runs",), ("reports", "latest")])

@@ -12,8 +12,8 @@ from tests.services.store.stores import new_run
 from tests.worker.planted_store import definitions, new_planted, world
 from tests.worker.shared_runs import losing_settings
 from tests.worker.wire import wire
-from worker.cli import wiring
-from worker.cli.console import time_option
+from worker.cli.printing import time_option
+from worker.runs import run_inputs
 
 DB = "sqlite:///thinktwice.db"
 
@@ -182,7 +182,6 @@ def test_replan_asks_a_model_judge_that_drops_and_keeps_its_raw_reply(planted, m
     ("words", "parts"),
     [
         (["replan", "ffffffffffffffff"], ["no report 'ffffffffffffffff' in this store"]),
-        (["replan", "r9"], ["no run 'r9'"]),
         (["replan", "latest", "--run", "latest"], ["--run goes with a report"]),
         (["replan", "ab", "--at", "2020-02-01"], ["--at goes with a run"]),
         (["replan", "latest", "--write", "thinktwice.db"], ["is a file: name a folder"]),
@@ -214,7 +213,7 @@ def test_report_that_several_runs_have_needs_the_run(planted):
 
 
 def test_bars_or_playbooks_of_another_run_are_refused(planted, monkeypatch):
-    monkeypatch.setattr(wiring, "playbooks", lambda settings: definitions()[:1])
+    monkeypatch.setattr(run_inputs, "playbooks", lambda settings: definitions()[:1])
     assert "`thinktwice verify r0001`" in planted.complaint("reflect")
 
 

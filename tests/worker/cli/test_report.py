@@ -10,7 +10,7 @@ from services.store import open_store
 from tests.services.store import artefacts
 from tests.worker.cli.fake_runner import REPORT_ID
 from tests.worker.pages.reading import entries, read
-from worker.cli.out_folder import report_files
+from worker.runs.out_folder import report_files
 
 
 @pytest.fixture

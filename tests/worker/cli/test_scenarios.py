@@ -3,8 +3,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from worker.cli import wiring
-
 
 @dataclass
 class Result:
@@ -20,7 +18,9 @@ FAILED = Result("an inconsistent plan", False, ["status pass"])
 @pytest.fixture
 def scenarios(shell, monkeypatch):
     def run(results, *words):
-        monkeypatch.setattr(wiring, "scenario_runner", lambda: lambda: results)
+        made = []
+        monkeypatch.setattr("worker.cli.check.ready_engine", lambda: made.append(True))
+        monkeypatch.setattr("worker.studies.scenarios.run_scenarios", lambda: results * len(made))
         return shell.run("scenarios", *words)
 
     return run

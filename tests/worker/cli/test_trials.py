@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.worker.cli.terminals import in_terminal
 from worker.cli import app
 from worker.studies.scenarios import SCENARIOS
 
@@ -94,25 +93,6 @@ def test_scenarios_register_nothing(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     assert [item["runs"] for item in told(tmp_path)["ranges"]] == [["r0001"]]
     assert [path.name for path in tmp_path.glob("*.db")] == ["t.db"]
-
-
-def test_trials_in_a_narrow_terminal_shows_every_figure_whole(made):
-    seen = in_terminal(("thinktwice", "trials", "--db", "sqlite:///t.db"), made[0], None, columns=60)
-    seen.demand_clean()
-    assert seen.code == 0, seen.end
-    assert max(map(len, seen.lines)) <= 60
-    for name in (
-        "runs",
-        "configurations",
-        "hypotheses",
-        "candidates",
-        "promotions",
-        "the next run starts with",
-    ):
-        assert sum(name in line.partition("bars")[2] for line in seen.lines) == 1, name
-    (coming,) = {item["next"]["hypotheses"] for item in told(made[0])["ranges"]}
-    assert any(f"configurations, {coming}" in line for line in seen.lines)
-    assert "\N{HORIZONTAL ELLIPSIS}" not in seen.text
 
 
 def test_trials_without_a_store_says_so(tmp_path):

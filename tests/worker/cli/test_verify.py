@@ -29,8 +29,8 @@ def test_verify_untouched_run_holds_and_prints_both_environments(shell):
     shell.backtest()
     result = shell.run("verify", "r0001")
     assert result.exit_code == 0
-    assert "chain   holds: " in result.stdout
-    assert "replay  same: " in result.stdout
+    assert "chain      holds: " in result.stdout
+    assert "replay     same: " in result.stdout
     assert "recorded" in result.stdout
     assert "present" in result.stdout
     found = verified(shell, code=0)

@@ -10,12 +10,12 @@ from mcp import Client, StdioServerParameters
 from services.store import open_store
 from tests.commands.started import python, thinktwice
 from tests.worker.evidence_stores import client_of
-from worker.cli.console import time_option
-from worker.cli.mcp import opened_views
+from worker.cli.printing import time_option
 from worker.mcp_server.server import build_server
 from worker.review import rule_trial
 from worker.review.evidence import store_tools
 from worker.review.rule_trial import RuleTrials
+from worker.review.run_views import open_views
 
 RULE = {"entry": "crosses_above(sma_10, sma_30)", "symbol": "AAPL"}
 BARS = ("--symbols", "AAPL,IBM", "--from", "2000-03-01", "--to")
@@ -153,7 +153,7 @@ def test_rule_that_takes_too_long_or_is_cancelled_leaves_no_process(stores, monk
 def test_store_that_cannot_be_written_tries_no_rule(stores, tmp_path):
     async def scenario():
         async with await open_store(f"sqlite:///{stores}/whole.db", create=False, read_only=True) as store:
-            server = build_server(store_tools(await opened_views(store, None, None)))
+            server = build_server(store_tools(await open_views(store, None, None)))
             async with Client(server) as client:
                 return [tool.name for tool in (await client.list_tools()).tools]
 

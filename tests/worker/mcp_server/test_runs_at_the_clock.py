@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from schemas.errors import ConfigError
-from worker.cli.console import time_option
+from worker.cli.printing import time_option
 from worker.review.run_views import RunViews
 
 STARTS = {"r0001": "2001-01-01T00:00:00+00:00", "r0002": None, "r0003": "2010-01-01T00:00:00+00:00"}

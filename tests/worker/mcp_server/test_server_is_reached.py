@@ -21,8 +21,8 @@ from sqlalchemy.exc import DBAPIError
 from services.evidence.tools import TOOLS
 from tests.commands.started import thinktwice
 from tests.worker.evidence_stores import CLOCK, server_of
-from worker.cli import mcp as mcp_command
 from worker.mcp_server.serving import HttpAddress, http_app
+from worker.review import run_views
 from worker.review.rule_trial import PROCESS
 from worker.slow_worker.subprocess import COMMAND
 
@@ -269,7 +269,7 @@ def test_printed_configuration_starts_the_server(shell, stored):
 
 
 def test_connection_that_the_command_opens_cannot_write(shell, stored, monkeypatch):
-    refused, opened = [], mcp_command.opened_views
+    refused, opened = [], run_views.open_views
 
     async def tried(store, run, at):
         with pytest.raises(DBAPIError, match=r"readonly|attempt to write"):
@@ -281,7 +281,7 @@ def test_connection_that_the_command_opens_cannot_write(shell, stored, monkeypat
     async def left(server):
         """The client is gone already."""
 
-    monkeypatch.setattr(mcp_command, "opened_views", tried)
+    monkeypatch.setattr(run_views, "open_views", tried)
     monkeypatch.setattr("worker.mcp_server.serving.serve_stdio", left)
     assert shell.run("mcp", "--db", f"sqlite:///{stored}").exit_code == 0
     assert refused == [f"sqlite:///{stored}"]

@@ -10,9 +10,10 @@ from sqlalchemy.exc import DBAPIError
 from services.store import NewRun, open_store
 from tests.worker.evidence_stores import client_of
 from tests.worker.mcp_server.test_tools_over_mcp import answers, calls_of, texts
-from worker.cli.mcp import opened_views, trial_noting
 from worker.mcp_server.server import build_server
 from worker.review.evidence import store_tools
+from worker.review.rule_trial import trial_noting
+from worker.review.run_views import open_views
 
 
 async def copied(source, address):
@@ -37,7 +38,7 @@ def test_tools_on_postgres_answer_as_on_sqlite_and_their_connection_cannot_write
             expected = texts(await answers(client, calls))
         async with await open_store(postgres_url, create=False, read_only=True) as store:
             server = build_server(
-                store_tools(await opened_views(store, None, None), trial_noting(postgres_url))
+                store_tools(await open_views(store, None, None), trial_noting(postgres_url))
             )
             async with Client(server) as client:
                 found = texts(await answers(client, calls))

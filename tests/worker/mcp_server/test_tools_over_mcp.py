@@ -18,7 +18,7 @@ from services.journal.kinds import JOURNAL_KINDS
 from services.store.tables import metadata
 from tests.services.store.stores import seal_again
 from tests.worker.evidence_stores import CLOCK, client_of, server_of
-from worker.cli.console import time_option
+from worker.cli.printing import time_option
 
 AT = time_option(CLOCK, "--at")
 READING = set(TOOLS) - {"rule"}  # which notes what it tries: see test_rule_trials.py

@@ -19,9 +19,10 @@ FULL = """
 import resource, signal, sys
 sys.path.insert(0, {root!r})
 from tests.worker.cli.fake_runner import FakeRunner
-from worker.cli import app, wiring
-wiring.playbooks = lambda settings: ()
-wiring.backtest_runner = lambda: FakeRunner()
+from worker.cli import app
+from worker.runs import run_inputs
+run_inputs.playbooks = lambda settings: ()
+run_inputs.backtest_runner = lambda *tell: FakeRunner()
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
 app({words!r})

@@ -30,7 +30,6 @@ from tests.worker.operations.receiver import receiving
 from tests.worker.operations.test_paper_is_operated import value
 from tests.worker.planted_store import definitions
 from tests.worker.shared_runs import embedded_bars, losing_settings
-from worker.cli import wiring
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.crash_counter import StartNotes
 from worker.live.monitor import OperatedMonitor
@@ -39,6 +38,7 @@ from worker.live.process_inputs import ProcessInputs
 from worker.operations.logs import LEVELS, configure_logging
 from worker.operations.metrics import PREFIX
 from worker.operations.monitoring import prepare
+from worker.runs import run_inputs
 
 MONTH = {"start": "2000-03-01", "end": "2000-03-31"}
 BARS = ("--symbols", "AAPL", "--from", "2000-03-01", "--to", "2000-03-31")
@@ -105,7 +105,7 @@ def test_process_that_dies_while_it_recovers_has_begun_before(tmp_path):
 
 
 def test_paper_trades_to_its_end_although_its_start_notes_cannot_be_kept(shell, monkeypatch):
-    monkeypatch.setattr(wiring, "playbooks", lambda settings: definitions())
+    monkeypatch.setattr(run_inputs, "playbooks", lambda settings: definitions())
     (shell.folder / "thinktwice.db.r0001.starts").touch()
     done = shell.run("paper", *BARS, "--log-format", "json", "--json")
     assert done.exit_code == 0, done.output
@@ -116,7 +116,7 @@ def test_paper_trades_to_its_end_although_its_start_notes_cannot_be_kept(shell, 
 
 
 def test_state_folder_that_cannot_be_made_stops_no_run_on_a_server(shell, monkeypatch, postgres_url):
-    monkeypatch.setattr(wiring, "playbooks", lambda settings: definitions())
+    monkeypatch.setattr(run_inputs, "playbooks", lambda settings: definitions())
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/nothing")
     monkeypatch.setenv("THINKTWICE_RUNTIME__DB", postgres_url)
     shell.run("db", "upgrade")

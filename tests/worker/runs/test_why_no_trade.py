@@ -2,6 +2,7 @@
 
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from services.playbooks.loader import load_playbooks
 from services.policy_loop.counters import PolicyCounters
 from tests.worker.shared_runs import Run, embedded_bars, fewer_bars, played, run_on, slice_run
 from worker.bootstrap import assemble
-from worker.cli.runs import _trades
+from worker.cli.runs import _row
 from worker.runs.no_trade_remedies import ENDS, REMEDIES
 from worker.runs.run_result import RunResult
 from worker.runs.run_text import render
@@ -175,11 +176,19 @@ def test_run_whose_playbook_fits_no_regime_names_the_labels_that_ruled_its_signa
 
 
 def test_runs_list_shows_the_first_reason_beside_no_trades():
+    data = {"symbols": ["A"], "timeframe": "1d", "bars": 9}
+
+    def shown(document: dict[str, Any] | None) -> Any:
+        record: Any = SimpleNamespace(
+            run_id="r0001", status="finished", created_at=0, name="n", data=data, events=1, head_hash="ab",
+            document=document,
+        )  # fmt: skip
+        return _row(record)["trades"]
+
     flat = {"performance": {"trades": 0}, "why_no_trade": [{"reason": "warming_up"}]}
-    assert _trades(flat) == "0 (warming_up)"
-    assert _trades({"performance": {"trades": 7}, "why_no_trade": []}) == "7"
-    assert _trades({"performance": {"trades": 0}}) == "0"  # of a run that was stored by an earlier version
-    assert _trades({}) == "-"
+    assert shown(flat) == "0 (warming_up)"
+    assert shown({"performance": {"trades": 7}, "why_no_trade": []}) == 7
+    assert shown(None) == "-"
 
 
 def facts(**changes: Any) -> RunFacts:

@@ -21,7 +21,7 @@ from tests.services.plans.plan_worlds import NAME, DeskWorld, desk_world, risk
 from tests.services.store.stores import new_run
 from tests.worker.settings_walk.walking import Entry, content
 from tests.worker.wire import wire
-from worker.cli.plans import _edit
+from worker.review.plan_decisions import OperatorDecision
 from worker.review.plan_making import in_wall_time, read_change
 
 REPLAN = JudgeAction(kind="replan", reason="the cluster loses")
@@ -89,13 +89,14 @@ def may_edit(settings: Settings) -> Any:
         async with await open_store("sqlite:///walk.db", create=True) as store:
             made = await store.runs.create(new_run(config=settings.payload()))
             await store.plans.put(made.run_id, plan)
-        try:
-            before, after = await _edit(
-                plan.plan_id, ["steps.1.value=0.003"], [], None, "ann", made.run_id, "sqlite:///walk.db"
-            )
-        except ConfigError as error:
-            return str(error).replace(made.run_id, "it")
-        return plan_diff(before, after.plan)
+            stored = await store.plans.find(plan.plan_id, made.run_id)
+            try:
+                after = await OperatorDecision(store, made, stored, "ann").edit(
+                    ["steps.1.value=0.003"], [], None
+                )
+            except ConfigError as error:
+                return str(error).replace(made.run_id, "it")
+        return plan_diff(stored.plan, after.plan)
 
     return run(edits())
 

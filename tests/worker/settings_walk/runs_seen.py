@@ -28,10 +28,10 @@ from tests.worker.test_execution_settings import EAGER, PATIENT, always
 from tests.worker.test_session_wires import finished, late_by, session
 from trading_core.bars import COLUMNS, BarSeries
 from worker.bootstrap import assemble
-from worker.cli.wiring import demand_known_symbols
 from worker.feeds.sample_data.worlds import make_world
 from worker.models import Models, Overrides
 from worker.runs.backtest import run_backtest
+from worker.runs.run_inputs import require_known_symbols
 
 BUSY = always(
     {
@@ -171,7 +171,7 @@ LATE_REFLECTIONS = document_part("policy_loop", "over_budget")
 def refusal(settings: Settings) -> str:
     """What a run says of limits for a symbol that its bars do not have."""
     with pytest.raises(ConfigError) as caught:
-        demand_known_symbols(settings, year())
+        require_known_symbols(settings, year())
     return str(caught.value)
 
 

@@ -16,7 +16,8 @@ from tests.services.deliberation.claim_texts import LIE, MEAN
 from tests.services.deliberation.recorded import at_last_report, whole
 from tests.services.deliberation.scripted import critique, improved, reviewed, scored, section, texts
 from tests.worker.live.virtual_time import run_virtually
-from worker.cli.factcheck import print_checked
+from worker.cli.printing import print_document
+from worker.cli.texts import checked_parts
 from worker.studies.deliberated import Preset, TextRequest, deliberate_all, refine_one
 
 TEXT = "A quiet week. The number of trades of channel_breakout was 9999."
@@ -64,12 +65,12 @@ def test_table_of_what_a_model_read_has_each_claim_in_the_words_of_code(capsys: 
     trades = {"kind": "value", "measure": "trades", "of": {"playbook": "channel_breakout"}}
     models, _ = texts(claims={"claims": [{"quote": "AAPL lost ninety trades", "claim": trades}]})
     read = asyncio.run(extract_claims(text, facts, models, Budget(0, 1)))
-    print_checked("r0001", check_read(text, read, facts), read)
+    print_document({}, False, lambda _: checked_parts("r0001", check_read(text, read, facts), read))
     shown = " ".join(capsys.readouterr().out.split())
     assert "ok" in shown
     assert "The number of trades" in shown
     ruled = read_by_rules("The number of trades of channel_breakout was 9999.", facts)
-    print_checked("r0001", check_read("", ruled, facts), ruled)
+    print_document({}, False, lambda _: checked_parts("r0001", check_read("", ruled, facts), ruled))
     assert "held as" not in capsys.readouterr().out
 
 

@@ -29,8 +29,9 @@ from services.ports import Plan, PlanEnd, PlanProvider, PlanRound, Revision, Rev
 from trading_core.bars import BarSeries
 from worker.models import NO_OVERRIDES, Overrides
 from worker.runs.backtest import run_backtest
+from worker.runs.progress import Progress
 from worker.runs.run_result import RunResult
-from worker.runs.store_run import BacktestRunner, Progress, record_run
+from worker.runs.store_run import BacktestRunner, record_run
 from worker.session import Session
 from worker.studies.ablation.arms import Arm, ArmResult, has_model, settings_of
 

@@ -21,7 +21,8 @@ from services.statistics.track import Bounds, Track
 from trading_core.bars import BarSeries
 from worker.feeds.doubts import doubt_documents
 from worker.feeds.selected_bars import describe
-from worker.runs.store_run import Progress, new_run
+from worker.runs.progress import Progress
+from worker.runs.store_run import new_run
 from worker.studies.ablation.arms import MEANING, NO_MODEL, Arm, ArmResult
 from worker.studies.ablation.refused_plans import PaperTrades, shadow_ledger
 from worker.studies.ablation.runner import MODE, Ablation, AblationRunner

@@ -3,15 +3,18 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agents.change_reader import UnreadableText
 from schemas.errors import ConfigError
 from services.evidence_tools.run_view import iso
 from services.plans.detection import DetectionContext, TwoPhase, detect_two_phase
 from worker.pages.figures import shown_time
 from worker.review.asking import empty_document
+from worker.review.plan_making import PlanRequest, plan_text
+from worker.review.run_requests import plan_request, takes_requests, will_go_on
 
 if TYPE_CHECKING:
     from schemas.settings import Settings
-    from services.store import RunRecord
+    from services.store import RunRecord, Store
     from services.store.plan_records import StoredPlan
 
 MOST_FOLDERS = 1_000
@@ -28,8 +31,19 @@ def asks_for_change(question: str, record: "RunRecord", settings: "Settings") ->
     return found, question if found.should_use else None
 
 
-async def planned_change(
-    db: str, statement: str, record: "RunRecord", into: Path | None, settings: "Settings", *, attended: bool
+def change_request(record: "RunRecord", into: Path | None, by: str) -> PlanRequest:
+    """What is to be planned; of a run that is over into a folder that is not there yet, where none is named.
+
+    Raises:
+        ConfigError: nothing of the run can be planned.
+    """
+    goes_on = takes_requests(record) or will_go_on(record)
+    folder = into if into is not None or goes_on else free_folder(record.run_id)
+    return plan_request(record, folder, by)
+
+
+async def answer_change(
+    store: "Store", request: PlanRequest, statement: str, settings: "Settings", *, attended: bool
 ) -> dict[str, Any]:
     """The document of an answer with its change plan; without one where no model reads the words.
 
@@ -38,23 +52,17 @@ async def planned_change(
     Raises:
         ConfigError: a name is unknown, or nothing of it can be planned.
     """
-    from agents.change_reader import UnreadableText
-    from worker.cli.open_runs import open_to_write, plan_request
-    from worker.review.plan_making import plan_text
-
-    folder = into if into is not None or _trades(record) else free_folder(record.run_id)
-    request = plan_request(record, folder)
-    async with open_to_write(db, record.run_id) as (store, found):
-        try:
-            made = await plan_text(store, request, statement, forced=False, reader=settings)
-        except UnreadableText as error:
-            back = f"That asks for a change, which can be planned once it is clear: {error}"
-            status = "clarify" if attended else "abstained"
-            return empty_document(question=statement, run_id=found.run_id, status=status, clarification=back)
-        stored = await store.plans.find(made.plan_id, made.run_id)
+    run_id = request.run.run_id
+    try:
+        made = await plan_text(store, request, statement, forced=False, reader=settings)
+    except UnreadableText as error:
+        back = f"That asks for a change, which can be planned once it is clear: {error}"
+        status = "clarify" if attended else "abstained"
+        return empty_document(question=statement, run_id=run_id, status=status, clarification=back)
+    stored = await store.plans.find(made.plan_id, made.run_id)
     return empty_document(
         question=statement,
-        run_id=found.run_id,
+        run_id=run_id,
         known_at=iso(stored.plan.basis.at),
         status="plan",
         answer=_describe(stored),
@@ -64,12 +72,6 @@ async def planned_change(
         two_phase=stored.record.two_phase,
         plan_id=made.plan_id,
     )
-
-
-def _trades(record: "RunRecord") -> bool:
-    from worker.cli.open_runs import takes_requests, will_go_on
-
-    return takes_requests(record) or will_go_on(record)
 
 
 def free_folder(run_id: str) -> Path:

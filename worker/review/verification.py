@@ -1,7 +1,4 @@
-"""`thinktwice verify` and `thinktwice scenarios`: does a run hold, and do the scenarios of the runbook.
-
-A run holds when its chain does and running it again gives the same rows.
-"""
+"""Does a run hold: its chain, its ids, what is stored beside its rows, and the same run played again."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -9,19 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from schemas.errors import ConfigError
 from services.journal.chain import check_chain
 from services.journal.index import JournalIndex
 from services.journal.references import ReferenceReport, check_references
-from services.model_calls.quoting import count_noun
-from worker.cli.console import print_document, stdout_console
-from worker.cli.options import LATEST, DataOption, DbOption, JsonOption, RunArgument, open_for_run
-from worker.cli.own_features import FeaturesOption, define_features
-from worker.cli.rebuilt import stored_script, watch_replay
 from worker.operations.environment import environment
-from worker.pages.tables import made_table
+from worker.review.rebuilt import stored_script, watch_replay
+from worker.runs.progress import Progress
 from worker.runs.replay import (
     NotReplayable,
     Replay,
@@ -30,30 +21,12 @@ from worker.runs.replay import (
     SettingsOfAnotherVersion,
     stored_settings,
 )
-from worker.runs.store_run import Progress
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
 
 Watch = Callable[[Script], AbstractContextManager[Progress]]
-SHOWN = 10
 UNCHECKED = ReferenceReport(False, 0, (), "not checked: the chain is broken")
-
-
-async def verify(
-    run: RunArgument = LATEST,
-    data: DataOption = None,
-    features: FeaturesOption = None,
-    db: DbOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Check the hash chain of a run and replay it: exit 0 when both hold, 1 when one does not."""
-    define_features(features)
-    async with open_for_run(db, run, changed=True, guards=True) as (store, record):
-        result = await verify_run(store, record, data)
-    print_document(result, json, _render)
-    if not result["ok"]:
-        raise typer.Exit(1)
 
 
 async def verify_run(
@@ -112,44 +85,3 @@ async def _replay(
         return ReplayReport(False, 0, record.events, None, str(error), playable=False)
     except StoreDamaged as error:
         return ReplayReport(False, 0, record.events, None, f"not replayed: {error}")
-
-
-def _render_stored(stored: dict[str, Any]) -> None:
-    console = stdout_console()
-    for line in stored["problems"] or ["holds: document, bars and orders are as they were written"]:
-        console.print(f"stored  {'CHANGED: ' if stored['problems'] else ''}{line}", soft_wrap=True)
-
-
-def _render(result: dict[str, Any]) -> None:
-    console = stdout_console()
-    chain, replay = result["chain"], result["replay"]
-    console.print(f"run {result['run_id']} ({result['status']})")
-    held = f"holds: {count_noun(chain['rows'], 'row')}, head {chain['head_hash'][:16]}"
-    console.print(f"chain   {held if chain['ok'] else 'BROKEN: ' + chain['problem']}", soft_wrap=True)
-    if result["next"] is not None:
-        console.print(f"next    {result['next']}", soft_wrap=True)
-    references = result["references"]
-    resolved = f"resolve: {count_noun(references['checked'], 'id')}"
-    lost = (
-        references["problem"]
-        or f"DANGLING: {len(references['dangling']):,} of {count_noun(references['checked'], 'id')}"
-    )
-    console.print(f"ids     {resolved if references['ok'] else lost}")
-    for line in references["dangling"][:SHOWN]:
-        console.print(f"        {line}", soft_wrap=True)
-    same = f"same: {replay['compared']:,} of {count_noun(replay['stored'], 'row')} equal"
-    changed = "; ".join(replay["document"] or ())
-    problem = replay["problem"] or f"the document was changed: {changed}"
-    differs = f"DIFFERS: {problem} ({replay['compared']:,} of {count_noun(replay['stored'], 'row')} equal)"
-    if replay["playable"]:
-        console.print(f"replay  {same if replay['ok'] else differs}", soft_wrap=True)
-    else:
-        held = "the lines around this one say what was checked"
-        console.print(f"replay  cannot be replayed: {problem}; {held}", soft_wrap=True)
-    _render_stored(result["stored"])
-    recorded, present = result["environment"]["recorded"], result["environment"]["present"]
-    rows = (
-        (name, str(recorded.get(name)), f"{value}{'' if recorded.get(name) == value else '  (differs)'}")
-        for name, value in present.items()
-    )
-    console.print(made_table(("environment", "recorded", "present"), rows, padding=(0, 2, 0, 0)))

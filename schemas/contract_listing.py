@@ -1,44 +1,15 @@
-"""`thinktwice schema`: the JSON schema of a contract, or the names of all of them."""
+"""Every contract by name, with what it says of itself and its JSON schema."""
 
 import importlib
 import inspect
 import pkgutil
-from typing import Annotated, Any
+from typing import Any
 
 import schemas
 from schemas.contract import Contract
 from schemas.errors import ConfigError, nearest
-from worker.cli.console import print_json, stdout_console
-from worker.cli.options import JsonOption, argument
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-
-def schema(
-    name: Annotated[
-        str | None, argument(metavar="NAME", help="Contract; without one, all are listed.")
-    ] = None,
-    json: JsonOption = False,
-) -> None:
-    """Print the JSON schema of a contract, or list every contract."""
-    if name is not None:
-        print_json(schema_of(contract_named(name)))
-        return
-    listing = [
-        {"name": contract, "module": kind.__module__, "summary": summary_of(kind)}
-        for contract, kind in contracts().items()
-    ]
-    if json:
-        print_json(listing)
-    else:
-        _render(listing)
-
-
-def _render(listing: list[dict[str, str]]) -> None:
-    console = stdout_console()
-    width = max(len(contract["name"]) for contract in listing)
-    for contract in listing:
-        console.print(f"{contract['name']:<{width}}  {contract['summary']}", soft_wrap=True)
 
 
 def contracts() -> dict[str, type[Contract]]:

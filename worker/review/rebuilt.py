@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 from schemas.errors import ConfigError
 from services.journal.index import JournalIndex
-from worker.cli import wiring
-from worker.cli.open_runs import PAPER
-from worker.cli.out_folder import attached_entry
-from worker.cli.wiring import features_of, load_bars
 from worker.feeds.selected_bars import FRAME, settings_of_bars
+from worker.review.run_requests import PAPER
+from worker.runs import run_inputs
 from worker.runs.interrupts import Interrupts
 from worker.runs.kept_run import demand_no_own_parts, kept_bars, kept_playbooks
-from worker.runs.progress import progress_bar, told_rows
+from worker.runs.out_folder import attached_entry
+from worker.runs.progress import Progress, progress_bar, told_rows
 from worker.runs.readiness import ready_engine
 from worker.runs.replay import (
     BacktestScript,
@@ -25,7 +24,8 @@ from worker.runs.replay import (
     is_of_this_version,
     stored_settings,
 )
-from worker.runs.store_run import BacktestRunner, Progress
+from worker.runs.run_inputs import describe_features, load_bars
+from worker.runs.store_run import BacktestRunner
 
 if TYPE_CHECKING:
     from schemas.settings import Settings
@@ -60,7 +60,7 @@ async def stored_script(
         ConfigError: its bars cannot be found.
     """
     demand_no_own_parts(record)
-    definitions = kept_playbooks(record) or wiring.playbooks(settings)
+    definitions = kept_playbooks(record) or run_inputs.playbooks(settings)
     if record.mode == PAPER:  # it keeps what it took in: no bar file is needed
         ready_engine()
         from worker.live.replay import PaperScript
@@ -74,7 +74,7 @@ async def stored_script(
 async def _runner_of(store: "Store", record: "RunRecord") -> BacktestRunner:
     """What plays a stored run again: the backtest, with the coin of an arm that was vetoed by one."""
     if record.mode != "ablation":
-        return wiring.backtest_runner()
+        return run_inputs.backtest_runner()
     from worker.studies.ablation.runner import runner_of
 
     return await runner_of(store, record)
@@ -171,6 +171,6 @@ def _demand_file(record: "RunRecord", data: Path | None) -> None:
 @contextmanager
 def watch_replay(script: Script) -> Iterator[Progress]:
     """The progress bar of a replay."""
-    first = features_of(script.bars.symbols) if isinstance(script, BacktestScript) else ""
+    first = describe_features(script.bars.symbols) if isinstance(script, BacktestScript) else ""
     with Interrupts() as interrupts, progress_bar("replay", interrupts, first=first) as progress:
         yield progress

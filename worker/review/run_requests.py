@@ -1,36 +1,19 @@
-"""Runs that a command writes to: one that goes on takes requests, one that is over writes to a folder."""
+"""What is asked of a run: of one that goes on its process, of one that is over a folder of playbooks."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
-from worker.cli.options import open_for_run, open_for_writing, operator_name, store_address
+from worker.review.plan_making import PlanRequest
 from worker.runs.replay import stored_settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from services.store.operator_requests import RequestKind
-    from worker.review.plan_making import PlanRequest
 
 PAPER = "paper"
-
-
-@asynccontextmanager
-async def open_to_write(
-    db: str | None, run: str, *, guards: bool = False
-) -> "AsyncIterator[tuple[Store, RunRecord]]":
-    """The store, to be written to, and the named run in it, with `guards` also one of a guard.
-
-    Raises:
-        ConfigError: there is no such store, or no such run in it; then nothing was made.
-    """
-    async with open_for_run(db, run, guards=guards) as (_, record):
-        pass
-    async with await open_for_writing(store_address(db)) as store:
-        yield store, record
 
 
 def takes_requests(record: "RunRecord") -> bool:
@@ -54,14 +37,13 @@ def will_go_on(record: "RunRecord") -> bool:
     return record.mode == PAPER and record.status == "interrupted"
 
 
-def plan_request(record: "RunRecord", into: Path | None) -> "PlanRequest":
-    """What is to be planned of a run: by the process that trades it, or into a folder once it is over.
+def plan_request(record: "RunRecord", into: Path | None, by: str) -> PlanRequest:
+    """What is to be planned of a run for an operator: by the process that trades it, or into a folder.
 
     Raises:
         ConfigError: the run makes no plans; it is over and `into` is no place, or it trades and `into` is.
     """
     from services.playbooks.writing import demand_writable
-    from worker.review.plan_making import PlanRequest
 
     settings = stored_settings(record)
     trades = takes_requests(record) or (will_go_on(record) and into is None)
@@ -79,13 +61,13 @@ def plan_request(record: "RunRecord", into: Path | None) -> "PlanRequest":
                 f"--into {str(into)!r} holds characters that cannot be seen: name another folder"
             )
         demand_writable(into, "--into")
-    return PlanRequest(record, settings, trades, into, operator_name(None))
+    return PlanRequest(record, settings, trades, into, by)
 
 
 async def queue_request(
     store: "Store", record: "RunRecord", kind: "RequestKind", payload: dict[str, Any]
 ) -> dict[str, Any]:
-    """The request with its number, and where its result will show."""
+    """Ask the process that trades a run; the request with its number, and where its result will show."""
     number = await store.operator.put(record.run_id, kind, payload)
     return {
         "run_id": record.run_id,
@@ -96,7 +78,7 @@ async def queue_request(
     }
 
 
-def told_request(asked: dict[str, Any]) -> str:
+def describe_request(asked: Mapping[str, Any]) -> str:
     """A queued request in one line."""
     return (
         f"request {asked['request']} ({asked['kind']}) waits for run {asked['run_id']}: it is taken at the "

@@ -1,0 +1,250 @@
+"""`thinktwice factcheck deliberate`: a text of one's own, held against a run, and improved."""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from schemas.errors import ConfigError
+from worker.cli.options import (
+    LATEST,
+    MODELS,
+    ConfigArgument,
+    DbOption,
+    JsonOption,
+    RunOption,
+    argument,
+    open_for_run,
+    option,
+    run_settings,
+    takes,
+)
+from worker.cli.printing import Part, print_document, rows_table, time_option
+from worker.pages.figures import shown_time
+from worker.runs.interrupts import run_async
+from worker.runs.progress import step
+
+if TYPE_CHECKING:
+    from schemas.claims import CheckedClaim, FactCheck
+    from schemas.deliberation import Deliberation
+    from schemas.settings import Settings
+    from services.deliberation.extraction import ReadClaims
+    from services.evidence.run_facts import RunFacts
+    from worker.studies.deliberated import DeliberatedText, TextRequest
+
+HOLDS, FAILS = 0, 1
+MARKS = {"verified": "ok", "contradicted": "FALSE", "unverifiable": "?"}
+SHOWN_ROWS, SHOWN_FINDINGS = 5, 20
+FileArgument = Annotated[
+    str, argument(metavar="FILE", help="Text in UTF-8, at most 51,200 bytes; - for stdin.")
+]
+
+
+@takes(*MODELS, after="at")
+def factcheck(
+    context: typer.Context,
+    file: FileArgument,
+    config: ConfigArgument = None,
+    run: RunOption = LATEST,
+    report: Annotated[
+        str | None, option(metavar="ID", help="As of this report, which the text is about. [the newest]")
+    ] = None,
+    at: Annotated[
+        str | None, option(metavar="TIME", help="As of TIME (ISO, UTC), with the report of then. [the end]")
+    ] = None,
+    reflection: Annotated[
+        str | None, option(help="deterministic, or full: a model reads the claims. [deterministic]")
+    ] = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Check what a text claims about a run.
+
+    Without a model, sentences are read that give a figure with its measure and whom it is of, and nothing
+    else ("The mean R of AAPL was 0.36R"). With --reflection full a model reads the claims, and code holds
+    them. What was not read is counted; it is neither true nor false.
+
+    Exit 0: no claim is contradicted. 1: one is, or the run cannot answer it. 2: bad input.
+    The store is opened so that nothing can be written to it.
+    """
+    from services.deliberation.extraction import check_read
+    from worker.studies.deliberated import document_of_check, read_text_claims
+    from worker.studies.given_text import given_text
+
+    if report is not None and at is not None:
+        raise ConfigError("--report names a report, which has its own time: leave out --at")
+    text, settings = given_text(file), run_settings(context).settings
+    moment = None if at is None else time_option(at, "--at")
+    run_id, facts = run_async(_facts(run, report, moment, db))
+    read = run_async(read_text_claims(text, facts, settings, os.environ))
+    checked = check_read(text, read, facts)
+    document = {"run_id": run_id, **document_of_check(checked, read)}
+    print_document(document, json, lambda _: checked_parts(run_id, checked, read))
+    raise typer.Exit(HOLDS if checked.holds else FAILS)
+
+
+async def _facts(run: str, report: str | None, at: int | None, db: str | None) -> "tuple[str, RunFacts]":
+    from worker.review.run_facts import read_facts
+
+    async with open_for_run(db, run, read_only=True) as (store, record):
+        return record.run_id, await read_facts(store, record, report=report, at=at)
+
+
+def checked_parts(run_id: str, checked: "FactCheck", read: "ReadClaims") -> Iterator[Part]:
+    """The check of a text; of what a model read, each claim in code's words beside the quote."""
+    counts = {**checked.counts, "sentences not read": len(read.not_read)}
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    yield f"run {run_id} as of {shown_time(checked.known_at)}: {told}"
+    if read.failed is not None:
+        yield f"The model read nothing ({read.failed}); figures with their names were read."
+    yield rows_table([_row(claim, read.by_model) for claim in checked.claims], _heads(read.by_model))
+    yield from _list_unread(read.not_read)
+
+
+def _heads(by_model: bool) -> list[str]:
+    held = ("held as",) if by_model else ()  # of a model only code's own words say what it read
+    return ["verdict", "said", *held, "the run has", "rows"]
+
+
+def _row(claim: "CheckedClaim", by_model: bool) -> dict[str, str | None]:
+    from services.claims.sections import describe_claim
+
+    rows = " ".join("?" if row.seq is None else str(row.seq) for row in claim.rows[:SHOWN_ROWS])
+    held = (describe_claim(claim.claim),) if by_model else ()
+    cells = (MARKS[claim.verdict], claim.text, *held, claim.so, rows)
+    return dict(zip(_heads(by_model), cells, strict=True))
+
+
+def _list_unread(sentences: Sequence[str]) -> Iterator[str]:
+    if sentences:
+        yield "Not read:"
+    yield from (f"  {sentence}" for sentence in sentences)
+
+
+@takes(*MODELS, after="also")
+def deliberate(
+    context: typer.Context,
+    file: FileArgument,
+    preset: Annotated[
+        str,
+        option(
+            metavar="PRESET",
+            help="pass (one critique, one correction), quality (scores and facts), review (passes), chunked.",
+        ),
+    ],
+    config: ConfigArgument = None,
+    run: RunOption = LATEST,
+    question: Annotated[
+        str, typer.Option(metavar="TEXT", help="What the text is to answer; at most 8,000 characters.")
+    ] = "",
+    mode: Annotated[
+        str | None,
+        option(
+            metavar="MODE",
+            help="quality: full, critique_only. review: always, never, on_error, on_incomplete, on_complex. "
+            "chunked: final_only, per_chunk, both.",
+        ),
+    ] = None,
+    reflection: Annotated[
+        str | None, option(help="deterministic, or full: ask a model, too. [deterministic]")
+    ] = None,
+    also: Annotated[
+        list[str] | None,
+        option(metavar="FILE", help="Another text, one after the other; the run is read once."),
+    ] = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Read the claims of a text, hold them against a run, and write it anew from those that are so.
+
+    Without a model, figures with their measure and names are read, and only --preset quality runs, in mode
+    critique_only; with --reflection full a model reads, scores and writes claims, and code holds them. What
+    was not read is listed. Nothing is written to the store.
+    With --also there are several outcomes, of which --json makes one list.
+    """
+    from worker.studies.deliberated import (
+        TextRequest,
+        check_question,
+        document_of_text,
+        preset_named,
+        with_mode,
+    )
+    from worker.studies.given_text import given_text
+
+    named = preset_named(preset)
+    settings = run_settings(context).settings
+    settings = settings.model_copy(update={"deliberation": with_mode(settings.deliberation, named, mode)})
+    files, asked = [file, *(also or ())], check_question(question)
+    if files.count("-") > 1:
+        raise ConfigError("- is standard input, which holds one text: name the others by their files")
+    requests = [TextRequest(given_text(name).strip(), named, asked) for name in files]
+    with step("refining the text"):
+        run_id, texts = run_async(_deliberate(requests, settings, run, db))
+    documents = [document_of_text(run_id, text) for text in texts]
+    print_document(documents if also else documents[0], json, lambda _: _describe(run_id, files, texts))
+
+
+async def _deliberate(
+    requests: "list[TextRequest]", settings: "Settings", run: str, db: str | None
+) -> "tuple[str, list[DeliberatedText]]":
+    from worker.review.run_facts import read_facts
+    from worker.studies.deliberated import deliberate_all
+
+    async with open_for_run(db, run, read_only=True) as (store, record):
+        return record.run_id, await deliberate_all(
+            requests, settings, os.environ, lambda: read_facts(store, record)
+        )
+
+
+def _describe(run_id: str, files: Sequence[str], texts: "Sequence[DeliberatedText]") -> Iterator[Part]:
+    from worker.studies.given_text import source_of
+
+    for name, text in zip(files, texts, strict=True):
+        if len(files) > 1:
+            yield f"== {source_of(name)}"
+        yield from _describe_text(run_id, text)
+
+
+def _describe_text(run_id: str, text: "DeliberatedText") -> Iterator[Part]:
+    done = text.done
+    yield f"{done.preset} against run {run_id}: {done.status.replace('_', ' ')}{_why(done)}"
+    yield from (f"  {line}" for line in _figures(done))
+    findings = [
+        {"found": found.code, "what": found.message}
+        for critique in done.critiques
+        if critique.candidate == 0
+        for found in critique.findings
+    ]
+    yield rows_table(findings[:SHOWN_FINDINGS], ("found", "what"))
+    if len(findings) > SHOWN_FINDINGS:
+        yield f"... and {len(findings) - SHOWN_FINDINGS} more: --json has them all"
+    yield from _list_unread(text.not_read)
+    yield ""
+    yield "Unchanged:" if not done.changed else "What stands:" if done.final else "Nothing stands."
+    yield from done.final.splitlines()
+
+
+def _why(done: "Deliberation") -> str:
+    if done.skip_reason is not None:
+        return f" ({done.skip_reason})"
+    parts = [f"stopped by {done.stop_reason}" if done.stop_reason else "", done.degraded_from or ""]
+    told = ", ".join(part for part in parts if part)
+    return f" ({told})" if told else ""
+
+
+def _figures(done: "Deliberation") -> list[str]:
+    lines = []
+    if len(done.candidates) > 1:
+        lines.append(f"candidates {len(done.candidates)}")
+    if done.verified_gain is not None:
+        lines.append(f"faults that are gone {done.verified_gain}")
+    if done.self_reported_gain is not None:
+        lines.append(f"the model's own score {100 * done.self_reported_gain:+.0f} %, which decides nothing")
+    if done.usage.calls:
+        lines.append(f"model calls {done.usage.calls}, tokens {done.usage.tokens:,}")
+    if done.cleaned:
+        lines.append(f"characters that nobody sees, taken out {done.cleaned}")
+    if done.error is not None:
+        lines.append(f"error: {done.error}")
+    return lines
