@@ -358,6 +358,9 @@ class EvidenceGrade(StrEnum):
     SIGNIFICANT = "significant"
 
 
+EXPERIMENT_ENDED = "the experiment has ended"  # why its version retires: nothing makes it active
+
+
 class VersionState(StrEnum):
     """Lifecycle of one playbook version."""
 

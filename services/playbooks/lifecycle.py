@@ -12,7 +12,7 @@ from schemas.canonical import content_id
 from schemas.errors import ConfigError, InvariantViolation
 from schemas.judge import JudgeAction, RefusedAction
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
-from schemas.vocabulary import VersionState
+from schemas.vocabulary import EXPERIMENT_ENDED, VersionState
 from services.playbooks.action_effects import (
     PROVEN,
     Effect,
@@ -35,7 +35,6 @@ __all__ = ["DISCOVERIES", "PROVEN", "PlaybookLifecycle", "ShadowTrial"]
 APPROVED = "approved by a person"  # the reason of a version that a plan brought into force
 GAINED = "its own trades since the risk cut prove a gain"  # the reason of the end of a cut
 DISCOVERIES = frozenset({PROVEN, GAINED})  # what came into force on evidence of its own
-EXPERIMENT_ENDED = "the experiment has ended"  # the reason of its end: nothing makes it active
 
 
 class PlaybookLifecycle(VersionTransitions):

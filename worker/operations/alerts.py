@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from schemas.canonical import ns_to_datetime
 from schemas.settings.live import NotificationKind
-from services.playbooks.lifecycle import EXPERIMENT_ENDED
+from schemas.vocabulary import EXPERIMENT_ENDED
 
 Severity = Literal["info", "warning", "critical"]
 SEVERITIES: dict[NotificationKind, Severity] = {
