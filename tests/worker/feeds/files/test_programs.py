@@ -843,3 +843,34 @@ def test_labels_in_the_last_second_of_their_bars_are_said_to_be_ends(tmp_path, o
     assert (
         "times lie at the end of their bars: --label close, or --columns time=NAME of their begin" in notes
     ) == is_said
+
+
+def five_minutes(days: int) -> pd.DataFrame:
+    """The first hour of each of some days."""
+    first = pd.date_range("2024-01-15", periods=days, freq="D")
+    return made(pd.DatetimeIndex([day + pd.Timedelta(minutes=5 * k) for day in first for k in range(12)]))
+
+
+@pytest.mark.parametrize("form", ["%y/%m/%d %H:%M", "%y.%m.%d,%H:%M", "%d/%m/%y %H:%M", "%d.%m.%y,%H:%M"])
+@pytest.mark.parametrize("days", [3, 40])
+def test_year_of_two_digits_is_read_where_the_times_of_its_order_lie_most_closely(tmp_path, form, days):
+    frame = five_minutes(days)
+    found, notes = load(tmp_path, lines(frame, None, form), tz="UTC")
+    assert found.sha256 == expected(frame).sha256
+    assert f"times are read as {form.replace(',', ' ')}" in notes
+
+
+@pytest.mark.parametrize("mark", ["/", "."])
+def test_year_of_two_digits_within_one_day_is_refused_with_each_order(tmp_path, mark):
+    forms = [f"{order} %H:%M".replace("/", mark) for order in ("%d/%m/%y", "%y/%m/%d")]
+    text = lines(five_minutes(1), "time,open,high,low,close,volume", forms[1])
+    options = " or ".join(f"--date-format '{form}'" for form in forms)
+    with pytest.raises(DataError, match=f"can be read in two ways: say which with {options}$"):
+        load(tmp_path, text, tz="UTC")
+
+
+def test_day_and_year_of_two_digits_are_told_apart_in_blocks_by_symbol(tmp_path):
+    frame = made(pd.date_range("2021-01-01", periods=700, freq="D"))
+    rows = [lines(frame, None, f"{name},%d/%m/%y") for name in ("A", "B")]
+    found, _ = load(tmp_path, "symbol,date,open,high,low,close,volume\n" + "".join(rows))
+    assert found.select(["B"], None, None).sha256 == expected(frame, "B").sha256
