@@ -85,6 +85,7 @@ class BarTable:
         notes: what a reader should know of how the file was read.
         left: names of columns that are not among them.
         omitted: positions of rows that are not among its own, ascending.
+        separator: what stands between the cells of a text; else empty.
     """
 
     path: Path
@@ -95,6 +96,7 @@ class BarTable:
     notes: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     omitted: tuple[int, ...] = ()
+    separator: str = ""
 
     def place(self, row: int) -> str:
         """Where a row of data (from 0) stands in the file."""

@@ -151,7 +151,8 @@ def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -
     if omitted := np.flatnonzero(again).tolist() if is_joined else []:
         notes = (*notes, f"{count_noun(len(omitted), 'row')} with the header once more left out")
         table = table.filter(pc.invert(again))
-    return BarTable(path, found, tuple(table.columns), "line", header.rows + 1, notes, left, tuple(omitted))
+    first, rest = header.rows + 1, tuple(omitted)
+    return BarTable(path, found, tuple(table.columns), "line", first, notes, left, rest, separator)
 
 
 def _read_cells(

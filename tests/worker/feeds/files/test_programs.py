@@ -874,3 +874,65 @@ def test_day_and_year_of_two_digits_are_told_apart_in_blocks_by_symbol(tmp_path)
     rows = [lines(frame, None, f"{name},%d/%m/%y") for name in ("A", "B")]
     found, _ = load(tmp_path, "symbol,date,open,high,low,close,volume\n" + "".join(rows))
     assert found.select(["B"], None, None).sha256 == expected(frame, "B").sha256
+
+
+def three_places(rows: list[str], separator: str = ",") -> str:
+    """Days with the cells of some rows."""
+    days = pd.date_range("2024-01-01", periods=len(rows), freq="D").strftime("%Y-%m-%d")
+    cells = [separator.join([day, *row.split()]) for day, row in zip(days, rows, strict=True)]
+    return "\n".join([separator.join(["time", *ORDER]), *cells]) + "\n"
+
+
+POINTS = ["12.013 12.016 11.870 11.990 416", "11.990 12.020 11.980 12.000 2.516"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "separator"),
+    [
+        ([row.rpartition(" ")[0] + " 5" for row in POINTS], ";"),  # whole points of an index
+        (POINTS, ","),
+        (["9 12 8 10 416", "10 13 9 11 2.516"], ","),
+    ],
+)
+def test_points_that_are_likely_to_mark_thousands_are_asked_about(tmp_path, rows, separator):
+    text = three_places(rows, separator)
+    with pytest.raises(
+        DataError, match=r"the mark of decimals cannot be told .* --decimal , or --decimal \."
+    ):
+        load(tmp_path, text)
+    found = {mark: load(tmp_path, text, decimal=mark)[0] for mark in (",", ".")}
+    assert found[","].high[0, 0] == float(rows[0].split()[1].replace(".", ""))
+    assert found["."].high[0, 0] == float(rows[0].split()[1])
+    assert found[","].volume[1, 0] == float(rows[1].split()[4].replace(".", ""))
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_told"),
+    [
+        (["1.085 1.086 1.084 1.085 5", "110.270 110.271 110.269 110.270 6"], True),
+        (["9 12 8 10 788.000", "10 13 9 11 416.000"], True),
+        (["1.085 1.086 1.08 1.085 416", "1.085 1.086 1.084 1.085 2.516"], False),
+        (["0.985 0.986 0.984 0.985 5", "1.085 1.086 1.084 1.085 6"], False),
+    ],
+)
+def test_points_before_three_digits_are_read_as_decimals_with_a_note_where_they_may_be_thousands(
+    tmp_path, rows, is_told
+):
+    found, notes = load(tmp_path, three_places(rows))
+    assert found.close[:, 0].tolist() == [float(row.split()[3]) for row in rows]
+    assert any("--decimal , if it marks thousands" in note for note in notes) == is_told
+
+
+def test_thousands_in_few_cells_of_a_volume_are_read_and_a_slip_is_refused(tmp_path):
+    days = pd.date_range("2024-01-01", periods=5, freq="D").strftime("%Y-%m-%d")
+    volumes = ["178", "999", '"1,015,758"', "5", "7"]
+    text = "\n".join(
+        [
+            "time,open,high,low,close,volume",
+            *(f"{d},10.5,12,9,11,{v}" for d, v in zip(days, volumes, strict=True)),
+        ]
+    )
+    found, _ = load(tmp_path, text)
+    assert found.volume[:, 0].tolist() == [178.0, 999.0, 1_015_758.0, 5.0, 7.0]
+    with pytest.raises(DataError, match="line 4: 'volume' is '1,01', not a number"):
+        load(tmp_path, text.replace("1,015,758", "1,01"))
