@@ -65,10 +65,7 @@ class Source:
         except DataError as error:
             if not (guess := guess_columns(names, sample())):
                 raise
-            problem = str(error).partition(";")[0]
-            raise DataError(
-                f"{problem}; guessed by the order of the numbers, so look it over before you add it: {guess}"
-            ) from error
+            raise DataError(f"{str(error).partition(';')[0]}; {guess}") from error
         return [place for place in self.pick(names, file) if place not in further or is_numeric(place)]
 
 

@@ -936,3 +936,51 @@ def test_thousands_in_few_cells_of_a_volume_are_read_and_a_slip_is_refused(tmp_p
     assert found.volume[:, 0].tolist() == [178.0, 999.0, 1_015_758.0, 5.0, 7.0]
     with pytest.raises(DataError, match="line 4: 'volume' is '1,01', not a number"):
         load(tmp_path, text.replace("1,015,758", "1,01"))
+
+
+def test_price_in_two_fields_is_not_offered_as_one(tmp_path):
+    def parts(price: float) -> dict[str, Any]:
+        return {"currency": "eur", "units": str(int(price)), "nano": round(price % 1 * 1e9)}
+
+    rows = [
+        {"at": f"{time:%Y-%m-%dT%H:%M:%SZ}", **{name: parts(bar[name]) for name in ORDER[:4]}}
+        for time, bar in WALK.iterrows()
+    ]
+    with pytest.raises(
+        DataError, match="'open.units' and 'open.nano', which no option joins: write one$"
+    ) as said:
+        load(tmp_path, json.dumps({"candles": rows}), "x.json")
+    assert "--columns" not in str(said.value)
+
+
+@pytest.mark.parametrize(("name", "is_end"), [("closeTime", True), ("end_at", True), ("moment", False)])
+def test_guessed_time_that_is_called_an_end_suggests_its_label(tmp_path, name, is_end):
+    frame = WALK.set_axis(UNKNOWN, axis=1)
+    text = lines(frame, f"{name},p1,p2,p3,p4,p5", "%Y-%m-%dT%H:%M:%SZ", UNKNOWN)
+    with pytest.raises(DataError, match="--columns") as said:
+        load(tmp_path, text)
+    option = f"--columns 'time={name},open=p1,high=p2,low=p3,close=p4,volume=p5'"
+    assert str(said.value).endswith(option + (" --label close" if is_end else ""))
+
+
+def test_rows_within_a_list_of_one_object_are_read_by_the_line_that_the_refusal_gives(tmp_path):
+    rows = [
+        {"begins_at": f"{time:%Y-%m-%dT%H:%M:%SZ}", "volume": bar.volume}
+        | {f"{name}_price": bar[name] for name in ORDER[:4]}
+        for time, bar in WALK.iterrows()
+    ]
+    blocks = [{"symbol": name, "bounds": "24_7", "historicals": rows} for name in ("A", "B")]
+    option = "time=begins_at,open=open_price,high=high_price,low=low_price,close=close_price"
+    for count in (1, 2):
+        data = json.dumps({"results": blocks[:count]})
+        with pytest.raises(DataError, match=f"--columns '{option}'$"):
+            load(tmp_path, data, "x.json")
+        found, _ = load(tmp_path, data, "x.json", columns=option)
+        assert found.symbols == ("A", "B")[:count]
+        assert found.select(["A"], None, None).sha256 == expected(WALK, "A").sha256
+    unknown = json.loads(data.replace("_price", "_x"))
+    unknown["results"][1]["historicals"] += [1]
+    with pytest.raises(DataError, match="rows at 'results.0.historicals' are read") as said:
+        load(tmp_path, json.dumps(unknown), "x.json")
+    option = str(said.value).partition("--columns '")[2].rstrip("'")
+    assert load(tmp_path, json.dumps(unknown), "x.json", columns=option)[0].shape == (BARS, 1)
