@@ -23,6 +23,7 @@ from worker.feeds.files.times import is_readable, zone_named
 _COMPACT = r"^(19|20)\d{6}([T ]?\d{4}(\d{2})?)?$"
 _SHEET_EPOCH, _SHEET_END = 25_569, 73_051  # 1970-01-01 and 2100-01-01; fewer can be days since 1970
 _OPTION = "--date-format '{}'"
+_EXAMPLES = ("%m/%d/%Y %I:%M %p", "%y%m%d%H%M")  # for a refusal; shown where they read the value
 _SPARSE = 100  # times the span of another reading: a year taken for a day spreads days over years
 Times = tuple[Any, ZoneInfo | None]
 
@@ -122,7 +123,10 @@ def _guess(texts: Any, table: BarTable, tell: Callable[[str], None]) -> Any:
     before = (f"{form} {word}" for form in (_forms_of(rest) if rest else ()))
     literal = next((form for form in before if not _parse(texts.slice(0, 1), form).hasnans), None)
     words = "".join(sign if sign.isalpha() else " " for sign in texts[row].as_py()).split()
-    cure = f", or give the form of the times, such as {_OPTION.format('%m/%d/%Y %I:%M %p')}"
+    hints = (form for form in _EXAMPLES if not _parse(texts.slice(row, 1), form).hasnans)
+    cure = f", or give the form of the times by {_OPTION.format(next(hints, 'FORM'))}"
+    if best is not None and 2 * int(_parse(texts, best).notna().sum()) > len(texts):
+        cure = f", or as the others, which are read as {best}"
     if word.isalpha() and literal and pc.all(pc.ends_with(texts, f" {word}")).as_py():
         cure = f", or say which zone {word!r} is by --tz, and {_OPTION.format(literal)}"
     elif best is None and any(len(word) > len("AM") for word in words):

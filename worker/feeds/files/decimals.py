@@ -19,6 +19,7 @@ _UNITS = {"K": "e3", "M": "e6", "B": "e9"}
 _MARKS = r"\s\x{A0}\x{202F}'’"
 _POINTS = r"^(0|[1-9]\d{0,2}(\.\d{3})*)$"  # may be whole numbers with points between their thousands
 _COMMAS = r"^\d{1,3}(,\d{3})*$"
+_UNIT = r"\d[\s\x{A0}\x{202F}]*(\p{L}{2,}\.?|[^\P{L}KkMmBb]|%)$"
 _TICKS = r"^\d+['’]([0-2]\d|3[01])[0257]$"
 _THOUSANDS = rf"^\D*\d{{1,3}}([{_MARKS}]\d{{3}})+([^\d{_MARKS}][^{_MARKS}]*)?$"  # 99'16 has none
 
@@ -53,6 +54,7 @@ def plain_table(
     if decimal is None:
         _check_no_ticks(table, _joined(texts, prices))
     bare = {place: _without_marks(each) for place, each in texts.items()}
+    _check_no_units(table, texts)
     if decimal is None and not any(_is_written(bare[place], each) for place, each in texts.items()):
         return table
     if decimal is None:
@@ -93,6 +95,19 @@ def _check_no_ticks(table: BarTable, texts: Any) -> None:
             f"{table.path.name}: prices like {marked[0].as_py()!r} can be thousands, which --decimal . says, "
             "or 32nds: write those as decimals"
         )
+
+
+def _check_no_units(table: BarTable, texts: Mapping[int, Any]) -> None:
+    """Refuse numbers with words behind them, which no option removes."""
+    for place, each in texts.items():
+        rows = pc.indices_nonzero(pc.fill_null(pc.match_substring_regex(each, _UNIT), False))
+        if len(rows):
+            row = rows[0].as_py()
+            cell = each[row].as_py()
+            raise DataError(
+                f"{table.place(row)}: {table.names[place]!r} is {cell!r}: write a number in full, without "
+                "the word behind it"
+            )
 
 
 def _without_marks(texts: Any) -> Any:

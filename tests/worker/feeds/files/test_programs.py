@@ -984,3 +984,84 @@ def test_rows_within_a_list_of_one_object_are_read_by_the_line_that_the_refusal_
         load(tmp_path, json.dumps(unknown), "x.json")
     option = str(said.value).partition("--columns '")[2].rstrip("'")
     assert load(tmp_path, json.dumps(unknown), "x.json", columns=option)[0].shape == (BARS, 1)
+
+
+@pytest.mark.parametrize(
+    ("cell", "word"), [("110,27 EUR", "EUR"), ("110.27 USD", "USD"), ("1,5 Mio", "Mio"), ("3.5%", "%")]
+)
+def test_number_with_a_word_behind_it_is_refused_with_what_mends_it(tmp_path, cell, word):
+    text = f"Date;Open;High;Low;Close;Volume\n2024-01-02;10;12;9;11;5\n2024-01-03;10;12;9;11;{cell}\n"
+    for decimal in (None, ",", "."):
+        with pytest.raises(DataError, match=f"line 3: 'Volume' is '{cell}': write a number in full, without"):
+            load(tmp_path, text, decimal=decimal)
+    with pytest.raises(DataError, match="write a number in full") as said:
+        load(
+            tmp_path,
+            text.replace(";10;12;9;11;", f";110,270 {word};112,270 {word};9,270 {word};11,270 {word};"),
+        )
+    assert "--decimal" not in str(said.value)
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.parametrize("begin", ["", "\ufeff"])
+def test_rows_that_are_wholly_in_quotes_are_read(tmp_path, separator, begin):
+    text = lines(
+        DAYS, "Date,Open,High,Low,Close,Volume".replace(",", separator), "%Y-%m-%d", separator=separator
+    )
+    whole = "\r\n".join(f'"{line}"' for line in text.splitlines()) + "\r\n"
+    assert load(tmp_path, begin + whole)[0].sha256 == expected(DAYS).sha256
+    cells = text.replace(separator, f'"{separator}"').replace("\n", '"\n"').rstrip('"')
+    assert load(tmp_path, begin + '"' + cells)[0].sha256 == expected(DAYS).sha256
+
+
+def test_decimal_commas_without_quotes_are_refused_with_what_makes_them_cells(tmp_path):
+    text = "Date,Open,High,Low,Close,Volume\n2024-01-02,110,27,112,31,109,12,111,40,5\n"
+    with pytest.raises(
+        DataError, match="has 10 cells in a row for 6 names, as by decimal commas without quotes"
+    ):
+        load(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        (["2024W01", "2024W02"], "or give the form of the times by --date-format 'FORM'$"),
+        (["25/01/2024", "26/01/2024", "2024-W05"], "or as the others, which are read as %d/%m/%Y$"),
+    ],
+)
+def test_unreadable_time_is_refused_without_a_form_that_cannot_read_it(tmp_path, times, said):
+    text = "\n".join(["Date,Open,High,Low,Close", *(f"{time},10,12,9,11" for time in times)])
+    with pytest.raises(DataError, match=said):
+        load(tmp_path, text)
+
+
+TICKS_1970, FILETIMES_1970 = 621_355_968 * 10**9, 116_444_736 * 10**9  # of 100 ns, at 1970-01-01
+
+
+@pytest.mark.parametrize("first", [TICKS_1970, FILETIMES_1970])
+@pytest.mark.parametrize("freq", ["5min", "h", "4h", "D"])
+def test_numbers_of_another_kind_are_no_times_of_another_decade(tmp_path, first, freq):
+    frame = made(pd.date_range("2024-01-15", periods=BARS, freq=freq))
+    hundreds = first + pd.DatetimeIndex(frame.index).as_unit("ns").asi8 // 100
+    rows = [",".join(map(str, [t, *bar])) for t, bar in zip(hundreds, frame.values.tolist(), strict=True)]
+    with pytest.raises(
+        DataError, match="are numbers of a kind that is not known, as ns since 1970 they begin at 19"
+    ):
+        load(tmp_path, "\n".join(["time,open,high,low,close,volume", *rows]))
+    nanoseconds = pd.DatetimeIndex(frame.index).as_unit("ns").asi8
+    rows = [",".join(map(str, [t, *bar])) for t, bar in zip(nanoseconds, frame.values.tolist(), strict=True)]
+    text = "\n".join(["time,open,high,low,close,volume", *rows])
+    assert load(tmp_path, text)[0].sha256 == expected(frame).sha256
+
+
+@pytest.mark.parametrize("freq", ["min", "5min", "h", "D"])
+def test_dates_without_separators_and_with_a_short_year_are_no_seconds(tmp_path, freq):
+    frame = made(pd.date_range("2024-01-15", periods=BARS, freq=freq))
+    text = lines(frame, "time,open,high,low,close,volume", "%y%m%d%H%M")
+    with pytest.raises(DataError, match="give the form of the times by --date-format '%y%m%d%H%M'$"):
+        load(tmp_path, text)
+    found, _ = load(tmp_path, text, date_format="%y%m%d%H%M", tz="UTC")
+    assert found.sha256 == expected(frame).sha256
+    pd.read_csv(io.StringIO(text)).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(DataError, match="2401150000 reads as a date without separators"):
+        load_bar_file(tmp_path / "x.parquet")
