@@ -873,7 +873,7 @@ def test_day_and_year_of_two_digits_are_told_apart_in_blocks_by_symbol(tmp_path)
     frame = made(pd.date_range("2021-01-01", periods=700, freq="D"))
     rows = [lines(frame, None, f"{name},%d/%m/%y") for name in ("A", "B")]
     found, _ = load(tmp_path, "symbol,date,open,high,low,close,volume\n" + "".join(rows))
-    assert found.select(["B"], None, None).sha256 == expected(frame, "B").sha256
+    assert found.select(("B",), None, None).sha256 == expected(frame, "B").sha256
 
 
 def three_places(rows: list[str], separator: str = ",") -> str:
@@ -977,7 +977,7 @@ def test_rows_within_a_list_of_one_object_are_read_by_the_line_that_the_refusal_
             load(tmp_path, data, "x.json")
         found, _ = load(tmp_path, data, "x.json", columns=option)
         assert found.symbols == ("A", "B")[:count]
-        assert found.select(["A"], None, None).sha256 == expected(WALK, "A").sha256
+        assert found.select(("A",), None, None).sha256 == expected(WALK, "A").sha256
     unknown = json.loads(data.replace("_price", "_x"))
     unknown["results"][1]["historicals"] += [1]
     with pytest.raises(DataError, match="rows at 'results.0.historicals' are read") as said:
