@@ -125,7 +125,7 @@ def _guess(texts: Any, table: BarTable, tell: Callable[[str], None]) -> Any:
     words = "".join(sign if sign.isalpha() else " " for sign in texts[row].as_py()).split()
     hints = (form for form in _EXAMPLES if not _parse(texts.slice(row, 1), form).hasnans)
     cure = f", or give the form of the times by {_OPTION.format(next(hints, 'FORM'))}"
-    if best is not None and 2 * int(_parse(texts, best).notna().sum()) > len(texts):
+    if best is not None and 2 * int(np.sum(_parse(texts, best).notna())) > len(texts):
         cure = f", or as the others, which are read as {best}"
     if word.isalpha() and literal and pc.all(pc.ends_with(texts, f" {word}")).as_py():
         cure = f", or say which zone {word!r} is by --tz, and {_OPTION.format(literal)}"

@@ -49,23 +49,23 @@ def plain_table(
         if pa.types.is_string(table.columns[place].type)
     }
     if decimal is None and all(map(parses, texts.values())):
-        _check_points(table, _joined(texts, prices), _joined(texts, others), tell)
+        _check_points(table, _join_texts(texts, prices), _join_texts(texts, others), tell)
         return table
     if decimal is None:
-        _check_no_ticks(table, _joined(texts, prices))
+        _check_no_ticks(table, _join_texts(texts, prices))
     bare = {place: _without_marks(each) for place, each in texts.items()}
     _check_no_units(table, texts)
     if decimal is None and not any(_is_written(bare[place], each) for place, each in texts.items()):
         return table
     if decimal is None:
-        decimal = _decimal_of(table, _joined(bare, prices))
+        decimal = _decimal_of(table, _join_texts(bare, prices))
     columns = list(table.columns)
     for place, each in bare.items():
         columns[place] = _plain(each, decimal)
     return replace(table, columns=tuple(columns))
 
 
-def _joined(texts: Mapping[int, Any], places: Sequence[int]) -> Any:
+def _join_texts(texts: Mapping[int, Any], places: Sequence[int]) -> Any:
     return pa.chunked_array(
         [chunk for place in places if place in texts for chunk in texts[place].chunks], pa.string()
     )
@@ -82,7 +82,7 @@ def _check_points(table: BarTable, prices: Any, volumes: Any, tell: Callable[[st
         return
     is_mixed = _any(volumes, r"\.") and _any(volumes, "^[1-9]\\d*$") and _are_all(volumes, _POINTS)
     if is_mixed or table.separator == ";":
-        raise _undecided(table, numbers)
+        raise _ask_mark(table, numbers)
     shown = _first_marked(numbers)
     tell(f"numbers like {shown} are read with a decimal point: --decimal , if it marks thousands")
 
@@ -136,10 +136,10 @@ def _decimal_of(table: BarTable, prices: Any) -> Decimal:
         return "," if commas else "."
     if not _any(prices, r"[,.]"):
         return "."
-    raise _undecided(table, prices, "both , and . mark decimals" if commas else _UNTOLD)
+    raise _ask_mark(table, prices, "both , and . mark decimals" if commas else _UNTOLD)
 
 
-def _undecided(table: BarTable, texts: Any, problem: str = _UNTOLD) -> DataError:
+def _ask_mark(table: BarTable, texts: Any, problem: str = _UNTOLD) -> DataError:
     return DataError(
         f"{table.path.name}: {problem} in prices like {_first_marked(texts)!r}: say "
         "which it is with --decimal , or --decimal ."

@@ -126,7 +126,7 @@ def _read_json(path: Path, data: bytes, source: Source) -> BarTable:
 
 
 def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -> BarTable:
-    data = _with_tabs(_unquoted(data)) if source.pick is bar_columns else data
+    data = _with_tabs(_strip_quotes(data)) if source.pick is bar_columns else data
     header, separator = _header(path, data, source)
     rows = _cells(data, separator, header.rows, SAMPLE)
     names = _fit(header.names, rows[0]) if rows and source.pick is bar_columns else header.names
@@ -184,7 +184,7 @@ def _read_cells(
         ) from error
 
 
-def _unquoted(data: bytes) -> bytes:
+def _strip_quotes(data: bytes) -> bytes:
     """The lines without the quotes around each whole line, as a sheet of one column has them."""
     bare = data.removeprefix(b"\xef\xbb\xbf")
     head = [line.strip() for line in bare[:_LONGEST_HEADER].splitlines()[:ABOVE]]
