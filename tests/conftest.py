@@ -118,6 +118,7 @@ def _slow_machine_is_not_told() -> Iterator[None]:
     """Commands in the process of the tests are silent however long they take."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("worker.runs.progress.EVERY_S", 3_600.0)
+        patch.setattr("worker.runs.progress.FIRST_S", 3_600.0)
         yield
 
 

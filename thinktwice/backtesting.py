@@ -34,7 +34,7 @@ from thinktwice.parts import (
 )
 from thinktwice.result import BacktestResult, run_in_memory
 from worker.runs.interrupts import Interrupts
-from worker.runs.progress import progress_bar
+from worker.runs.progress import progress_bar, speak_soon
 from worker.runs.readiness import ready_engine
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def backtest(
         start: first label kept, UTC.
         end: last label kept, UTC; a date means the whole day.
         progress: called with bars done and bars in all. True tells on stderr how far the run is: a bar in a
-            terminal, elsewhere a line every five seconds; False tells nothing.
+            terminal, elsewhere a line after one second and then every five; False tells nothing.
         changes: other settings by `SECTION__NAME`, such as `account__cash=50_000`.
 
     Raises:
@@ -108,6 +108,8 @@ def backtest(
     own = own_parts(strategist, judge, critics)
     if playbooks is None or isinstance(playbooks, str | Path):  # objects were warned of when they were made
         warn_of_mistakes(inputs.playbooks, told_settings, stacklevel=4)
+    if progress is True:
+        speak_soon()
     ready_engine()
     with told_progress(progress) as told:
         result = in_own_loop(run_in_memory(inputs, own, told, models), before)

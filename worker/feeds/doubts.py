@@ -14,7 +14,7 @@ import numpy as np
 from schemas.canonical import ns_to_datetime
 from schemas.errors import DataError
 from schemas.settings import DataSettings
-from services.feeds.plausibility import CONFIRMING_BARS, doubted_bars
+from services.feeds.plausibility import doubted_bars
 from services.model_calls.quoting import count_noun, visible
 from trading_core.bars import BarSeries, IntArray
 from trading_core.spacing import DAY_NS, show_label
@@ -89,15 +89,16 @@ def list_doubts(bars: BarSeries, settings: DataSettings, *, sifted: bool = False
         first, last = bars.open_of(0), int(bars.close_times[-1])
         bars = replace(bars.made_of.select(bars.symbols, first, last), repeated=bars.repeated)
     found, explained = list[Doubt](), dict[str, IntArray]()
+    ticks = [(str(told.symbol), int(told.label or 0)) for _, told in doubted_bars(bars, settings)]
     for s, symbol in enumerate(bars.symbols):
         rows = np.flatnonzero(bars.present[:, s])
-        jumps = list(_jumps(bars, s, rows)) if settings.plausibility != "off" else []
+        doubted = np.isin(bars.times[rows], [label for name, label in ticks if name == symbol])
+        jumps = list(_jumps(bars, s, rows, doubted)) if settings.plausibility != "off" else []
         explained[symbol] = bars.times[rows[[k for _, places in jumps for k in places if k < rows.size]]]
         found += [doubt for doubt, _ in jumps if doubt is not None]
         far = far_times(bars.times[rows])
         found += [Doubt("far", symbol, int(far[0]), far.size)] if far.size else []
         found += [Doubt("flat", symbol, label, count) for label, count in _flat_weeks(bars, s, rows)]
-    ticks = [(str(told.symbol), int(told.label or 0)) for _, told in doubted_bars(bars, settings)]
     seen = settings.plausibility == "live" and not sifted
     found += _count_by_symbol("tick", (tick for tick in ticks if seen and tick[1] not in explained[tick[0]]))
     first, last = int(bars.times[0]), int(bars.times[-1])
@@ -141,10 +142,11 @@ def _count_by_symbol(kind: Literal["tick", "repeated"], bars: Iterable[tuple[str
         yield Doubt(kind, symbol, labels[0], len(labels))
 
 
-def _jumps(bars: BarSeries, s: int, rows: Any) -> Iterator[tuple[Doubt | None, range]]:
+def _jumps(bars: BarSeries, s: int, rows: Any, doubted: Any) -> Iterator[tuple[Doubt | None, range]]:
     """Doubts of prices that step from close to open, and the places among the rows that a step explains.
 
-    Where the market itself made the step, as its volume tells, there is no doubt.
+    Where the market itself made the step, as its volume tells, there is no doubt; none of bars that go back
+    and are all `doubted` by the guard, which are told as ticks.
     """
     opens, close, times = bars.open[rows, s], bars.close[rows, s], bars.times[rows].tolist()
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
@@ -161,7 +163,7 @@ def _jumps(bars: BarSeries, s: int, rows: Any) -> Iterator[tuple[Doubt | None, r
         symbol, first = bars.symbols[s], k + 1
         if back is not None:
             passed = back
-            if back - k > CONFIRMING_BARS:  # fewer are told as ticks
+            if not doubted[first : back + 1].all():
                 stretch = Doubt("stretch", symbol, times[first], back - k, float(np.exp(-steps[k])))
                 yield stretch, range(first, back + 1 + _STAYS)
             continue

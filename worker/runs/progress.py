@@ -1,7 +1,7 @@
 """What a person who waits sees, on stderr: a bar in a terminal, elsewhere a plain line now and then.
 
 A terminal that cannot move its cursor (`TERM=dumb`) and a pipe get the plain lines: none in the first five
-seconds, then at most one in five. A callback is also the place where Ctrl-C is heard.
+seconds, in one for the library, then at most one in five. A callback is also the place where Ctrl-C is heard.
 """
 
 import os
@@ -16,6 +16,7 @@ from services.model_calls.quoting import visible
 from worker.runs.interrupts import Interrupts
 
 EVERY_S = 5.0
+FIRST_S = 1.0  # until the first word of the library, whose caller may not know that it takes long
 REDRAW_S = 0.1
 READ_EACH = 20_000  # rows
 Row = TypeVar("Row")
@@ -116,6 +117,21 @@ def step(title: str, *, at_once: bool = False) -> Iterator[Callable[[str], None]
         yield rename
 
 
+class _FirstWord:
+    """When something is to be told at the latest; None where nobody waits for a first word."""
+
+    due: float | None = None
+
+
+def speak_soon() -> None:
+    """Tell the first line of what goes on from now on within `FIRST_S`, if it takes longer."""
+    _FirstWord.due = time.monotonic() + FIRST_S
+
+
+def _first_wait() -> float:
+    return EVERY_S if _FirstWord.due is None else max(0.0, min(EVERY_S, _FirstWord.due - time.monotonic()))
+
+
 def _draws(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
 
@@ -147,8 +163,10 @@ def _tell(activity: Activity) -> Iterator[Callable[[], None]]:
     ended, stream = threading.Event(), sys.stderr
 
     def tell() -> None:
-        while not ended.wait(EVERY_S):
+        wait_s = _first_wait()
+        while not ended.wait(wait_s):
             _write_line(stream, activity)
+            wait_s = EVERY_S
 
     teller = threading.Thread(target=tell, name="progress", daemon=True)
     teller.start()
@@ -161,6 +179,7 @@ def _tell(activity: Activity) -> Iterator[Callable[[], None]]:
 
 def _write_line(stream: TextIO, activity: Activity) -> None:
     """`[0:05] backtest 6,000 of 12,154 bars`; a reader that went away misses it."""
+    _FirstWord.due = None
     minutes, seconds = divmod(int(time.monotonic() - activity.started), 60)
     with suppress(OSError):
         stream.write(f"[{minutes}:{seconds:02d}] {activity.text}\n")

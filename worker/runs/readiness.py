@@ -6,14 +6,15 @@ from typing import Any
 
 from trading_core.compiled_cache import full_mark
 from worker.runs.garbage import all_is_loaded
-from worker.runs.progress import step
+from worker.runs.progress import speak_soon, step
 
 LOADING = "loading the engine; the first time takes long"
 COMPILING = "compiling the engine, once for this version"
 
 
 def loading() -> AbstractContextManager[Any]:
-    """What a person sees while modules of the engine are imported; at a prompt at once."""
+    """What a person sees while modules of the engine are imported; at a prompt at once, else soon."""
+    speak_soon()
     return step(LOADING, at_once=not is_compiled() or hasattr(sys, "ps1"))
 
 

@@ -156,6 +156,8 @@ def test_data_check_puts_splits_ticks_and_missing_stretches_first_and_shows_the_
     assert found["weekdays"] == ["Mon", "Tue", "Wed", "Thu", "Fri"]
     assert found["closed_days"] == ["12-25"]
     assert found["missing"] == [{"from": "2021-03-08", "to": "2021-03-15", "days": 6}]
+    pause = {"after": "2021-03-05T00:00:00Z", "until": "2021-03-16T00:00:00Z", "bars": 6}
+    assert (found["pauses"], found["longest_pauses"]) == (1, [pause]), "no weekend, no holiday"
     lines = [
         line for line in shell.run("data", "check", "bars.csv").stdout.splitlines() if "note" not in line
     ]

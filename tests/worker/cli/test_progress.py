@@ -270,6 +270,8 @@ class Heard:
 {prompt}
 sys.stderr = Heard()
 import thinktwice as tt
+from worker.runs import progress
+progress.FIRST_S = 3_600.0
 tt.backtest
 print(sys.stderr.heard)
 """
@@ -290,6 +292,29 @@ def test_library_speaks_before_it_imports_the_engine_where_a_person_waits(words,
     program = [sys.executable, "-c", FIRST_WORD.format(**words)]
     done = subprocess.run(program, env=told, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == f"{first!r}\n"
+
+
+def test_first_word_of_a_library_comes_before_a_line_every_five_seconds_and_counts_all_steps(
+    monkeypatch, capsys
+):
+    """The second step waits for what is left of the time, and none behind the first word."""
+    monkeypatch.setattr(progress, "FIRST_S", 0.05)
+    progress.speak_soon()
+    with step("loading"):
+        pass
+    with step("compiling"):
+        _wait_for_lines(capsys, ["[0:00] compiling"])
+    assert progress._first_wait() == progress.EVERY_S == 3_600.0
+
+
+def test_backtest_of_the_library_says_a_word_soon_unless_it_is_told_not_to(monkeypatch, capsys):
+    backtest = tt.backtest  # the engine is loaded
+    monkeypatch.setattr(progress, "FIRST_S", 0.0)
+    monkeypatch.setattr(progress._FirstWord, "due", None)
+    backtest(symbols=("AAPL",), end="2001-12-31", progress=False)
+    assert "[0:0" not in capsys.readouterr().err
+    backtest(symbols=("AAPL",), end="2001-12-31")
+    assert len([line for line in capsys.readouterr().err.splitlines() if line.startswith("[0:")]) == 1
 
 
 def test_library_tells_how_far_a_backtest_is_unless_it_is_told_not_to(monkeypatch, capsys):

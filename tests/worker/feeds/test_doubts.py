@@ -67,6 +67,37 @@ def test_two_bad_bars_in_a_row_are_ticks_and_no_splits(factor):
     assert "data.plausibility = 'always'" in found.text
 
 
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(
+    ("factor", "kind", "plausibility"),
+    [
+        (0.5, "tick", "live"),
+        (1.5, "tick", "live"),
+        (0.67, "stretch", "live"),
+        (1.4, "stretch", "live"),
+        (0.67, "stretch", "always"),
+        (1.4, "stretch", "always"),
+    ],
+)
+def test_few_bad_bars_are_one_doubt_inside_the_band_of_the_guard_and_outside(
+    count, factor, kind, plausibility
+):
+    [found] = doubts(stepped(factor, AT + count), plausibility=plausibility)
+    assert (found.kind, found.bars, found.label) == (kind, count, walk().index[AT].value)
+    assert found.ratio == (1.0 if kind == "tick" else pytest.approx(factor))
+
+
+@pytest.mark.parametrize("move", [0.002, 0.005, 0.01, 0.02, 0.04])
+def test_clean_series_have_no_doubt_whatever_their_usual_move(move):
+    generator = np.random.default_rng(11)
+    close = 100.0 * np.exp(generator.normal(0.0, move, 2_000).cumsum())
+    opens = np.concatenate([[100.0], close[:-1]]) * np.exp(generator.normal(0.0, move / 2, 2_000))
+    index = pd.date_range("2015-01-01", periods=2_000, freq="D", tz="UTC")
+    high, low = np.maximum(opens, close), np.minimum(opens, close)
+    frame = pd.DataFrame({"open": opens, "high": high, "low": low, "close": close, "volume": 5.0}, index)
+    assert list_doubts(BarSeries.from_frame({"A": frame}), DataSettings()) == []
+
+
 @pytest.mark.parametrize(("count", "kinds"), [(3, ["stretch"]), (7, ["stretch"]), (30, ["split", "split"])])
 def test_step_that_goes_back_within_a_few_bars_is_no_split(count, kinds):
     found = doubts(stepped(10.0, AT + count))

@@ -65,10 +65,7 @@ class Source:
         except DataError as error:
             if not (guess := guess_columns(names, sample())):
                 raise
-            problem = str(error).partition(";")[0]
-            raise DataError(
-                f"{problem}; guessed by the order of the numbers, so look it over before you add it: {guess}"
-            ) from error
+            raise DataError(f"{str(error).partition(';')[0]}; {guess}") from error
         return [place for place in self.pick(names, file) if place not in further or is_numeric(place)]
 
 
@@ -85,6 +82,7 @@ class BarTable:
         notes: what a reader should know of how the file was read.
         left: names of columns that are not among them.
         omitted: positions of rows that are not among its own, ascending.
+        separator: what stands between the cells of a text; else empty.
     """
 
     path: Path
@@ -95,6 +93,7 @@ class BarTable:
     notes: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     omitted: tuple[int, ...] = ()
+    separator: str = ""
 
     def place(self, row: int) -> str:
         """Where a row of data (from 0) stands in the file."""

@@ -23,6 +23,8 @@ from worker.feeds.files.times import is_readable, zone_named
 _COMPACT = r"^(19|20)\d{6}([T ]?\d{4}(\d{2})?)?$"
 _SHEET_EPOCH, _SHEET_END = 25_569, 73_051  # 1970-01-01 and 2100-01-01; fewer can be days since 1970
 _OPTION = "--date-format '{}'"
+_EXAMPLES = ("%m/%d/%Y %I:%M %p", "%y%m%d%H%M")  # for a refusal; shown where they read the value
+_SPARSE = 100  # times the span of another reading: a year taken for a day spreads days over years
 Times = tuple[Any, ZoneInfo | None]
 
 
@@ -101,11 +103,13 @@ def _without_zone(texts: Any, zone: ZoneInfo | None) -> Times:
 
 
 def _guess(texts: Any, table: BarTable, tell: Callable[[str], None]) -> Any:
-    """Times of the one form in which all of them can be read, and go one way where those of another jump."""
+    """Times of the one form in which all of them can be read, turn least often and lie most closely."""
     first = texts[0].as_py()
     forms = _forms_of(first)
     found = {form: index for form in forms if not (index := _parse(texts, form)).hasnans}
-    found = {form: index for form, index in found.items() if _goes_one_way(index)} or found
+    for measure, most in ((_turns, 2), (_span, _SPARSE)):
+        sizes = {form: measure(index) for form, index in found.items()}
+        found = {form: index for form, index in found.items() if sizes[form] <= most * min(sizes.values())}
     if len({index.asi8.tobytes() for index in found.values()}) > 1:
         options = " or ".join(map(_OPTION.format, found))
         raise DataError(f"{table.place(0)}: time {first!r} can be read in two ways: say which with {options}")
@@ -119,7 +123,10 @@ def _guess(texts: Any, table: BarTable, tell: Callable[[str], None]) -> Any:
     before = (f"{form} {word}" for form in (_forms_of(rest) if rest else ()))
     literal = next((form for form in before if not _parse(texts.slice(0, 1), form).hasnans), None)
     words = "".join(sign if sign.isalpha() else " " for sign in texts[row].as_py()).split()
-    cure = f", or give the form of the times, such as {_OPTION.format('%m/%d/%Y %I:%M %p')}"
+    hints = (form for form in _EXAMPLES if not _parse(texts.slice(row, 1), form).hasnans)
+    cure = f", or give the form of the times by {_OPTION.format(next(hints, 'FORM'))}"
+    if best is not None and 2 * int(np.sum(_parse(texts, best).notna())) > len(texts):
+        cure = f", or as the others, which are read as {best}"
     if word.isalpha() and literal and pc.all(pc.ends_with(texts, f" {word}")).as_py():
         cure = f", or say which zone {word!r} is by --tz, and {_OPTION.format(literal)}"
     elif best is None and any(len(word) > len("AM") for word in words):
@@ -130,12 +137,18 @@ def _guess(texts: Any, table: BarTable, tell: Callable[[str], None]) -> Any:
     )
 
 
-def _goes_one_way(index: pd.DatetimeIndex) -> bool:
-    return index.is_monotonic_increasing or index.is_monotonic_decreasing
+def _turns(index: pd.DatetimeIndex) -> int:
+    """How often times go against the way that most of them go; of blocks by symbol once a block."""
+    steps = np.diff(index.asi8)
+    return int(min((steps < 0).sum(), (steps > 0).sum()))
+
+
+def _span(index: pd.DatetimeIndex) -> int:
+    return int(np.ptp(index.asi8))
 
 
 def _forms_of(text: str) -> list[str]:
-    """The forms in which a time can be meant; a year of two digits stands at the end."""
+    """The forms in which a time can be meant; a year of two digits stands at the end or at the front."""
     body, half = (text[:-3], " %p") if text[-3:].upper() in (" AM", " PM") else (text, "")
     date, blank, clock = body.partition(" ")
     mark = next((sign for sign in date if not sign.isalnum()), " ")
@@ -147,6 +160,8 @@ def _forms_of(text: str) -> list[str]:
     forms = [form for form in guesses if form]
     if mark == "." and any(form.startswith("%d") for form in forms):
         forms = [form for form in forms if form.startswith("%d")]  # so wherever dots are written
+    if is_short and (year_first := _form_of(f"20{body}", day_first=False)):
+        forms.append(year_first)
     forms = [form.replace("%Y", "%y") if is_short else form for form in forms] or _year_first(body)
     return [form.replace("%H", "%I") + half if half else form for form in dict.fromkeys(forms)]
 

@@ -21,6 +21,8 @@ _WIDEST, _MOST = 64, 16  # columns, and columns of numbers, that are looked at
 _FIRST_TIME = 1e7  # dates without separators and epochs; no price reaches it
 _TURNS, _FEW_ROWS = 0.05, 20  # the least share of rows in which each of open and close leads; of so many rows
 _NARROW = 1.25  # times the narrowest range: bid and ask of one bar differ by less
+_NEAR = 0.5  # of each other bid and ask are
+_ENDS = ("close", "end")  # of the bar; a name that begins so is of a time only where the numbers are times
 _NAMED_SO = {"time": "date", "clock": "time"}  # where the time of the day stands in a column of its own
 
 FloatArray = npt.NDArray[np.float64]
@@ -66,7 +68,9 @@ def rename(names: tuple[str, ...], columns: Mapping[str, str], file: str) -> tup
 
 
 def guess_columns(names: Sequence[str], rows: Rows) -> str:
-    """The option that names the columns as their numbers make likely; empty where no four can be prices.
+    """The option that names the columns as their numbers make likely, or that none can, as a remedy.
+
+    Empty where no four can be prices.
 
     Args:
         names: of the columns; those without one are told by their number, from 1.
@@ -84,6 +88,9 @@ def guess_columns(names: Sequence[str], rows: Rows) -> str:
     prices = _prices(table, names, numeric[:_MOST], float(np.sign(steps.sum())))
     if time is None or not prices:
         return ""
+    if parts := _parts(table, names, [*prices.values()]):
+        named = f"{parts[0]!r} and {parts[1]!r}"
+        return f"a price is in two fields, such as {named}, which no option joins: write one"
     found = {"time": time} | prices
     before = [place for place in range(min(prices.values())) if place != time and all(texts[place])]
     words = [place for place in before if not moments[place].size and all(map(_has_letter, texts[place]))]
@@ -95,7 +102,25 @@ def guess_columns(names: Sequence[str], rows: Rows) -> str:
     if ":" in texts[time][0]:
         said.pop("clock", None)
     line = ",".join(f"{role}={_spell(names, said[role])}" for role in ROLES if role in said)
-    return f"--columns '{line}'"
+    is_end = found["time"] in said.values() and bare_name(names[time]).startswith(_ENDS)
+    return (
+        "guessed by the order of the numbers, so look it over before you add it: "
+        f"--columns '{line}'{' --label close' if is_end else ''}"
+    )
+
+
+def _parts(table: FloatArray, names: Sequence[str], prices: Sequence[int]) -> tuple[str, ...]:
+    """Two names of one price, of which the second is at another level, as units and nano; else none."""
+    whole = [name.rpartition(".")[0] for name in names]
+    if len({whole[place] for place in prices} - {""}) < len(PRICES):
+        return ()
+    for place in prices:
+        for other in (
+            k for k, name in enumerate(whole) if name == whole[place] and np.isfinite(table[:, k]).all()
+        ):
+            if abs(float(np.median(table[:, other] / table[:, place])) - 1.0) > _NEAR:
+                return names[place], names[other]
+    return ()
 
 
 def _spell(names: Sequence[str], place: int) -> str:

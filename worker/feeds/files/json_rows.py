@@ -4,7 +4,7 @@ Pure: a document in, names and columns out. Objects around the rows, such as `ba
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ ROWS_AT = "rows at"
 def json_columns(path: Path, data: bytes, columns: Mapping[str, str]) -> tuple[TableShape, list[list[Any]]]:
     """The names and columns of the bars in a JSON document; with a column `symbol` where it names symbols.
 
-    Where no rows of bars are known by name, or `columns` names theirs, it is the longest list of rows.
+    Where no rows of bars are known by name, or `columns` names others, it is the longest list of rows.
 
     Raises:
         DataError: no JSON, or no rows in it.
@@ -33,8 +33,9 @@ def json_columns(path: Path, data: bytes, columns: Mapping[str, str]) -> tuple[T
         raise DataError(f"{path.name} nests deeper than any table: write rows of bars") from error
     except ValueError as error:
         raise DataError(f"{path.name} is no JSON document: {error}") from error
-    groups = [] if columns else list(_groups(document, None, 0))
-    note = None
+    groups, note = list(_groups(document, None, 0)), None
+    if groups and columns and not _has(groups[0][1][0], columns.values()):
+        groups = []
     if not groups:
         where, rows = max(_lists(document), key=lambda found: len(found[1]), default=("", []))
         if not rows:
@@ -60,6 +61,10 @@ def json_columns(path: Path, data: bytes, columns: Mapping[str, str]) -> tuple[T
     return TableShape(tuple(names), 0, note), cells
 
 
+def _has(row: Any, columns: Iterable[str]) -> bool:
+    return isinstance(row, list) or set(columns) <= {*row, *map(str, range(1, len(row) + 1))}
+
+
 def _plain(cell: Any) -> Any:
     return int(cell) if isinstance(cell, bool) else cell
 
@@ -70,13 +75,13 @@ def _lists(found: Any, where: str = "", level: int = 0) -> Iterator[tuple[str, l
         return
     if isinstance(found, list) and found:
         kinds = {type(row) for row in found}
+        if kinds == {list} and len({len(row) for row in found}) == 1 and len(found[0]) > len(PRICES):
+            yield where, [list(row) for row in found]
+            return
         if kinds == {dict}:
             yield where, [_flat(row) for row in found]
-        elif kinds == {list} and len({len(row) for row in found}) == 1 and len(found[0]) > len(PRICES):
-            yield where, [list(row) for row in found]
-        else:
-            for place, item in enumerate(found):
-                yield from _lists(item, f"{where}.{place}".lstrip("."), level + 1)
+        for place, item in enumerate(found):
+            yield from _lists(item, f"{where}.{place}".lstrip("."), level + 1)
     elif isinstance(found, dict):
         columns = {key: value for key, value in found.items() if _are_plain(value) and value}
         if len(columns) > len(PRICES) and len({*map(len, columns.values())}) == 1:

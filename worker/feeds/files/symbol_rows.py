@@ -84,7 +84,7 @@ def rows_of(table: BarTable, name: str, selection: Selection) -> Iterator[Symbol
     times = utc_labels(column, table.place, zone)
     prices = [place for fields in layout.groups for field, place in fields.items() if field != "volume"]
     volumes = [fields["volume"] for fields in layout.groups if "volume" in fields]
-    table = plain_table(table, prices, volumes, selection.decimal)
+    table = plain_table(table, prices, volumes, selection.decimal, tell)
     if selection.adjusted and not all("adjusted" in fields for fields in layout.groups):
         raise DataError(f"{table.path.name} has no column of adjusted closes: leave out data.adjusted")
     if layout.single is None:

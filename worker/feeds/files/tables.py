@@ -126,10 +126,15 @@ def _read_json(path: Path, data: bytes, source: Source) -> BarTable:
 
 
 def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -> BarTable:
-    data = _with_tabs(data) if source.pick is bar_columns else data
+    data = _with_tabs(_strip_quotes(data)) if source.pick is bar_columns else data
     header, separator = _header(path, data, source)
     rows = _cells(data, separator, header.rows, SAMPLE)
     names = _fit(header.names, rows[0]) if rows and source.pick is bar_columns else header.names
+    if separator == "," and rows and len(rows[0]) >= len(names) + len(PRICES) and source.pick is bar_columns:
+        raise DataError(
+            f"{path.name} has {len(rows[0])} cells in a row for {len(names)} names, as by decimal commas "
+            "without quotes: export it with ; between the cells"
+        )
     names = rename(names, source.columns, path.name)
     notes = notes if header.note is None else (*notes, header.note)
     lines = data.rstrip(b"\r\n")
@@ -151,7 +156,8 @@ def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -
     if omitted := np.flatnonzero(again).tolist() if is_joined else []:
         notes = (*notes, f"{count_noun(len(omitted), 'row')} with the header once more left out")
         table = table.filter(pc.invert(again))
-    return BarTable(path, found, tuple(table.columns), "line", header.rows + 1, notes, left, tuple(omitted))
+    first, rest = header.rows + 1, tuple(omitted)
+    return BarTable(path, found, tuple(table.columns), "line", first, notes, left, rest, separator)
 
 
 def _read_cells(
@@ -176,6 +182,16 @@ def _read_cells(
             f"{path.name} is not a CSV table of {width} columns: {first_line(error)}; correct or remove "
             "the row"
         ) from error
+
+
+def _strip_quotes(data: bytes) -> bytes:
+    """The lines without the quotes around each whole line, as a sheet of one column has them."""
+    bare = data.removeprefix(b"\xef\xbb\xbf")
+    head = [line.strip() for line in bare[:_LONGEST_HEADER].splitlines()[:ABOVE]]
+    rows = [line[1:-1].replace(b'""', b"") for line in head if line[:1] == line[-1:] == b'"']
+    if not rows or len(rows) < len(head) or any(b'"' in row for row in rows):
+        return data
+    return b"\n".join(line.strip()[1:-1].replace(b'""', b'"') for line in bare.splitlines())
 
 
 def _with_tabs(data: bytes) -> bytes:

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.errors import DataError, nearest
+from schemas.timeframes import TIMEFRAME_SECONDS
+from trading_core.spacing import NS
 
 Place = Callable[[int], str]
 IntArray = npt.NDArray[np.int64]
@@ -25,9 +27,12 @@ _ZONED = r"[T ]\d{2}:.*(Z|[+-]\d{2}(:?\d{2})?)$"
 _EPOCH_UNITS = (("s", 10**8, 10**11), ("ms", 10**11, 10**14), ("us", 10**14, 10**17), ("ns", 10**17, 2**63))
 # 20120103, 2012010316, 201201031630, 20120103163000: dates, not epochs of the 1970s or of the year 2600.
 _CALENDAR = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])([0-5]\d){0,2})?")
+_SHORT = re.compile(r"\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([01]\d|2[0-3])[0-5]\d")  # 2401150005
+_FEW = 10  # seconds since 1970 that all look so: with 60 s or more between them there are no more
 _SAMPLE = 100  # values that show whether a column of integers holds dates
 _NS_PER = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _FIRST_NS = -9_214_560_000 * 10**9  # 1678-01-01, where int64 nanoseconds begin to reach
+_OLDEST_NS = 315_532_800 * 10**9  # 1980-01-01; a file of epochs whose newest is older counts otherwise
 _END_NS = 9_214_646_400 * 10**9  # 2262-01-01
 
 
@@ -107,7 +112,24 @@ def _from_epochs(column: Any, place: Place) -> IntArray:
             f"{place(row)}: time {values[row]} is no epoch in the unit of {other} (s, ms, us or ns; 1973 or "
             "later): write ISO 8601 times"
         )
-    return _nanoseconds(pd.DatetimeIndex(values.astype(f"datetime64[{unit}]")), place)
+    labels = _nanoseconds(pd.DatetimeIndex(values.astype(f"datetime64[{unit}]")), place)
+    if labels.max() < _OLDEST_NS or (unit == "ns" and _are_hundreds(labels)):
+        shown = np.datetime_as_string(labels[:1].astype("datetime64[ns]"), unit="D")[0]
+        raise DataError(
+            f"{place(0)}: times like {values[0]} are numbers of a kind that is not known, as {unit} since "
+            f"1970 they begin at {shown}: write ISO 8601 times"
+        )
+    return labels
+
+
+def _are_hundreds(labels: IntArray) -> bool:
+    """Whether the usual step is that of a timeframe only where each number counts 100 ns."""
+    steps = np.abs(np.diff(labels))
+    if not (steps > 0).any():
+        return False
+    values, counts = np.unique(steps[steps > 0], return_counts=True)
+    step, usual = int(values[counts.argmax()]), [seconds * NS for seconds in TIMEFRAME_SECONDS.values()]
+    return step not in usual and 100 * step in usual
 
 
 def _integers(column: Any, place: Place) -> IntArray:
@@ -117,7 +139,7 @@ def _integers(column: Any, place: Place) -> IntArray:
         row = next(row for row, value in enumerate(column) if int(value.as_py()) >= 2**63)
         raise DataError(f"{place(row)}: the time is too large for an epoch: write ISO 8601 times") from error
     if _calendar(values):
-        row = next(row for row, value in enumerate(values) if _CALENDAR.fullmatch(str(value)))
+        row = next((row for row, value in enumerate(values) if _CALENDAR.fullmatch(str(value))), 0)
         raise DataError(
             f"{place(row)}: time {values[row]} reads as a date without separators: write ISO 8601 times"
         )
@@ -125,9 +147,11 @@ def _integers(column: Any, place: Place) -> IntArray:
 
 
 def _calendar(values: Any) -> bool:
-    """Whether most of the first values are dates without separators."""
-    dates = [_CALENDAR.fullmatch(str(value)) is not None for value in values[:_SAMPLE]]
-    return 2 * sum(dates) > len(dates)
+    """Whether most of the first values are dates without separators, or all with a year of two digits."""
+    texts = list(map(str, values[:_SAMPLE]))
+    return 2 * sum(map(bool, map(_CALENDAR.fullmatch, texts))) > len(texts) or (
+        len(texts) >= _FEW and all(map(_SHORT.fullmatch, texts))
+    )
 
 
 def _from_texts(texts: Any, place: Place, zone: ZoneInfo | None) -> IntArray:

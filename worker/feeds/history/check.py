@@ -145,8 +145,7 @@ def describe_bars(series: "BarSeries") -> dict[str, Any]:
         "notes": list(series.notes),
         "symbols": {
             symbol: {"doubts": [doubt.document() for doubt in found if doubt.symbol == symbol]}
-            | _calendar(series, s)
-            | _symbol(series, s)
+            | _symbol(series, s, *_calendar(series, s))
             | _implausible(doubts.get(symbol, []))
             | _off_phase(off.get(symbol, ()))
             for s, symbol in enumerate(series.symbols)
@@ -161,34 +160,38 @@ def _off_phase(labels: "IntArray | Sequence[int]") -> dict[str, Any]:
     }
 
 
-def _symbol(series: "BarSeries", s: int) -> dict[str, Any]:
+def _symbol(series: "BarSeries", s: int, days: dict[str, Any], shut: Any) -> dict[str, Any]:
+    """What is told of a symbol beside its `days`; `shut` are those on which it never trades."""
     rows = np.flatnonzero(series.present[:, s])
     times = series.times[rows]
     close = series.close[rows, s]
     inside = (series.times >= times[0]) & (series.times <= times[-1])
     change = np.abs(np.diff(close) / close[:-1])
-    return {
+    pauses = _pauses(times, series.bar_ns, shut)
+    return days | {
         "bars": int(rows.size),
         "from": show_label(int(times[0])),
         "to": show_label(int(times[-1])),
         "lowest": float(series.low[rows, s].min()),
         "highest": float(series.high[rows, s].max()),
         "absent_while_others_trade": int((inside & ~series.present[:, s]).sum()),
-        "pauses": int((np.diff(times) > series.bar_ns).sum()),
-        "longest_pauses": _pauses(times, series.bar_ns),
+        "pauses": int((pauses > 0).sum()),
+        "longest_pauses": _longest(times, pauses),
         "without_volume": int((~(series.volume[rows, s] > 0.0)).sum()),
         "without_movement": int((series.high[rows, s] == series.low[rows, s]).sum()),
         "jumps": [show_label(int(times[k + 1])) for k in np.flatnonzero(change > JUMP)[:MOST_PAUSES]],
     }
 
 
-def _calendar(series: "BarSeries", s: int) -> dict[str, Any]:
+def _calendar(series: "BarSeries", s: int) -> tuple[dict[str, Any], Any]:
     """The days on which a symbol trades as its bars show them, and stretches of such days without a bar.
+
+    Beside them the days in between on which it never trades.
 
     Of bars longer than a day nothing is shown: each covers all days of its span.
     """
     if series.bar_ns > DAY_NS:
-        return {"weekdays": [], "closed_days": [], "missing": []}
+        return {"weekdays": [], "closed_days": [], "missing": []}, np.empty(0, dtype="datetime64[D]")
     times = series.times[series.present[:, s]]
     times = np.setdiff1d(times, far_times(times))
     days = np.unique(times.astype("datetime64[ns]").astype("datetime64[D]"))
@@ -202,16 +205,18 @@ def _calendar(series: "BarSeries", s: int) -> dict[str, Any]:
         here = due & (of_year == name)
         if here.sum() >= FEWEST_YEARS and not traded[here].any():
             closed.append(str(name))
-    gone = due & ~traded & ~np.isin(of_year, closed)
+    due &= ~np.isin(of_year, closed)
+    gone = due & ~traded
     stretches = np.split(every[due][gone[due]], np.flatnonzero(np.diff(np.flatnonzero(gone[due])) > 1) + 1)
     longest = sorted((part for part in stretches if len(part) > 1), key=len, reverse=True)[:MOST_PAUSES]
-    return {
+    told = {
         "weekdays": [
             day_name[:3] for day_name, is_open in zip(calendar.day_name, opens, strict=True) if is_open
         ],
         "closed_days": closed,
         "missing": [{"from": str(part[0]), "to": str(part[-1]), "days": len(part)} for part in longest],
     }
+    return told, every[~due & ~traded]
 
 
 def _implausible(doubts: list[FeedAnomaly]) -> dict[str, Any]:
@@ -238,15 +243,17 @@ def _implausible(doubts: list[FeedAnomaly]) -> dict[str, Any]:
     }
 
 
-def _pauses(times: Any, bar_ns: int) -> list[dict[str, Any]]:
+def _pauses(times: Any, bar_ns: int, shut: Any) -> Any:
+    """How many bars are missing between each two, without those of days on which there never are any."""
+    days = times.astype("datetime64[ns]").astype("datetime64[D]")
+    closed = np.searchsorted(shut, days[1:]) - np.searchsorted(shut, days[:-1], side="right")
+    return np.rint((np.diff(times) - closed * DAY_NS) / bar_ns).astype(np.int64) - 1
+
+
+def _longest(times: Any, pauses: Any) -> list[dict[str, Any]]:
     """The longest stretches without a bar: the labels around each, and how many bars it would hold."""
-    steps = np.diff(times)
-    longest = [k for k in np.argsort(-steps, kind="stable")[:MOST_PAUSES] if steps[k] > bar_ns]
+    longest = [k for k in np.argsort(-pauses, kind="stable")[:MOST_PAUSES] if pauses[k] > 0]
     return [
-        {
-            "after": show_label(int(times[k])),
-            "until": show_label(int(times[k + 1])),
-            "bars": int(steps[k] // bar_ns) - 1,
-        }
+        {"after": show_label(int(times[k])), "until": show_label(int(times[k + 1])), "bars": int(pauses[k])}
         for k in sorted(longest)
     ]

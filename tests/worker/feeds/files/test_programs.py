@@ -843,3 +843,225 @@ def test_labels_in_the_last_second_of_their_bars_are_said_to_be_ends(tmp_path, o
     assert (
         "times lie at the end of their bars: --label close, or --columns time=NAME of their begin" in notes
     ) == is_said
+
+
+def five_minutes(days: int) -> pd.DataFrame:
+    """The first hour of each of some days."""
+    first = pd.date_range("2024-01-15", periods=days, freq="D")
+    return made(pd.DatetimeIndex([day + pd.Timedelta(minutes=5 * k) for day in first for k in range(12)]))
+
+
+@pytest.mark.parametrize("form", ["%y/%m/%d %H:%M", "%y.%m.%d,%H:%M", "%d/%m/%y %H:%M", "%d.%m.%y,%H:%M"])
+@pytest.mark.parametrize("days", [3, 40])
+def test_year_of_two_digits_is_read_where_the_times_of_its_order_lie_most_closely(tmp_path, form, days):
+    frame = five_minutes(days)
+    found, notes = load(tmp_path, lines(frame, None, form), tz="UTC")
+    assert found.sha256 == expected(frame).sha256
+    assert f"times are read as {form.replace(',', ' ')}" in notes
+
+
+@pytest.mark.parametrize("mark", ["/", "."])
+def test_year_of_two_digits_within_one_day_is_refused_with_each_order(tmp_path, mark):
+    forms = [f"{order} %H:%M".replace("/", mark) for order in ("%d/%m/%y", "%y/%m/%d")]
+    text = lines(five_minutes(1), "time,open,high,low,close,volume", forms[1])
+    options = " or ".join(f"--date-format '{form}'" for form in forms)
+    with pytest.raises(DataError, match=f"can be read in two ways: say which with {options}$"):
+        load(tmp_path, text, tz="UTC")
+
+
+def test_day_and_year_of_two_digits_are_told_apart_in_blocks_by_symbol(tmp_path):
+    frame = made(pd.date_range("2021-01-01", periods=700, freq="D"))
+    rows = [lines(frame, None, f"{name},%d/%m/%y") for name in ("A", "B")]
+    found, _ = load(tmp_path, "symbol,date,open,high,low,close,volume\n" + "".join(rows))
+    assert found.select(("B",), None, None).sha256 == expected(frame, "B").sha256
+
+
+def three_places(rows: list[str], separator: str = ",") -> str:
+    """Days with the cells of some rows."""
+    days = pd.date_range("2024-01-01", periods=len(rows), freq="D").strftime("%Y-%m-%d")
+    cells = [separator.join([day, *row.split()]) for day, row in zip(days, rows, strict=True)]
+    return "\n".join([separator.join(["time", *ORDER]), *cells]) + "\n"
+
+
+POINTS = ["12.013 12.016 11.870 11.990 416", "11.990 12.020 11.980 12.000 2.516"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "separator"),
+    [
+        ([row.rpartition(" ")[0] + " 5" for row in POINTS], ";"),  # whole points of an index
+        (POINTS, ","),
+        (["9 12 8 10 416", "10 13 9 11 2.516"], ","),
+    ],
+)
+def test_points_that_are_likely_to_mark_thousands_are_asked_about(tmp_path, rows, separator):
+    text = three_places(rows, separator)
+    with pytest.raises(
+        DataError, match=r"the mark of decimals cannot be told .* --decimal , or --decimal \."
+    ):
+        load(tmp_path, text)
+    found = {mark: load(tmp_path, text, decimal=mark)[0] for mark in (",", ".")}
+    assert found[","].high[0, 0] == float(rows[0].split()[1].replace(".", ""))
+    assert found["."].high[0, 0] == float(rows[0].split()[1])
+    assert found[","].volume[1, 0] == float(rows[1].split()[4].replace(".", ""))
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_told"),
+    [
+        (["1.085 1.086 1.084 1.085 5", "110.270 110.271 110.269 110.270 6"], True),
+        (["9 12 8 10 788.000", "10 13 9 11 416.000"], True),
+        (["1.085 1.086 1.08 1.085 416", "1.085 1.086 1.084 1.085 2.516"], False),
+        (["0.985 0.986 0.984 0.985 5", "1.085 1.086 1.084 1.085 6"], False),
+    ],
+)
+def test_points_before_three_digits_are_read_as_decimals_with_a_note_where_they_may_be_thousands(
+    tmp_path, rows, is_told
+):
+    found, notes = load(tmp_path, three_places(rows))
+    assert found.close[:, 0].tolist() == [float(row.split()[3]) for row in rows]
+    assert any("--decimal , if it marks thousands" in note for note in notes) == is_told
+
+
+def test_thousands_in_few_cells_of_a_volume_are_read_and_a_slip_is_refused(tmp_path):
+    days = pd.date_range("2024-01-01", periods=5, freq="D").strftime("%Y-%m-%d")
+    volumes = ["178", "999", '"1,015,758"', "5", "7"]
+    text = "\n".join(
+        [
+            "time,open,high,low,close,volume",
+            *(f"{d},10.5,12,9,11,{v}" for d, v in zip(days, volumes, strict=True)),
+        ]
+    )
+    found, _ = load(tmp_path, text)
+    assert found.volume[:, 0].tolist() == [178.0, 999.0, 1_015_758.0, 5.0, 7.0]
+    with pytest.raises(DataError, match="line 4: 'volume' is '1,01', not a number"):
+        load(tmp_path, text.replace("1,015,758", "1,01"))
+
+
+def test_price_in_two_fields_is_not_offered_as_one(tmp_path):
+    def parts(price: float) -> dict[str, Any]:
+        return {"currency": "eur", "units": str(int(price)), "nano": round(price % 1 * 1e9)}
+
+    rows = [
+        {"at": f"{time:%Y-%m-%dT%H:%M:%SZ}", **{name: parts(bar[name]) for name in ORDER[:4]}}
+        for time, bar in WALK.iterrows()
+    ]
+    with pytest.raises(
+        DataError, match="'open.units' and 'open.nano', which no option joins: write one$"
+    ) as said:
+        load(tmp_path, json.dumps({"candles": rows}), "x.json")
+    assert "--columns" not in str(said.value)
+
+
+@pytest.mark.parametrize(("name", "is_end"), [("closeTime", True), ("end_at", True), ("moment", False)])
+def test_guessed_time_that_is_called_an_end_suggests_its_label(tmp_path, name, is_end):
+    frame = WALK.set_axis(UNKNOWN, axis=1)
+    text = lines(frame, f"{name},p1,p2,p3,p4,p5", "%Y-%m-%dT%H:%M:%SZ", UNKNOWN)
+    with pytest.raises(DataError, match="--columns") as said:
+        load(tmp_path, text)
+    option = f"--columns 'time={name},open=p1,high=p2,low=p3,close=p4,volume=p5'"
+    assert str(said.value).endswith(option + (" --label close" if is_end else ""))
+
+
+def test_rows_within_a_list_of_one_object_are_read_by_the_line_that_the_refusal_gives(tmp_path):
+    rows = [
+        {"begins_at": f"{time:%Y-%m-%dT%H:%M:%SZ}", "volume": bar.volume}
+        | {f"{name}_price": bar[name] for name in ORDER[:4]}
+        for time, bar in WALK.iterrows()
+    ]
+    blocks = [{"symbol": name, "bounds": "24_7", "historicals": rows} for name in ("A", "B")]
+    option = "time=begins_at,open=open_price,high=high_price,low=low_price,close=close_price"
+    for count in (1, 2):
+        data = json.dumps({"results": blocks[:count]})
+        with pytest.raises(DataError, match=f"--columns '{option}'$"):
+            load(tmp_path, data, "x.json")
+        found, _ = load(tmp_path, data, "x.json", columns=option)
+        assert found.symbols == ("A", "B")[:count]
+        assert found.select(("A",), None, None).sha256 == expected(WALK, "A").sha256
+    unknown = json.loads(data.replace("_price", "_x"))
+    unknown["results"][1]["historicals"] += [1]
+    with pytest.raises(DataError, match="rows at 'results.0.historicals' are read") as said:
+        load(tmp_path, json.dumps(unknown), "x.json")
+    option = str(said.value).partition("--columns '")[2].rstrip("'")
+    assert load(tmp_path, json.dumps(unknown), "x.json", columns=option)[0].shape == (BARS, 1)
+
+
+@pytest.mark.parametrize(
+    ("cell", "word"), [("110,27 EUR", "EUR"), ("110.27 USD", "USD"), ("1,5 Mio", "Mio"), ("3.5%", "%")]
+)
+def test_number_with_a_word_behind_it_is_refused_with_what_mends_it(tmp_path, cell, word):
+    text = f"Date;Open;High;Low;Close;Volume\n2024-01-02;10;12;9;11;5\n2024-01-03;10;12;9;11;{cell}\n"
+    for decimal in (None, ",", "."):
+        with pytest.raises(DataError, match=f"line 3: 'Volume' is '{cell}': write a number in full, without"):
+            load(tmp_path, text, decimal=decimal)
+    with pytest.raises(DataError, match="write a number in full") as said:
+        load(
+            tmp_path,
+            text.replace(";10;12;9;11;", f";110,270 {word};112,270 {word};9,270 {word};11,270 {word};"),
+        )
+    assert "--decimal" not in str(said.value)
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.parametrize("begin", ["", "\ufeff"])
+def test_rows_that_are_wholly_in_quotes_are_read(tmp_path, separator, begin):
+    text = lines(
+        DAYS, "Date,Open,High,Low,Close,Volume".replace(",", separator), "%Y-%m-%d", separator=separator
+    )
+    whole = "\r\n".join(f'"{line}"' for line in text.splitlines()) + "\r\n"
+    assert load(tmp_path, begin + whole)[0].sha256 == expected(DAYS).sha256
+    cells = text.replace(separator, f'"{separator}"').replace("\n", '"\n"').rstrip('"')
+    assert load(tmp_path, begin + '"' + cells)[0].sha256 == expected(DAYS).sha256
+
+
+def test_decimal_commas_without_quotes_are_refused_with_what_makes_them_cells(tmp_path):
+    text = "Date,Open,High,Low,Close,Volume\n2024-01-02,110,27,112,31,109,12,111,40,5\n"
+    with pytest.raises(
+        DataError, match="has 10 cells in a row for 6 names, as by decimal commas without quotes"
+    ):
+        load(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        (["2024W01", "2024W02"], "or give the form of the times by --date-format 'FORM'$"),
+        (["25/01/2024", "26/01/2024", "2024-W05"], "or as the others, which are read as %d/%m/%Y$"),
+    ],
+)
+def test_unreadable_time_is_refused_without_a_form_that_cannot_read_it(tmp_path, times, said):
+    text = "\n".join(["Date,Open,High,Low,Close", *(f"{time},10,12,9,11" for time in times)])
+    with pytest.raises(DataError, match=said):
+        load(tmp_path, text)
+
+
+TICKS_1970, FILETIMES_1970 = 621_355_968 * 10**9, 116_444_736 * 10**9  # of 100 ns, at 1970-01-01
+
+
+@pytest.mark.parametrize("first", [TICKS_1970, FILETIMES_1970])
+@pytest.mark.parametrize("freq", ["5min", "h", "4h", "D"])
+def test_numbers_of_another_kind_are_no_times_of_another_decade(tmp_path, first, freq):
+    frame = made(pd.date_range("2024-01-15", periods=BARS, freq=freq))
+    hundreds = first + pd.DatetimeIndex(frame.index).as_unit("ns").asi8 // 100
+    rows = [",".join(map(str, [t, *bar])) for t, bar in zip(hundreds, frame.values.tolist(), strict=True)]
+    with pytest.raises(
+        DataError, match="are numbers of a kind that is not known, as ns since 1970 they begin at 19"
+    ):
+        load(tmp_path, "\n".join(["time,open,high,low,close,volume", *rows]))
+    nanoseconds = pd.DatetimeIndex(frame.index).as_unit("ns").asi8
+    rows = [",".join(map(str, [t, *bar])) for t, bar in zip(nanoseconds, frame.values.tolist(), strict=True)]
+    text = "\n".join(["time,open,high,low,close,volume", *rows])
+    assert load(tmp_path, text)[0].sha256 == expected(frame).sha256
+
+
+@pytest.mark.parametrize("freq", ["min", "5min", "h", "D"])
+def test_dates_without_separators_and_with_a_short_year_are_no_seconds(tmp_path, freq):
+    frame = made(pd.date_range("2024-01-15", periods=BARS, freq=freq))
+    text = lines(frame, "time,open,high,low,close,volume", "%y%m%d%H%M")
+    with pytest.raises(DataError, match="give the form of the times by --date-format '%y%m%d%H%M'$"):
+        load(tmp_path, text)
+    found, _ = load(tmp_path, text, date_format="%y%m%d%H%M", tz="UTC")
+    assert found.sha256 == expected(frame).sha256
+    pd.read_csv(io.StringIO(text)).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(DataError, match="2401150000 reads as a date without separators"):
+        load_bar_file(tmp_path / "x.parquet")
