@@ -16,6 +16,7 @@ from schemas.errors import ModelError
 from schemas.settings import DataSettings, EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.settings.llm import LlmSettings, RunLimits
 from schemas.vocabulary import TickEventKind
+from services.guard.desk import GuardDesk
 from services.journal.kinds import GUARD_KINDS, INPUT_KINDS, JOURNAL_KINDS, TICK_KINDS
 from services.model_calls.language_model import ModelReply
 from services.policy_checks.coherence import LINT_SEVERITY
@@ -230,6 +231,8 @@ def test_payloads_of_a_guard_are_those_documented(tmp_path):
 
     async def read() -> dict[str, set[str]]:
         async with await open_store(address, create=False) as store:
+            desk = await GuardDesk.attach(store, await store.runs.find(guard.run_id), lambda: 0)
+            await desk.kill(on=True, by="ann")
             return {row.kind: set(json.loads(row.payload)) async for row in store.journal.rows(guard.run_id)}
 
     seen = asyncio.run(read())

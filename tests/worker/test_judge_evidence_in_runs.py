@@ -141,8 +141,8 @@ def stored(folder, settings, bars):
     new = NewRun("w", 0, "backtest", settings.config_hash, settings.payload(), data, {})
 
     async def backtest(*given, **named):
-        models = Models(judge=Keeps({"reasons": [], "comment": None, "keep": ["a1"]}))
-        return await run_backtest(*given, **(named | {"definitions": planted_books(), "models": models}))
+        own = Overrides(Models(judge=Keeps({"reasons": [], "comment": None, "keep": ["a1"]})))
+        return await run_backtest(*given, **(named | {"definitions": planted_books(), "own": own}))
 
     async def scenario():
         async with await open_store(f"sqlite:///{folder}/t.db", create=True) as store:
