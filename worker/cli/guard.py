@@ -78,6 +78,9 @@ async def proxy(
         Path | None,
         option(metavar="PATH", help="File or folder of bars, read at each order. [limits alone are checked]"),
     ] = None,
+    tz: Annotated[
+        str | None, option("--tz", metavar="ZONE", help="Of times of bars that carry none.")
+    ] = None,
 ) -> None:
     """Stand in front of a broker's MCP server: the same tools, and orders only where they pass."""
     from worker.guard_proxy.gate import OrderGate
@@ -85,8 +88,8 @@ async def proxy(
     from worker.operations.logs import configure_logging
 
     with configure_logging(load_settings().settings):
-        async with open_desk(limits, db, mode, name) as desk:
-            await run_proxy(command, OrderGate(desk, account, bars))
+        async with open_desk(limits, db, mode, name) as desk, warming(desk if bars else None):
+            await run_proxy(command, OrderGate(desk, account, bars, tz))
 
 
 @app.command("serve")
@@ -101,7 +104,7 @@ async def serve(
     """Check orders that are posted to /check, until Ctrl-C."""
     from worker.operations.logs import configure_logging
     from worker.operations.monitoring import operate, prepare
-    from worker.operations.order_checks import OrderChecks
+    from worker.operations.order_checks import OrderChecks, warm_up
 
     heard: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
     place = {"runtime.operations.host": ("--host", host), "runtime.operations.port": ("--port", port)}
@@ -110,7 +113,8 @@ async def serve(
         prepared = prepare(settings.runtime.operations, logs.redactor)
         async with open_desk(limits, db, mode, name) as desk:
             checks = OrderChecks(desk)
-            async with operate(prepared, checks, desk.run_id, "guard", checks.answer) as operations:
+            await warm_up(desk)  # before anybody waits for an answer
+            async with operate(prepared, checks, desk.run_id, "guard", checks) as operations:
                 hear_stops(lambda signum: None if heard.done() else heard.set_result(signum))
                 heard_at = 0 if operations.endpoint is None else operations.endpoint.port
                 complain(f"orders are checked at http://{host}:{heard_at}/check until Ctrl-C")
@@ -198,6 +202,19 @@ def _render(found: list[dict[str, Any]]) -> None:
         for asked in found
     )
     stdout_console().print(made_table(("question", "order", "found", "until"), rows))
+
+
+@asynccontextmanager
+async def warming(desk: "GuardDesk | None") -> AsyncIterator[None]:
+    """What reads bars is compiled beside the block, whose client waits for no more than its own orders."""
+    from worker.operations.order_checks import warm_up
+
+    task = None if desk is None else asyncio.create_task(warm_up(desk))
+    try:
+        yield
+    finally:
+        if task is not None:
+            task.cancel()
 
 
 @asynccontextmanager

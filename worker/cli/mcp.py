@@ -9,7 +9,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json, time_option
-from worker.cli.guard import LimitsOption, ModeOption, open_desk
+from worker.cli.guard import LimitsOption, ModeOption, open_desk, warming
 from worker.cli.options import DbOption, open_to_read, option, store_address
 from worker.runs.interrupts import RunInterrupted, run_async
 
@@ -165,8 +165,11 @@ async def _serve(
     from worker.operations.order_checks import OrderChecks
     from worker.review.evidence import store_tools
 
-    store = await open_to_read(address, read_only=True)
-    async with store, checking or nullcontext() as desk:
+    async with (
+        checking or nullcontext() as desk,
+        warming(desk),
+        await open_to_read(address, read_only=True) as store,
+    ):
         host: ToolHost = store_tools(await opened_views(store, run, at), trial_noting(address))
         if desk is not None:
             host = WithOrderChecks(host, OrderChecks(desk))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from schemas.errors import ConfigError
+from services.model_calls.quoting import count_noun
 from worker.cli.console import print_document, print_json, print_line, stdout_console
 from worker.cli.open_runs import open_to_write, queue_request, takes_requests, told_request
 from worker.cli.options import (
@@ -20,6 +21,7 @@ from worker.cli.options import (
 from worker.pages.tables import made_table
 
 if TYPE_CHECKING:
+    from services.store import RunRecord, Store
     from services.store.operator_requests import OperatorRequest
 
 SHOWN = 90
@@ -37,13 +39,12 @@ async def kill(
     """Ask the process that trades a run to turn its kill switch on or off; a guard heeds it at once."""
     async with open_to_write(db, run, guards=True) as (store, record):
         if record.mode == "guard":
-            from services.guard.desk import GuardDesk
-
-            desk = await GuardDesk.attach(store, record, time.time_ns)
-            await desk.kill(on=switch == "on", by=operator_name(None))
-            told = {"run_id": record.run_id, "kind": "kill_switch", "payload": {"on": switch == "on"}}
-            lets = "every entry is blocked, exits pass" if switch == "on" else "entries pass again"
-            print_document(told, json, lambda _: print_line(f"guard {record.run_id}: {lets}"))
+            every = [known for known in await store.runs.all() if known.mode == "guard"]
+            found = [
+                await _switch(store, known, switch == "on")
+                for known in (every if run == LATEST else [record])
+            ]
+            print_document(found, json, _render_switched)
             return
         if not takes_requests(record):
             raise ConfigError(
@@ -51,6 +52,24 @@ async def kill(
             )
         asked = await queue_request(store, record, "kill_switch", {"on": switch == "on"})
     print_document(asked, json, lambda told: print_line(told_request(told)))
+
+
+async def _switch(store: "Store", record: "RunRecord", on: bool) -> dict[str, Any]:
+    """What a guard does from now on."""
+    from services.guard.desk import GuardDesk
+
+    desk = await GuardDesk.attach(store, record, time.time_ns)
+    await desk.kill(on=on, by=operator_name(None))
+    return {"run_id": record.run_id, "kind": "kill_switch", "payload": {"on": on}, "mode": desk.mode}
+
+
+def _render_switched(found: list[dict[str, Any]]) -> None:
+    for told in found:
+        lets = "every entry is blocked, exits pass" if told["payload"]["on"] else "entries pass again"
+        if told["mode"] == "shadow" and told["payload"]["on"]:
+            lets = "entries are recorded as blocked, not refused: mode shadow"
+        print_line(f"guard {told['run_id']}: {lets}")
+    print_line(f"{count_noun(len(found), 'guard')} switched {'on' if found[0]['payload']['on'] else 'off'}")
 
 
 async def requests(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:

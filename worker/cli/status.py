@@ -2,14 +2,18 @@
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from services.model_calls.quoting import count_noun
 from worker.cli.console import print_document, stdout_console
 from worker.cli.options import LATEST, DbOption, JsonOption, RunArgument, open_for_run
 from worker.pages.figures import shown_time
 
+if TYPE_CHECKING:
+    from services.store import RunRecord, Store
+
 SILENT_MS = 10_000
+KILLED = "           the kill switch is on"
 
 
 async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
@@ -18,6 +22,7 @@ async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOptio
         seen = await store.trading.last_seen(record.run_id)
         plans = await store.plans.waiting(record.run_id, now=time.time_ns())
         waiting = await store.operator.waiting(record.run_id)
+        guard = {"kill_switch": await _is_killed(store, record)} if record.mode == "guard" else {}
     document = {
         "run_id": record.run_id,
         "mode": record.mode,
@@ -32,10 +37,18 @@ async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOptio
             "seen_ms_ago": seen.age_ms,
             "signs": seen.signs,
         },
+        **guard,
         "requests_waiting": [request.number for request in waiting],
         "plans_waiting": plans,
     }
     print_document(document, json, _render)
+
+
+async def _is_killed(store: "Store", record: "RunRecord") -> bool:
+    from services.guard.desk import GuardDesk
+
+    desk = await GuardDesk.attach(store, record, time.time_ns)
+    return desk.settings.envelope.kill_switch or desk.ledger.killed
 
 
 def _wait(count: int) -> str:
@@ -59,6 +72,8 @@ def _render(document: dict[str, Any]) -> None:
             else ("no process has traded it: `thinktwice paper` makes and trades runs")
         )
         console.print(made)
+        if document.get("kill_switch"):
+            console.print(KILLED)
         return
     signs, ago = process["signs"], process["seen_ms_ago"] / 1_000
     how = signs["state"] if process["alive"] else "not running"
@@ -90,7 +105,7 @@ def _lines(signs: dict[str, Any]) -> Iterator[str]:
     equity = "-" if signs["equity"] is None else f"{signs['equity']:,.2f}"
     yield f"account    equity {equity}; {positions or 'flat'}"
     if signs["kill_switch"]:
-        yield "           the kill switch is on"
+        yield KILLED
     latency = signs["tick_latency_ms"]
     if latency.get("p99") is not None:
         yield f"latency    {latency['p50']:.2f} ms a row, p99 {latency['p99']:.2f} ms"

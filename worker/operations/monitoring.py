@@ -5,7 +5,7 @@
 """
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -19,9 +19,7 @@ from worker.operations.webhook import Webhook
 from worker.secrets.redaction import Redactor
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from worker.operations.endpoint import Endpoint
+    from worker.operations.endpoint import Endpoint, OrderDoor
 
 
 @dataclass(frozen=True)
@@ -70,11 +68,11 @@ async def operate(
     source: VitalSource,
     run_id: str,
     mode: str,
-    check: "Callable[[bytes], Awaitable[Response]] | None" = None,
+    check: "OrderDoor | None" = None,
 ) -> AsyncIterator[Operations]:
     """Endpoint and notifier, open while the block runs; what waits is delivered at its end, within seconds.
 
-    `check` answers a body that was posted to `/check`; None: nothing is taken there.
+    `check` answers what is posted to `/check`; None: nothing is taken there.
 
     Raises:
         ConfigError: the address of the endpoint cannot be had.
