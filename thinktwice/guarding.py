@@ -20,7 +20,7 @@ from services.guard.desk import GuardDesk, OwnCritic, ReaderMaker
 from services.guard.ledger import Ledger
 from services.guard.reading import attempt, read_account, read_held, read_order, read_settings
 from services.guard.runs import requiring, run_settings
-from services.guard.verdicts import unrecorded
+from services.guard.verdicts import make_unrecorded
 from thinktwice.boundary import trims_errors
 from worker.operations.environment import environment
 
@@ -161,7 +161,7 @@ class Guard:
         found = self._record(self._desk.check(given, held, bars=series, why=said, failures=failures))
         if isinstance(found, Verdict):
             return found
-        return unrecorded(given, str(found), time.time_ns())
+        return make_unrecorded(given, str(found), time.time_ns())
 
     @trims_errors
     def spend(self, verdict_id: str, order: Order | Mapping[str, Any] | None = None, **fields: Any) -> None:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import isfinite
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 from schemas.canonical import content_hash
@@ -37,6 +38,13 @@ MOST_TRIES = 50  # rows of other processes that may come between
 Answer = TypeVar("Answer")
 OwnCritic = Callable[[OrderContext], Any]  # gives findings, or None
 ReaderMaker = Callable[[EventJournal], LanguageModel]
+
+
+def load_plans() -> ModuleType:
+    """What holds an order against bars; it loads the engine, which limits alone do not need."""
+    from services.guard import plans
+
+    return plans
 
 
 class GuardDesk:
@@ -303,13 +311,7 @@ class GuardDesk:
 
     async def warm_up(self, bars: "BarSeries") -> None:
         """Compile what reads bars, beside the loop."""
-
-        def load_engine() -> None:
-            from services.guard.plans import warm_up
-
-            warm_up(self.settings, bars)
-
-        await asyncio.to_thread(load_engine)
+        await asyncio.to_thread(lambda: load_plans().warm_up(self.settings, bars))
 
     async def _read_bars(
         self, symbol: str, bars: "BarSeries | None", problems: list[Exception]
@@ -318,13 +320,8 @@ class GuardDesk:
         if bars is None:
             return None, None
         now = self._clock()
-
-        def read() -> "tuple[BarSeries, BarFacts]":
-            from services.guard.plans import read_bars  # loads the engine
-
-            return read_bars(bars, symbol, now)
-
-        return await asyncio.to_thread(attempt, read, problems) or (None, None)
+        read = await asyncio.to_thread(attempt, lambda: load_plans().read_bars(bars, symbol, now), problems)
+        return read or (None, None)
 
     def _see(self, order: Order, account: Account | None, facts: BarFacts | None, now: int) -> OrderContext:
         """What the checks look at.
@@ -373,11 +370,9 @@ class GuardDesk:
             missing += ["coherence", "memory", "expectation"]
             return own_findings(self._critics, seen)
         if self._made is None or self._learnt != self.ledger.corrections:
-            from services.guard.plans import OrderReflection
-
             if self._reader is None and self._make_reader is not None:
                 self._reader = self._make_reader(self._calls)
-            self._made = OrderReflection(self.settings, self._critics, self._reader)
+            self._made = load_plans().OrderReflection(self.settings, self._critics, self._reader)
             self._learnt = self.ledger.corrections
         found, lacking = await self._made.reflect(seen, bars, why)
         missing += lacking

@@ -31,7 +31,7 @@ def read_order(given: Order | Mapping[str, Any] | None, fields: Mapping[str, Any
     return read_contract(Order, {**start, **fields}, "order", DataError)
 
 
-def unmarked(order: Order) -> Order:
+def drop_mark(order: Order) -> Order:
     """The order without what an agent says of it: where it writes `reduce_only`, that shows no position."""
     return order.model_copy(update={"reduce_only": False})
 

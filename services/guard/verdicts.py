@@ -115,7 +115,7 @@ def note(code: str, message: str, severity: Severity = Severity.INFO) -> Finding
     return Finding(check=CheckName.INVARIANT, code=code, severity=severity, message=message)
 
 
-def unrecorded(order: Order, problem: str, now: int) -> Verdict:
+def make_unrecorded(order: Order, problem: str, now: int) -> Verdict:
     """What a guard in mode `shadow` says of an order that it could not record: it stops nobody."""
     blocked = [note("guard_error", ascii(problem), Severity.BLOCKER)]
     return Verdict(

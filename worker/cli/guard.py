@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,6 +31,7 @@ from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from services.guard.desk import GuardDesk
+    from services.store import RunRecord, Store
 
 LimitsOption = Annotated[
     Path | None, option("--limits", metavar="FILE", help="guard.toml. [the defaults of `tt.guard`]")
@@ -88,8 +89,10 @@ async def proxy(
     from worker.operations.logs import configure_logging
 
     with configure_logging(load_settings().settings):
-        async with open_desk(limits, db, mode, name) as desk, warming(desk if bars else None):
-            await run_proxy(command, OrderGate(desk, account, bars, tz))
+        async with open_desk(limits, db, mode, name) as desk:
+            gate = OrderGate(desk, account, bars, tz)
+            async with beside(gate.warm_up()):
+                await run_proxy(command, gate)
 
 
 @app.command("serve")
@@ -168,14 +171,20 @@ async def _open_desks(run: str | None, db: str | None) -> "AsyncIterator[list[Gu
     Raises:
         ConfigError: there is none.
     """
-    from services.guard.desk import GuardDesk
     from services.guard.runs import MODE
 
     async with open_for_run(db, run or LATEST, guards=True) as (store, record):
         guards = [record] if run else [known for known in await store.runs.all() if known.mode == MODE]
         if not guards:
             raise ConfigError(f"{store.url} holds no guard: name its store with --db")
-        yield [await GuardDesk.attach(store, known, time.time_ns) for known in guards]
+        yield [await attach_desk(store, known) for known in guards]
+
+
+async def attach_desk(store: "Store", record: "RunRecord") -> "GuardDesk":
+    """The desk of a guard that another process opened."""
+    from services.guard.desk import GuardDesk
+
+    return await GuardDesk.attach(store, record, time.time_ns)
 
 
 def _describe(desk: "GuardDesk", name: str) -> dict[str, Any]:
@@ -205,16 +214,16 @@ def _render(found: list[dict[str, Any]]) -> None:
 
 
 @asynccontextmanager
-async def warming(desk: "GuardDesk | None") -> AsyncIterator[None]:
-    """What reads bars is compiled beside the block, whose client waits for no more than its own orders."""
-    from worker.operations.order_checks import warm_up
-
-    task = None if desk is None else asyncio.create_task(warm_up(desk))
+async def beside(work: Coroutine[Any, Any, None] | None) -> AsyncIterator[None]:
+    """Work that goes on beside the block, until its end; a failure of it is found again by what needs it."""
+    task = None if work is None else asyncio.create_task(work)
     try:
         yield
     finally:
         if task is not None:
             task.cancel()
+            await asyncio.wait({task})
+            task.cancelled() or task.exception()
 
 
 @asynccontextmanager

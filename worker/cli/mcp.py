@@ -9,7 +9,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json, time_option
-from worker.cli.guard import LimitsOption, ModeOption, open_desk, warming
+from worker.cli.guard import LimitsOption, ModeOption, beside, open_desk
 from worker.cli.options import DbOption, open_to_read, option, store_address
 from worker.runs.interrupts import RunInterrupted, run_async
 
@@ -162,12 +162,12 @@ async def _serve(
     from worker.mcp_server.order_tool import WithOrderChecks
     from worker.mcp_server.server import build_server
     from worker.mcp_server.serving import serve_http, serve_stdio
-    from worker.operations.order_checks import OrderChecks
+    from worker.operations.order_checks import OrderChecks, warm_up
     from worker.review.evidence import store_tools
 
     async with (
         checking or nullcontext() as desk,
-        warming(desk),
+        beside(None if desk is None else warm_up(desk)),
         await open_to_read(address, read_only=True) as store,
     ):
         host: ToolHost = store_tools(await opened_views(store, run, at), trial_noting(address))

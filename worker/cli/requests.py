@@ -1,6 +1,5 @@
 """`thinktwice kill` and `thinktwice requests`: what an operator asks of a process that trades."""
 
-import time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -8,6 +7,7 @@ import typer
 from schemas.errors import ConfigError
 from services.model_calls.quoting import count_noun
 from worker.cli.console import print_document, print_json, print_line, stdout_console
+from worker.cli.guard import attach_desk
 from worker.cli.open_runs import open_to_write, queue_request, takes_requests, told_request
 from worker.cli.options import (
     LATEST,
@@ -56,9 +56,7 @@ async def kill(
 
 async def _switch(store: "Store", record: "RunRecord", on: bool) -> dict[str, Any]:
     """What a guard does from now on."""
-    from services.guard.desk import GuardDesk
-
-    desk = await GuardDesk.attach(store, record, time.time_ns)
+    desk = await attach_desk(store, record)
     await desk.kill(on=on, by=operator_name(None))
     return {"run_id": record.run_id, "kind": "kill_switch", "payload": {"on": on}, "mode": desk.mode}
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from services.model_calls.quoting import count_noun
 from worker.cli.console import print_document, stdout_console
+from worker.cli.guard import attach_desk
 from worker.cli.options import LATEST, DbOption, JsonOption, RunArgument, open_for_run
 from worker.pages.figures import shown_time
 
@@ -45,9 +46,7 @@ async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOptio
 
 
 async def _is_killed(store: "Store", record: "RunRecord") -> bool:
-    from services.guard.desk import GuardDesk
-
-    desk = await GuardDesk.attach(store, record, time.time_ns)
+    desk = await attach_desk(store, record)
     return desk.settings.envelope.kill_switch or desk.ledger.killed
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.errors import DataError
 from services.evidence.tools import quote_value
 from services.guard.desk import GuardDesk
-from services.guard.reading import attempt, read_held, read_order, unmarked
+from services.guard.reading import attempt, drop_mark, read_held, read_order
 from services.model_calls.quoting import visible
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class OrderGate:
         try:
             for field in fields.keys() & EXACT:
                 fields[field] = _read_exact(fields[field], names[field], bool if field == MARK else float)
-            order = unmarked(read_order(fields, {}))
+            order = drop_mark(read_order(fields, {}))
             failures = list[Exception]()
             account = read_held(self._read_account, order.symbol, failures)
             bars = await asyncio.to_thread(attempt, self._read_bars, failures)
@@ -96,6 +96,12 @@ class OrderGate:
         if ID in names:
             arguments[names[ID]] = verdict.id
         return None
+
+    async def warm_up(self) -> None:
+        """Compile what reads bars, beside the loop: up to a minute, once on a machine."""
+        bars = await asyncio.to_thread(attempt, self._read_bars, [])
+        if bars is not None:
+            await self._desk.warm_up(bars)
 
     def _read_account(self) -> Any:
         return None if self._account is None else json.loads(self._account.read_text("utf-8"))

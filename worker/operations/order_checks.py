@@ -12,8 +12,8 @@ from starlette.responses import JSONResponse
 from schemas.errors import DataError, OperatorError, StoreError
 from schemas.guard import Order, OrderCheck, Verdict
 from services.guard.desk import GuardDesk
-from services.guard.reading import attempt, read_contract, read_held, unmarked
-from services.guard.verdicts import unrecorded
+from services.guard.reading import attempt, drop_mark, read_contract, read_held
+from services.guard.verdicts import make_unrecorded
 from services.model_calls.quoting import visible
 from worker.operations.endpoint import CHECK_S
 from worker.operations.status import ProcessStatus
@@ -48,7 +48,7 @@ class OrderChecks:
         """
         fields = given if isinstance(given, dict) else {}
         named = {name: fields[name] for name in ("order",) if name in fields}
-        order = unmarked(read_contract(OrderCheck, named, "check", DataError).order)
+        order = drop_mark(read_contract(OrderCheck, named, "check", DataError).order)
         try:
             async with asyncio.timeout(CHECK_S):
                 verdict = await self._check(order, fields)
@@ -57,7 +57,7 @@ class OrderChecks:
             text = "the guard cannot record it, so nothing may be sent"
             if self._desk.mode == "enforce":
                 raise StoreError(text) from error
-            verdict = unrecorded(order, text, time.time_ns())
+            verdict = make_unrecorded(order, text, time.time_ns())
         self._outcomes[verdict.status] = self._outcomes.get(verdict.status, 0) + 1
         return {"send": bool(verdict), **verdict.payload()}
 

@@ -334,6 +334,7 @@ def test_zone_of_bars_without_one_is_that_of_the_option(store, tmp_path):
 
     async def scenario(both):
         both.gate._tz = "UTC"
+        await both.gate.warm_up()
         await both.call("place_order", RIGHT)
 
     assert len(between(store, scenario, bars=path).server) == 1

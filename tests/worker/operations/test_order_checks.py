@@ -13,13 +13,16 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from schemas.errors import StoreError
+from schemas.errors import ConfigError, StoreError
 from schemas.guard import MOST_BODY, GuardSettings
+from services.guard import plans
 from services.guard.desk import GuardDesk
 from tests.doors.brokers import LIMITS, RIGHT, TOO_LARGE, rows
 from tests.worker.operations.asking import endpoint, get, parsed, sent
 from tools.docs_pages import ROOT
+from worker.cli.app import app
 from worker.operations import order_checks
 from worker.operations.order_checks import OrderChecks
 
@@ -388,3 +391,31 @@ def test_command_serves_until_it_is_stopped(tmp_path):
         finally:
             program.terminate()
         assert program.wait(20) == 143
+
+
+def test_what_reads_bars_is_compiled_before_anybody_is_heard(tmp_path, monkeypatch):
+    async def tell(desk):
+        raise ConfigError(f"nobody is heard yet, the store holds {desk.run_id}")
+
+    monkeypatch.setattr(order_checks, "warm_up", tell)
+    words = ["guard", "serve", "--db", f"sqlite:///{tmp_path}/guard.sqlite", "--port", "0"]
+    done = CliRunner().invoke(app, words)
+    assert "nobody is heard yet" in done.stderr
+
+
+def test_bars_that_are_compiled_for_pass_every_step_of_a_check(store, monkeypatch):
+    warmed = list[Any]()
+    made = plans.OrderReflection.reflect
+
+    async def note(self, seen, bars, why):
+        warmed.append((seen.facts.close, bars.shape[0]))
+        return await made(self, seen, bars, why)
+
+    monkeypatch.setattr(plans.OrderReflection, "reflect", note)
+
+    async def scenario(opened):
+        await order_checks.warm_up(opened._check._desk)
+
+    during(store, scenario)
+    assert warmed == [(9.0, 40)]
+    assert rows(store, "guard_verdict") == []
