@@ -301,6 +301,9 @@ def test_check_of_a_client_that_left_spends_nothing(store, monkeypatch):
         while opened._places:  # noqa: ASYNC110 - the end of the connection is seen there alone
             await asyncio.sleep(0)
         go_on.set()
+        checks = {task for task in asyncio.all_tasks() if "answer" in str(task.get_coro())}
+        if checks:
+            await asyncio.wait(checks)
         return parsed(await sent(opened.port, post({"order": RIGHT})))
 
     assert json.loads(during(store, scenario).body)["status"] == "pass"
