@@ -1,8 +1,9 @@
 """Contracts of the guard: an order of somebody's agent, the account behind it, limits, and the verdict."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from schemas.contract import FINITE, Contract, FrozenMap
 from schemas.errors import nearest
@@ -14,6 +15,8 @@ from schemas.settings.envelope import EnvelopeSettings
 from schemas.vocabulary import Direction
 
 LONGEST_TEXT = 4_000
+MOST_BARS = 500  # of a check by JSON
+MOST_BODY = 16 * MOST_BARS * 512  # sixteen times what so many rows take: an exit with too many is heard
 CUT = f" [cut at {LONGEST_TEXT} characters]"
 Mode = Literal["shadow", "enforce"]
 # Of the envelope; the others belong to an account that trades by itself, and are refused where they are set.
@@ -24,6 +27,33 @@ HEEDED = frozenset(
 )
 
 
+def text_of(given: Any) -> str:
+    """Nothing that is said of an order may keep an exit from being sent: half a character is escaped."""
+    text = "" if given is None else str(given).encode(errors="backslashreplace").decode()
+    return text[: LONGEST_TEXT - len(CUT)] + CUT if len(text) > LONGEST_TEXT else text
+
+
+def _name_of(given: Any) -> str:
+    """A strategy by the signs that its playbook may have."""
+    signs = (sign if sign.isascii() and sign.isalnum() or sign in "_.-" else "_" for sign in text_of(given))
+    return "".join(signs).lstrip("_.-")[:60] or "agent"
+
+
+def _lower(given: Any) -> Any:
+    return given.lower() if isinstance(given, str) else given
+
+
+def _demand_number(given: Any) -> Any:
+    if isinstance(given, bool):
+        raise ValueError(f"{given} is no number: give one")
+    return given
+
+
+Text = Annotated[str, BeforeValidator(text_of), Field(max_length=LONGEST_TEXT)]
+Number = Annotated[float, BeforeValidator(_demand_number)]
+LOWER = BeforeValidator(_lower)
+
+
 class Order(Contract):
     """What an agent wants to send; the stop and the target are prices of the position that it opens."""
 
@@ -31,25 +61,18 @@ class Order(Contract):
     sparse_fields = frozenset({"reduce_only"})
 
     symbol: str = Field(min_length=1, max_length=64)
-    side: Literal["buy", "sell"]
-    quantity: float | None = Field(default=None, gt=0, description="units; or give `notional`")
-    notional: float | None = Field(default=None, gt=0, description="account currency; or give `quantity`")
-    kind: Literal["market", "limit", "stop"] = "market"
-    price: float | None = Field(default=None, gt=0, description="of a limit or stop order; else expected")
-    stop: float | None = Field(default=None, gt=0)
-    target: float | None = Field(default=None, gt=0)
-    strategy: str = Field(default="agent", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=60)
-    conviction: float | None = Field(default=None, ge=0, le=1)
+    side: Annotated[Literal["buy", "sell"], LOWER]
+    quantity: Number | None = Field(default=None, gt=0, description="units; or give `notional`")
+    notional: Number | None = Field(default=None, gt=0, description="account currency; or give `quantity`")
+    kind: Annotated[Literal["market", "limit", "stop"], LOWER] = "market"
+    price: Number | None = Field(default=None, gt=0, description="of a limit or stop order; else expected")
+    stop: Number | None = Field(default=None, gt=0)
+    target: Number | None = Field(default=None, gt=0)
+    strategy: Annotated[str, BeforeValidator(_name_of)] = "agent"
+    conviction: Number | None = Field(default=None, ge=0, le=1)
     horizon_bars: int | None = Field(default=None, ge=1, le=500)
-    reasons: str = Field(default="", max_length=LONGEST_TEXT)
+    reasons: Text = ""
     reduce_only: bool = Field(default=False, strict=True, description="the broker lets it never open")
-
-    @field_validator("reasons", mode="before")
-    @classmethod
-    def _cut(cls, given: Any) -> Any:
-        """No length of a text may keep an exit from being sent."""
-        too_long = isinstance(given, str) and len(given) > LONGEST_TEXT
-        return given[: LONGEST_TEXT - len(CUT)] + CUT if too_long else given
 
     @model_validator(mode="after")
     def _says_size_and_price(self) -> Self:
@@ -80,8 +103,8 @@ class Holding(Contract):
 
     model_config = FINITE
 
-    quantity: float
-    price: float = Field(ge=0)
+    quantity: Number
+    price: Number = Field(ge=0)
 
 
 class Account(Contract):
@@ -89,8 +112,8 @@ class Account(Contract):
 
     model_config = FINITE
 
-    equity: float
-    cash: float | None = None
+    equity: Number
+    cash: Number | None = None
     positions: FrozenMap[str, Holding] = Field(default_factory=dict)
     orders: tuple[Order, ...] | None = Field(default=None, description="open orders; None: not known")
     day_result: float | None = Field(default=None, description="of the day so far, in account currency")
@@ -128,6 +151,19 @@ class BarRow(Contract):
     model_config = FINITE
 
     t: str | int = Field(description="when it opened: ISO 8601 with its zone, or an epoch")
+
+    @field_validator("t")
+    @classmethod
+    def _has_zone(cls, given: str | int) -> str | int:
+        """A time of the wire has no other place for its zone."""
+        try:
+            zone = True if isinstance(given, int) else datetime.fromisoformat(given.strip()).tzinfo
+        except ValueError:  # what reads the table knows more shapes, and says what is wrong
+            return given
+        if zone is None:
+            raise ValueError(f"{given!a} has no zone: write it as 2026-03-02T14:00Z")
+        return given
+
     o: float
     h: float
     l: float  # noqa: E741 - as every feed calls it
@@ -140,10 +176,13 @@ class OrderCheck(Contract):
 
     order: Order
     bars: tuple[BarRow, ...] | None = Field(
-        default=None, min_length=2, max_length=500, description="of its symbol up to now; None: limits alone"
+        default=None,
+        min_length=2,
+        max_length=MOST_BARS,
+        description="of its symbol up to now; None: limits alone",
     )
     account: Account | None = Field(default=None, description="as it is now; without it exits are not known")
-    why: str = Field(default="", max_length=LONGEST_TEXT, description="what the agent says of it")
+    why: Text = Field(default="", description="what the agent says of it")
     spend: bool = Field(default=False, description="whether the order is sent now, which uses its verdict")
 
 

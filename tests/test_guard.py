@@ -612,6 +612,60 @@ def test_guard_kill_of_the_command_blocks_entries_of_another_process_and_lets_ex
     assert command("verify", "--db", address).exit_code == 0
 
 
+def test_guard_kill_without_a_run_is_of_every_guard_of_the_store(address, clock):
+    with (
+        tt.guard(store=address, mode="enforce", clock=clock, name="one") as first,
+        tt.guard(store=address, clock=clock, name="two") as second,
+    ):
+        told = command("kill", "on", "--db", address).stdout
+        assert f"guard {first.run_id}: every entry is blocked, exits pass" in told
+        assert f"guard {second.run_id}: entries are recorded as blocked, not refused: mode shadow" in told
+        assert "2 guards switched on" in told
+        assert not first.check(BUY, account=ACCOUNT)
+        recorded = second.check(BUY, account=ACCOUNT)
+        assert (bool(recorded), recorded.status) == (True, "block")
+        command("kill", "off", "--db", address, "--run", second.run_id)
+        for guard, is_on in ((first, True), (second, False)):
+            status = command("status", guard.run_id, "--db", address)
+            assert ("the kill switch is on" in status.stdout) is is_on
+            document = command("status", guard.run_id, "--db", address, "--json")
+            assert json.loads(document.stdout)["kill_switch"] is is_on
+
+
+@pytest.mark.parametrize("given", [None, "staleness", 3])
+def test_guard_required_checks_that_are_no_list_are_one_error(guard, address, given):
+    with pytest.raises(tt.ConfigError, match=r"required .*: give a list of checks, such as \['staleness'\]"):
+        guard.required = given
+    with pytest.raises(tt.ConfigError, match="required"):
+        tt.guard(store=address, required=given)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"side": "SELL", "kind": "MARKET"},
+        {"strategy": "Mean reversion, 2!"},
+        {"strategy": ""},
+        {"strategy": 7},
+        {"reasons": 7},
+        {"reasons": "\ud83d"},
+        {"reasons": None},
+    ],
+)
+def test_guard_exit_does_not_wait_for_its_words(guard, words):
+    held = ACCOUNT | {"positions": {"IBM": {"quantity": 100, "price": 90.0}}}
+    out = {"symbol": "IBM", "side": "sell", "quantity": 100} | words
+    verdict = guard.check(out, account=held)
+    assert verdict.reduces
+    guard.spend(verdict.id, out)
+
+
+@pytest.mark.parametrize("field", ["quantity", "price", "stop"])
+def test_guard_truth_value_is_no_number_of_an_order(guard, field):
+    with pytest.raises(tt.DataError, match=rf"order\.{field}: True is no number: give one"):
+        guard.check(BUY | {field: True}, account=ACCOUNT)
+
+
 def test_guard_order_whose_worth_nobody_knows_is_not_let_pass(guard):
     order = {"symbol": "IBM", "side": "buy", "quantity": 1e9, "stop": 98.0}
     refused = guard.check(order, account=ACCOUNT)
@@ -919,7 +973,7 @@ def test_guard_corrected_outcome_replaces_the_former_and_both_rows_stay(guard, a
     guard.settle([{"client_order_id": sent[1].id, "r": -1.0}])
     assert guard.trades()["r"].tolist() == [2.0, -1.0]
     assert len(rows(address, "guard_settled")) == 3
-    assert guard._desk.ledger.losses_in_a_row == 1
+    assert len(guard._desk.ledger.losses_in_a_row()) == 1
 
 
 def test_guard_corrected_outcome_is_what_memory_has(bars, guard_at):

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from schemas.canonical import datetime_to_ns, text_to_ns
 from schemas.errors import ConfigError, DataError, OperatorError, OrderRefused, StoreError
 from schemas.guard import Account, GuardSettings, Mode, Order, Verdict
-from schemas.vocabulary import ReflectionStatus, Severity
 from services.context import RunContext
 from services.guard.desk import GuardDesk, OwnCritic, ReaderMaker
 from services.guard.ledger import Ledger
 from services.guard.reading import attempt, read_account, read_held, read_order, read_settings
 from services.guard.runs import requiring, run_settings
-from services.guard.verdicts import describe_findings, note
+from services.guard.verdicts import make_unrecorded
 from thinktwice.boundary import trims_errors
 from worker.operations.environment import environment
 
@@ -163,12 +162,7 @@ class Guard:
         found = self._record(self._desk.check(given, held, bars=series, why=said, failures=failures))
         if isinstance(found, Verdict):
             return found
-        blocked = [note("guard_error", ascii(str(found)), Severity.BLOCKER)]
-        return Verdict(
-            id=f"unrecorded-{os.urandom(8).hex()}", order_hash=given.content_hash, status="block",
-            findings=tuple(blocked), reply=describe_findings(ReflectionStatus.BLOCK, blocked),
-            at=(now := time.time_ns()), expires_at=now, mode="shadow",
-        )  # fmt: skip
+        return make_unrecorded(given, str(found), time.time_ns())
 
     @trims_errors
     def spend(self, verdict_id: str, order: Order | Mapping[str, Any] | None = None, **fields: Any) -> None:

@@ -7,20 +7,20 @@ was first, its rows are folded and the decision is made anew, so that `once` hol
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 from schemas.canonical import content_hash
 from schemas.errors import ConfigError, DataError, OperatorError, OrderRefused, StoreError, nearest
-from schemas.guard import LONGEST_TEXT, Account, GuardSettings, Mode, Order, Verdict
+from schemas.guard import Account, BarFacts, GuardSettings, Mode, Order, Verdict, text_of
 from schemas.reflection import Finding
 from schemas.vocabulary import ReflectionStatus, Severity
 from services.guard.ledger import NS, Ledger, Question
-from services.guard.limits import CHECKS, OrderContext, check_limits
+from services.guard.limits import OrderContext, check_limits
 from services.guard.reading import attempt, read_order
-from services.guard.runs import MODE, find_run, requiring
-from services.guard.verdicts import describe_room, make_verdict, note, row_of
+from services.guard.runs import CHECKS, MODE, find_run, requiring
+from services.guard.verdicts import Entry, ModelRows, describe_room, make_verdict, note, row_of, spending_row
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.language_model import LanguageModel
@@ -40,27 +40,11 @@ OwnCritic = Callable[[OrderContext], Any]  # gives findings, or None
 ReaderMaker = Callable[[EventJournal], LanguageModel]
 
 
-class Entry(NamedTuple):
-    """A row to be."""
+def load_plans() -> ModuleType:
+    """What holds an order against bars; it loads the engine, which limits alone do not need."""
+    from services.guard import plans
 
-    kind: str
-    payload: Mapping[str, Any]
-    symbol: str | None = None
-    telemetry: Mapping[str, Any] | None = None
-
-
-class ModelRows:
-    """Rows of model calls that go in front of the verdict that they led to."""
-
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
-
-    def append(
-        self, kind: str, *, payload: dict[str, Any], symbol: str | None = None,
-        telemetry: dict[str, Any] | None = None, **_times: int,
-    ) -> None:  # fmt: skip
-        """Keep one; its time is that of the verdict."""
-        self.entries.append(Entry(kind, payload, symbol, telemetry))
+    return plans
 
 
 class GuardDesk:
@@ -172,27 +156,37 @@ class GuardDesk:
         bars: "BarSeries | None" = None,
         why: str = "",
         failures: Sequence[Exception] = (),
+        spend: bool = False,
     ) -> Verdict:
         """The verdict on an order, journalled; `failures` kept inputs of the check from being gathered.
+
+        With `spend` the order is sent where the verdict is true, and the verdict is used in the same write.
+        Bars are read beside the loop, so no other order waits for them.
 
         Raises:
             DataError: the order is worth more than a number holds; and in mode `enforce`, once its verdict is
                 a row, an account or bars that cannot be read where the order is no exit.
             StoreError: the row cannot be written; then there is no verdict.
         """
-        why = why[:LONGEST_TEXT].encode(errors="backslashreplace").decode()  # half a character has no hash
+        why = text_of(why)
 
-        async def decide(now: int) -> tuple[tuple[Verdict, Exception | None], list[Entry]]:
-            problems = [*failures]
-            seen, closed = self._see(order, account, bars, now, problems)
-            problem = next(iter(problems), None)
+        problems = [*failures]
+        closed, facts = await self._read_bars(order.symbol, bars, problems)
+        problem = next(iter(problems), None)
+
+        async def decide(now: int) -> tuple[Verdict, list[Entry]]:
+            seen = self._see(order, account, facts, now)
             findings, missing = await self._ask(seen, closed, why, problem)
             verdict, approved = make_verdict(seen, findings, missing, self.mode)
             row = {**row_of(seen, verdict, approved), "why": why}
             calls, self._calls.entries = self._calls.entries, []
-            return (verdict, problem), [*calls, Entry("guard_verdict", row, order.symbol)]
+            entries = [*calls, Entry("guard_verdict", row, order.symbol)]
+            if spend and verdict:
+                wrong = None if verdict.status == "pass" else f"is no pass: {verdict.reply}"
+                entries.append(spending_row(verdict.id, order, wrong))
+            return verdict, entries
 
-        verdict, problem = await self._commit(decide)
+        verdict = await self._commit(decide)
         if self.mode == "enforce" and isinstance(problem, OperatorError) and not verdict.reduces:
             raise problem
         return verdict
@@ -207,8 +201,7 @@ class GuardDesk:
 
         def decide(now: int) -> tuple[str | None, list[Entry]]:
             problem = self.ledger.spending_problem(verdict_id, order.content_hash, now)
-            row = {"verdict_id": verdict_id, "order_hash": order.content_hash, "problem": problem}
-            return problem, [Entry("guard_spent", row, order.symbol)]
+            return problem, [spending_row(verdict_id, order, problem)]
 
         problem = await self._commit(decide)
         if problem is not None and self.mode == "enforce":
@@ -307,41 +300,42 @@ class GuardDesk:
         Raises:
             DataError: a symbol or bars that cannot be.
         """
-        order, now = read_order(None, {"symbol": symbol, "side": "buy", "notional": 1.0}), self._clock()
-        problems = list[Exception]()
-        seen, _ = self._see(order, account, bars, now, problems)
+        read_order(None, {"symbol": symbol, "side": "buy", "notional": 1.0})
+        problems, now = list[Exception](), self._clock()
+        _, facts = await self._read_bars(symbol, bars, problems)
         if problems:
             raise problems[0]
         return await self.read(
-            lambda ledger: describe_room(symbol, account, self.settings, seen.facts, ledger, now)
+            lambda ledger: describe_room(symbol, account, self.settings, facts, ledger, now)
         )
 
-    def _see(
-        self,
-        order: Order,
-        account: Account | None,
-        bars: "BarSeries | None",
-        now: int,
-        problems: list[Exception],
-    ) -> tuple[OrderContext, "BarSeries | None"]:
-        """What the checks look at, and the closed bars of the symbol; `problems` gets why there are none.
+    async def warm_up(self, bars: "BarSeries") -> None:
+        """Compile what reads bars, beside the loop."""
+        await asyncio.to_thread(lambda: load_plans().warm_up(self.settings, bars))
+
+    async def _read_bars(
+        self, symbol: str, bars: "BarSeries | None", problems: list[Exception]
+    ) -> "tuple[BarSeries | None, BarFacts | None]":
+        """The closed bars of a symbol and what they say; `problems` gets why there are none."""
+        if bars is None:
+            return None, None
+        now = self._clock()
+        read = await asyncio.to_thread(attempt, lambda: load_plans().read_bars(bars, symbol, now), problems)
+        return read or (None, None)
+
+    def _see(self, order: Order, account: Account | None, facts: BarFacts | None, now: int) -> OrderContext:
+        """What the checks look at.
 
         Raises:
             DataError: the order is worth more than a number holds.
         """
-        facts = closed = None
-        if bars is not None:
-            from services.guard.plans import closed_bars, read_facts  # loads the engine
-
-            closed = attempt(partial(closed_bars, bars, order.symbol, now), problems)
-            facts = None if closed is None else attempt(partial(read_facts, closed, now), problems)
         seen = OrderContext(order, account, self.settings, facts, self.ledger, now)
         worth = (seen.quantity or 0.0) * (seen.price or 1.0), seen.notional or 0.0, seen.risk or 0.0
         if not all(map(isfinite, worth)):
             raise DataError(
                 f"order of {order.symbol!a}: no number holds what it is worth: give a smaller size"
             )
-        return seen, closed
+        return seen
 
     async def _ask(
         self, seen: OrderContext, bars: "BarSeries | None", why: str, failure: Exception | None
@@ -376,11 +370,9 @@ class GuardDesk:
             missing += ["coherence", "memory", "expectation"]
             return own_findings(self._critics, seen)
         if self._made is None or self._learnt != self.ledger.corrections:
-            from services.guard.plans import OrderReflection
-
             if self._reader is None and self._make_reader is not None:
                 self._reader = self._make_reader(self._calls)
-            self._made = OrderReflection(self.settings, self._critics, self._reader)
+            self._made = load_plans().OrderReflection(self.settings, self._critics, self._reader)
             self._learnt = self.ledger.corrections
         found, lacking = await self._made.reflect(seen, bars, why)
         missing += lacking

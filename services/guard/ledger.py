@@ -1,9 +1,9 @@
 """The state of a guard: a fold of its journal rows, and nothing else."""
 
 import json
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from math import isclose, isfinite
@@ -97,6 +97,7 @@ class Ledger:
     _entries: list[CheckedOrder] = field(default_factory=list)  # by time, however clocks were set
     _of_symbol: dict[str, list[CheckedOrder]] = field(default_factory=lambda: defaultdict(list))
     _used: set[str] = field(default_factory=set)
+    _taken: dict[str, float] = field(default_factory=lambda: defaultdict(float))  # by exits, not settled yet
 
     def fold(self, row: JournalRow) -> None:
         """Take the next row in."""
@@ -112,7 +113,7 @@ class Ledger:
             name = payload["verdict_id"]
             self.corrections += name in self.settled
             if name in self.spent and name not in self.settled:
-                self._hold(self.orders[name], closes=True)
+                self._release(self.orders[name])
             self.settled[name] = payload
         elif row.kind == "guard_outcome":
             self.outcomes[payload["verdict_id"]] = payload
@@ -140,18 +141,29 @@ class Ledger:
         self.orders[checked.id] = checked
         if checked.verdict.status != "pass":
             return
-        self._of_symbol[order.symbol].append(checked)
+        insort(self._of_symbol[order.symbol], checked, key=_time)
         if checked.opens:
             insort(self._entries, checked, key=_time)
 
-    def _hold(self, checked: CheckedOrder, *, closes: bool = False) -> None:
+    def _hold(self, checked: CheckedOrder) -> None:
         """Units that are held: an entry that may not have filled adds none, nor does such a stop take any."""
         order, quantity = checked.order, checked.quantity or 0.0
-        held, sign = self.holdings.get(order.symbol, 0.0), -order.sign if closes else order.sign
-        if held * sign < 0 and (closes or order.kind != "stop"):
-            self.holdings[order.symbol] = held + sign * min(quantity, abs(held))
-        elif checked.opens and order.kind == "market" and not closes:
-            self.holdings[order.symbol] = held + sign * quantity
+        held = self.holdings.get(order.symbol, 0.0)
+        if held * order.sign < 0 and order.kind != "stop":
+            quantity = min(quantity, abs(held))
+            self._taken[order.symbol] += quantity
+            self.holdings[order.symbol] = held + order.sign * quantity
+        elif _is_held(checked):
+            self.holdings[order.symbol] = held + order.sign * quantity
+
+    def _release(self, checked: CheckedOrder) -> None:
+        """A settled entry is held no more; what sent exits took already is not taken twice."""
+        order, held = checked.order, self.holdings.get(checked.order.symbol, 0.0)
+        if _is_held(checked):
+            known = min(checked.quantity or 0.0, self._taken[order.symbol])
+            self._taken[order.symbol] -= known
+            rest = min((checked.quantity or 0.0) - known, max(0.0, held * order.sign))
+            self.holdings[order.symbol] = held - order.sign * rest
 
     def spending_problem(self, verdict_id: str, order_hash: str, now: int) -> str | None:
         """Why a verdict cannot be used for an order now; None where it can."""
@@ -184,7 +196,9 @@ class Ledger:
         """
         name = str(outcome["client_order_id"])
         checked, r, pnl = self.orders[name], outcome.get("r"), outcome.get("pnl")
-        closed_at = outcome.get("closed_at", self.settled.get(name, {}).get("closed_at", now))
+        closed_at = outcome.get(
+            "closed_at", self.settled.get(name, {}).get("closed_at", max(now, checked.at))
+        )
         given = {"r": r, "pnl": pnl, "closed_at": closed_at}
         if r is None and pnl is None:
             raise DataError(f"client_order_id {name!a}: neither r nor pnl: give one of them")
@@ -197,11 +211,12 @@ class Ledger:
             r = pnl / checked.risk
         return {"verdict_id": name, "r": r, "pnl": pnl, "closed_at": int(closed_at)}
 
-    @property
-    def losses_in_a_row(self) -> int:
-        """Of settled orders, the last first."""
-        figures = (row["r"] if row["pnl"] is None else row["pnl"] for row in reversed(self.settled.values()))
-        return sum(1 for _ in takewhile(lambda figure: figure < 0, figures))
+    def losses_in_a_row(self) -> Sequence[Mapping[str, Any]]:
+        """Rows of the settled orders that lost since one did not, the last first."""
+        lost = takewhile(
+            lambda row: (row["r"] if row["pnl"] is None else row["pnl"]) < 0, reversed(self.settled.values())
+        )
+        return list(lost)
 
     def outcome_rows(self) -> Iterator[dict[str, Any]]:
         """Orders that opened and have an R, oldest first; times in ns, `outcome` sent or shadow."""
@@ -220,17 +235,21 @@ class Ledger:
                 "status": checked.verdict.status,
             }  # fmt: skip
 
-    def entries(self, since: int, now: int) -> Sequence[CheckedOrder]:
+    def entries(self, since: int, until: int) -> Sequence[CheckedOrder]:
         """Orders that passed, and open or add, of a span of time in ns, oldest first."""
         start = bisect_left(self._entries, since, key=_time)
-        return self._entries[start : bisect_right(self._entries, now, key=_time)]
+        return self._entries[start : bisect_left(self._entries, until, key=_time)]
 
     def last_like(self, asked: CheckedOrder, since: int) -> CheckedOrder | None:
-        """The last that passed after a time (ns) and does the same, whatever its reasons are."""
+        """The last that passed after a time (ns) and does the same, whatever its reasons are.
+
+        Here as in `closing` a row counts as long before its time as after it: a clock was set back, or that
+        of another machine is ahead.
+        """
         for before in reversed(self._of_symbol.get(asked.order.symbol, ())):
             if before.at <= since:
                 break
-            if before.at <= asked.at and _is_alike(before, asked):
+            if before.at < 2 * asked.at - since and _is_alike(before, asked):
                 return before
         return None
 
@@ -244,14 +263,17 @@ class Ledger:
                 break
         return count
 
-    def closing(self, order: Order, position: float, since: int, now: int) -> float:
-        """Units by which exits like this one, passed or sent since then (ns), may still lower a position."""
-        sent, wanted = list[CheckedOrder](), (order.side, order.kind)
+    def closing(
+        self, order: Order, position: float, since: int, now: int, counts: Callable[[CheckedOrder], bool]
+    ) -> float:
+        """Units by which exits to its side that count, passed or sent since then, may lower a position."""
+        sent = list[CheckedOrder]()
         for checked in reversed(self._of_symbol.get(order.symbol, ())):
-            if checked.at < since - (now - since):  # its verdict was over before it could be sent since
+            at = self.spent.get(checked.id, checked.at)
+            if max(at, checked.verdict.expires_at) < since:  # nor was any before it sent since
                 break
-            at, is_like = self.spent.get(checked.id, checked.at), (checked.order.side, checked.order.kind)
-            if checked.verdict.reduces and is_like == wanted and since <= at <= now:
+            closes = checked.verdict.reduces and checked.order.side == order.side
+            if closes and since <= at <= 2 * now - since and counts(checked):
                 sent.insert(0, checked)
         return max(0.0, sum(exit.quantity or 0.0 for exit in sent) - units_moved(sent, position))
 
@@ -264,6 +286,13 @@ class Ledger:
         return None
 
 
+def fills_at_once(order: Order, close: float | None) -> bool:
+    """Whether an order fills where this is the last price; None: not known, then a stop alone rests."""
+    if order.kind == "market" or close is None or order.price is None:
+        return order.kind != "stop"
+    return (order.price - close) * order.sign * (-1 if order.kind == "stop" else 1) >= 0
+
+
 def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and isfinite(value))
 
@@ -271,6 +300,10 @@ def _is_number(value: Any) -> bool:
 def units_moved(sent: Sequence[CheckedOrder], position: float) -> float:
     """Units that a position has moved as these orders of one side and symbol want since the first of them."""
     return max(0.0, (position - sent[0].position) * sent[0].order.sign) if sent else 0.0
+
+
+def _is_held(checked: CheckedOrder) -> bool:
+    return checked.opens and checked.order.kind == "market"
 
 
 def _time(checked: CheckedOrder) -> int:

@@ -4,7 +4,7 @@ A critic yields findings, and the name of each check whose input is missing. Wha
 its symbol is asked none of them: an exit is never trapped.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import copysign, floor, inf, log10
@@ -14,7 +14,7 @@ from schemas.errors import nearest
 from schemas.guard import Account, BarFacts, GuardLimits, GuardSettings, Order, Verdict
 from schemas.reflection import Finding, Remedy
 from schemas.vocabulary import CheckName, Severity
-from services.guard.ledger import DAY_NS, NS, ROUNDING, CheckedOrder, Ledger, units_moved
+from services.guard.ledger import DAY_NS, NS, ROUNDING, CheckedOrder, Ledger, fills_at_once, units_moved
 from trading_core.kernel.flags import no_trade_reasons
 
 BEYOND = 1e-4  # of a price or a distance: how far beyond a boundary the value of a remedy lies
@@ -37,6 +37,11 @@ class OrderContext:
     def limits(self) -> GuardLimits:
         """Of the settings."""
         return self.settings.limits
+
+    @property
+    def needs_cash(self) -> bool:
+        """Whether cash must pay for the order."""
+        return self.order.side == "buy" and (self.limits.needs_cash or "cash" in self.limits.required)
 
     @property
     def since(self) -> int:
@@ -86,22 +91,31 @@ class OrderContext:
     def left_to_close(self) -> float:
         """Units by which the order may lower the position.
 
-        A stop protects what other orders close, so nothing counts against it, and it counts against nothing.
-        Limits count against limits that rest; market orders against those that rest or passed just now.
+        A stop protects what other orders close, so nothing counts against it, and it counts against nothing;
+        one that the market is through already is a market order, as is such a limit. Those count against
+        each other where they rest or passed just now, and limits against limits that rest.
         """
         order, account, size = self.order, self.account, abs(self.position)
         if account is None and order.reduce_only:
             return inf
         if self.position * order.sign >= 0:
             return 0.0
-        if order.kind == "stop":
+        close = None if self.facts is None else self.facts.close
+        at_once, resting = fills_at_once(order, close), 0.0
+        if order.kind == "stop" and not at_once:
             return size
-        resting, sent = 0.0, 0.0
         for other in self.resting_exits:
-            if other.kind == order.kind:
+            goes = other.kind == "market" or (close is not None and fills_at_once(other, close))
+            if (at_once and goes) or other.kind == order.kind == "limit":
                 resting += other.quantity_at(self.unit(order.symbol, other.price or self.price)) or size
-        if order.kind == "market" or account is None or account.orders is None:
-            sent = self.ledger.closing(order, self.position, self.since, self.now)
+
+        def counts(sent: CheckedOrder) -> bool:
+            then = None if sent.facts is None else sent.facts["close"]
+            goes = fills_at_once(sent.order, then) or (close is not None and fills_at_once(sent.order, close))
+            hidden = account is None or account.orders is None
+            return (at_once and goes) or (hidden and sent.order.kind == order.kind == "limit")
+
+        sent = self.ledger.closing(order, self.position, self.since, self.now, counts)
         return max(0.0, size - max(resting, sent))
 
     @property
@@ -129,9 +143,8 @@ class OrderContext:
         rest = f"; a {kinds} order to {self.order.side} rests beside it: cancel what must not fill too"
         told = "only lowers the exposure of its symbol"
         if self.account is None:
-            said = (
-                "says so itself" if self.order.reduce_only else "is no more than this guard's orders opened"
-            )
+            own = "is no more than this guard's orders opened"
+            said = "says so itself" if self.order.reduce_only else own
             told = f"{said}; no account tells what is held"
         return f"the order {told}: no more is asked" + (rest if kinds else "")
 
@@ -149,24 +162,26 @@ class OrderContext:
         for symbol, held in () if self.account is None else self.account.positions.items():
             own = self.price if symbol == self.order.symbol else None
             found[symbol] = held.quantity * (self.unit(symbol, own or held.price) or 0.0) / equity
-        for symbol, worth in self._list_open():
-            share, there = worth / equity, found.get(symbol, 0.0)
+        for symbol, worth in self.list_open():
+            share, there = (worth or 0.0) / equity, found.get(symbol, 0.0)
             found[symbol] = there + share if there * share >= 0 else there
         return found
 
-    def _list_open(self) -> Iterator[tuple[str, float]]:
-        """(symbol, worth) of open orders, below zero where they sell.
+    def list_open(self) -> Iterator[tuple[str, float | None]]:
+        """(symbol, worth) of open orders, below zero where they sell; None where no price tells it.
 
         Where they are not known: entries that passed just now, less what the position shows of them.
         """
         account = self.account
         for other in () if account is None else account.orders or ():
-            price = other.price or (self.price if other.symbol == self.order.symbol else None)
-            unit = self.unit(other.symbol, price) or 0.0
-            yield other.symbol, other.sign * (other.notional or (other.quantity or 0.0) * unit)
+            held = account and account.positions.get(other.symbol)
+            price = other.price or (self.price if other.symbol == self.order.symbol else held and held.price)
+            unit = self.unit(other.symbol, price or None)
+            worth = other.notional if unit is None else other.notional or (other.quantity or 0.0) * unit
+            yield other.symbol, None if worth is None else other.sign * worth
         if account is None or account.orders is not None:
             return
-        entries = self.ledger.entries(self.since, self.now)
+        entries = self.ledger.entries(self.since, 2 * self.now - self.since)
         for symbol, sign in dict.fromkeys((entry.order.symbol, entry.order.sign) for entry in entries):
             sent = [entry for entry in entries if (entry.order.symbol, entry.order.sign) == (symbol, sign)]
             worth, held = sum(entry.notional or 0.0 for entry in sent), account.positions.get(symbol)
@@ -198,8 +213,11 @@ def find_halts(seen: OrderContext) -> Answers:
     elif account.drawdown >= (most := envelope.max_drawdown):
         text = f"equity is {account.drawdown:.2%} below its peak, the limit is {most:.2%}"
         yield _block("drawdown_reached", text)
-    if (lost := seen.ledger.losses_in_a_row) >= envelope.max_consecutive_losses:
-        yield _block("losses_in_a_row", f"the last {lost} settled orders lost, which is the limit")
+    losses = seen.ledger.losses_in_a_row()
+    left = max((row["closed_at"] for row in losses), default=0) + DAY_NS - seen.now
+    if len(losses) >= envelope.max_consecutive_losses and left > 0:
+        text = f"the last {len(losses)} settled orders lost, which is the limit"
+        yield _block("losses_in_a_row", f"{text}: wait {left / HOUR_NS:.1f} h, or let a person approve it")
 
 
 def find_forbidden(seen: OrderContext) -> Answers:
@@ -252,7 +270,7 @@ def list_caps(seen: OrderContext) -> Iterator[tuple[str, float, str]]:
         yield "notional_over_limit", limits.max_notional, "the limit of one order"
     if account is None or account.equity <= 0:
         return
-    if limits.needs_cash and order.side == "buy" and account.cash is not None:
+    if seen.needs_cash and account.cash is not None:
         yield "cash_too_low", max(0.0, account.cash), "cash"
     equity, share = account.equity, limits.max_share_of_equity
     if share is not None:
@@ -276,9 +294,11 @@ def find_sizes(seen: OrderContext) -> Answers:
     order, worth = seen.order, seen.notional
     if seen.account is None or worth is None:
         yield from ("exposure", "share_of_equity")
+    elif any(there is None for _, there in seen.list_open()):
+        yield "exposure"
     if seen.account is None or seen.risk is None:
         yield "risk"
-    if seen.limits.needs_cash and order.side == "buy" and (seen.account is None or seen.account.cash is None):
+    if seen.needs_cash and (seen.account is None or seen.account.cash is None):
         yield "cash"
     if worth is None:
         yield "notional"
@@ -297,10 +317,11 @@ def find_repeats(seen: OrderContext) -> Answers:
     order, limits, ledger, account = seen.order, seen.limits, seen.ledger, seen.account
     day = seen.now // DAY_NS * DAY_NS
     most_an_hour = seen.settings.envelope.max_entries_per_hour
-    for most, since, text in (
-        (limits.entries_a_day, day, "UTC day"), (most_an_hour, seen.now - HOUR_NS, "last hour")
-    ):  # fmt: skip
-        if most and (count := len(ledger.entries(since, seen.now))) >= most:
+    for most, since, until, text in (
+        (limits.entries_a_day, day, day + DAY_NS, "UTC day"),
+        (most_an_hour, seen.now - HOUR_NS, seen.now + HOUR_NS, "last hour"),
+    ):
+        if most and (count := len(ledger.entries(since, until))) >= most:
             yield _block("too_many_entries", f"{count} entries of the {text}, the limit is {most}")
     window_s = limits.duplicate_window_s
     if before := ledger.last_like(seen.checked, seen.since):
@@ -325,7 +346,7 @@ def find_repeats(seen: OrderContext) -> Answers:
         text += ": close them by quantity first"
         remedy = Remedy(field="quantity", op="at_most", value=left)
         yield _revise("exit_larger_than_position", text, remedy if left > 0 else None)
-    if limits.ask_first_order and not ledger.entries(day, seen.now):
+    if limits.ask_first_order and not ledger.entries(day, day + DAY_NS):
         yield _block("first_order_of_the_day", "a person approves the first entry of a day: ask for it")
 
 
@@ -397,27 +418,6 @@ def _stop_range(seen: OrderContext, price: float, atr: float | None) -> tuple[fl
 CRITICS: tuple[Callable[[OrderContext], Answers], ...] = (
     find_halts, find_forbidden, find_bad_bars, find_sizes, find_repeats, find_bad_price, find_bad_levels,
 )  # fmt: skip
-# Checks that may lack their input, by the names that `not_checked` and `required` have.
-CHECKS: Mapping[str, str] = {
-    "daily_loss": "account.day_result",
-    "max_drawdown": "account.drawdown",
-    "symbol": "envelope.allowed_symbols",
-    "staleness": "bars",
-    "bar_jump": "16 bars",
-    "exposure": "account, and a price or bars",
-    "share_of_equity": "account, and a price or bars",
-    "risk": "account, and a price or bars",
-    "notional": "`price` (where it is expected to fill) or `bars`",
-    "cash": "account.cash",
-    "averaging_down": "account, and a price or bars",
-    "flip": "account",
-    "price_collar": "bars",
-    "levels": "a price or bars",
-    "stop_distance": "15 bars",
-    "coherence": "bars and a stop",
-    "memory": "bars, a stop, and settled orders of the strategy",
-    "expectation": "bars, a stop, and settled orders of the strategy",
-}
 
 
 def check_limits(seen: OrderContext) -> tuple[list[Finding], list[str]]:

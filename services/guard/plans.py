@@ -4,11 +4,13 @@ Only bars that have closed by the time of the check are read. Settled orders of 
 its expectation; an order without a stop is no plan, so the reflection says nothing of it.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from schemas.episode import Episode
 from schemas.errors import DataError, nearest
@@ -39,8 +41,8 @@ ATR_BARS = 14
 WEEK_NS = 7 * 86_400 * NS
 
 
-def closed_bars(bars: BarSeries, symbol: str, now: int) -> BarSeries:
-    """The last bars of a symbol that have closed by now.
+def read_bars(bars: BarSeries, symbol: str, now: int) -> tuple[BarSeries, BarFacts]:
+    """The last bars of a symbol that have closed by now, and what they say.
 
     Raises:
         DataError: they are bars of another symbol, or none has closed.
@@ -51,16 +53,16 @@ def closed_bars(bars: BarSeries, symbol: str, now: int) -> BarSeries:
             f"bars are of {', '.join(bars.symbols)}, the order is of {symbol!r}: hand over its bars.{guess}"
         )
     s = bars.symbols.index(symbol)
-    rows = np.flatnonzero(bars.present[:, s] & (bars.close_times <= now))[-READ:]
+    rows = np.flatnonzero(bars.present[:, s] & (bars.close_times <= now))
     if rows.size == 0:
         raise DataError(f"bars of {symbol!r}: none has closed by now: check the zone of their times")
-    if rows.size == bars.shape[0] and len(bars.symbols) == 1:
-        return bars
-    return bars.take(rows, np.array([s], dtype=np.int64))
+    missed = _count_missed(bars.close_times[rows], bars.bar_ns, now)
+    if rows.size != bars.shape[0] or len(bars.symbols) > 1 or rows.size > READ:
+        bars = bars.take(rows[-READ:], np.array([s], dtype=np.int64))
+    return bars, _read_facts(bars, missed)
 
 
-def read_facts(bars: BarSeries, now: int) -> BarFacts:
-    """What the last closed bars of one symbol say."""
+def _read_facts(bars: BarSeries, missed: int | None) -> BarFacts:
     high, low, close = bars.high[:, 0], bars.low[:, 0], bars.close[:, 0]
     before = close[:-1]
     ranges = np.maximum(high[1:], before) - np.minimum(low[1:], before)
@@ -78,24 +80,21 @@ def read_facts(bars: BarSeries, now: int) -> BarFacts:
         close=float(close[-1]),
         atr=atr or None,
         jump=jump,
-        missed=_count_missed(bars, now),
+        missed=missed,
         regime=_regime(bars),
     )
 
 
-def _count_missed(bars: BarSeries, now: int) -> int | None:
+def _count_missed(closes: npt.NDArray[np.int64], bar_ns: int, now: int) -> int | None:
     """Bars that should have closed since the last: as many as in the same stretch of the week before.
 
-    Bars of less than a week tell by their longest gap; where they have none, nothing tells a weekend.
+    Bars of less than a week do not say when their market is shut, so they tell of half a week or more alone.
     """
-    closes, last = bars.close_times, int(bars.close_times[-1])
-    missed = (now - last) // bars.bar_ns
-    if bars.bar_ns >= WEEK_NS or not missed:
+    last = int(closes[-1])
+    missed = (now - last) // bar_ns
+    if bar_ns >= WEEK_NS or not missed:
         return missed
     if last - int(closes[0]) < WEEK_NS:
-        longest = int(np.diff(closes).max(initial=0))
-        if longest > bars.bar_ns:
-            return 0 if now - last <= longest else missed
         return missed if now - last > WEEK_NS // 2 else None
     weeks, rest = divmod(now - last, WEEK_NS)
     start = last - WEEK_NS
@@ -105,6 +104,14 @@ def _count_missed(bars: BarSeries, now: int) -> int | None:
 @lru_cache(maxsize=64)
 def _regime(bars: BarSeries) -> RegimeView | None:
     return regime_view(RegimeTracker(bars).columns, bars.shape[0] - 1, 0)
+
+
+def warm_up(settings: GuardSettings, bars: BarSeries) -> None:
+    """Compile what a check of bars runs: up to a minute, once on a machine."""
+    now, order = int(bars.close_times[-1]), Order(symbol=bars.symbols[0], side="buy", quantity=1.0, stop=1e-6)
+    closed, facts = read_bars(bars, order.symbol, now)
+    seen = OrderContext(order, None, settings, facts, Ledger(), now)
+    asyncio.run(OrderReflection(settings).reflect(seen, closed, ""))
 
 
 class OrderReflection:

@@ -31,6 +31,11 @@ def read_order(given: Order | Mapping[str, Any] | None, fields: Mapping[str, Any
     return read_contract(Order, {**start, **fields}, "order", DataError)
 
 
+def drop_mark(order: Order) -> Order:
+    """The order without what an agent says of it: where it writes `reduce_only`, that shows no position."""
+    return order.model_copy(update={"reduce_only": False})
+
+
 def read_account(given: Account | Mapping[str, Any] | None) -> Account | None:
     """An account from a contract or a dict; None: not known.
 

@@ -6,12 +6,32 @@ from typing import TYPE_CHECKING
 from schemas.errors import ConfigError, nearest
 from schemas.guard import GuardSettings
 from schemas.settings import Settings
-from services.guard.limits import CHECKS
 
 if TYPE_CHECKING:
     from services.store import Store
 
 MODE = "guard"
+# Checks that may lack their input, by the names that `not_checked` and `required` have.
+CHECKS: Mapping[str, str] = {
+    "daily_loss": "account.day_result",
+    "max_drawdown": "account.drawdown",
+    "symbol": "envelope.allowed_symbols",
+    "staleness": "bars of a week or more",
+    "bar_jump": "16 bars, the last right behind the one before it",
+    "exposure": "account, and a price or bars; prices of its open orders, too",
+    "share_of_equity": "account, and a price or bars",
+    "risk": "account, and a price or bars",
+    "notional": "`price` (where it is expected to fill) or `bars`",
+    "cash": "account.cash",
+    "averaging_down": "account, and a price or bars",
+    "flip": "account",
+    "price_collar": "bars",
+    "levels": "a price or bars",
+    "stop_distance": "15 bars",
+    "coherence": "bars and a stop",
+    "memory": "bars, a stop, and settled orders of the strategy",
+    "expectation": "bars, a stop, and settled orders of the strategy",
+}
 
 
 def run_settings(settings: GuardSettings) -> Settings:
@@ -28,6 +48,8 @@ def requiring(
     Raises:
         ConfigError: there is no such check, or it never lacks its input.
     """
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise ConfigError(f"required {names!r}: give a list of checks, such as ['staleness'], or []")
     required = (*(settings.limits.required if always is None else always), *names)
     for name in required:
         if name not in CHECKS:

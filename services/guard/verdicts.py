@@ -1,8 +1,9 @@
 """From findings to a verdict and its words, and what an account leaves room for before a model thinks."""
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from schemas.errors import nearest
 from schemas.guard import Account, BarFacts, GuardSettings, Mode, Order, Verdict
@@ -13,6 +14,29 @@ from services.guard.limits import OrderContext, check_limits, list_caps
 from services.policy_checks.findings import OP_WORDS, status_of
 
 PROBE = 1e-6  # worth of an order that no limit on sizes stops
+
+
+class Entry(NamedTuple):
+    """A row to be."""
+
+    kind: str
+    payload: Mapping[str, Any]
+    symbol: str | None = None
+    telemetry: Mapping[str, Any] | None = None
+
+
+class ModelRows:
+    """Rows of model calls that go in front of the verdict that they led to."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+
+    def append(
+        self, kind: str, *, payload: dict[str, Any], symbol: str | None = None,
+        telemetry: dict[str, Any] | None = None, **_times: int,
+    ) -> None:  # fmt: skip
+        """Keep one; its time is that of the verdict."""
+        self.entries.append(Entry(kind, payload, symbol, telemetry))
 
 
 def make_verdict(
@@ -60,6 +84,12 @@ def row_of(seen: OrderContext, verdict: Verdict, approved: str | None) -> dict[s
     }  # fmt: skip
 
 
+def spending_row(verdict_id: str, order: Order, problem: str | None) -> Entry:
+    """The row of a use of a verdict, and why it could not be used; None: it was."""
+    row = {"verdict_id": verdict_id, "order_hash": order.content_hash, "problem": problem}
+    return Entry("guard_spent", row, order.symbol)
+
+
 def describe_findings(status: ReflectionStatus, findings: Sequence[Finding]) -> str:
     """What a model is told: each finding that counts with the value that would pass."""
     lines = []
@@ -83,6 +113,16 @@ def _name_nearest(seen: OrderContext, status: ReflectionStatus) -> str:
 def note(code: str, message: str, severity: Severity = Severity.INFO) -> Finding:
     """A finding of the guard itself."""
     return Finding(check=CheckName.INVARIANT, code=code, severity=severity, message=message)
+
+
+def make_unrecorded(order: Order, problem: str, now: int) -> Verdict:
+    """What a guard in mode `shadow` says of an order that it could not record: it stops nobody."""
+    blocked = [note("guard_error", ascii(problem), Severity.BLOCKER)]
+    return Verdict(
+        id=f"unrecorded-{os.urandom(8).hex()}", order_hash=order.content_hash, status="block",
+        findings=tuple(blocked), reply=describe_findings(ReflectionStatus.BLOCK, blocked),
+        at=now, expires_at=now, mode="shadow",
+    )  # fmt: skip
 
 
 def describe_room(

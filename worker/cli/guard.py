@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +30,7 @@ from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from services.guard.desk import GuardDesk
+    from services.store import RunRecord, Store
 
 LimitsOption = Annotated[
     Path | None, option("--limits", metavar="FILE", help="guard.toml. [the defaults of `tt.guard`]")
@@ -77,6 +78,9 @@ async def proxy(
         Path | None,
         option(metavar="PATH", help="File or folder of bars, read at each order. [limits alone are checked]"),
     ] = None,
+    tz: Annotated[
+        str | None, option("--tz", metavar="ZONE", help="Of times of bars that carry none.")
+    ] = None,
 ) -> None:
     """Stand in front of a broker's MCP server: the same tools, and orders only where they pass."""
     from worker.guard_proxy.gate import OrderGate
@@ -85,7 +89,9 @@ async def proxy(
 
     with configure_logging(load_settings().settings):
         async with open_desk(limits, db, mode, name) as desk:
-            await run_proxy(command, OrderGate(desk, account, bars))
+            gate = OrderGate(desk, account, bars, tz)
+            async with beside(gate.warm_up()):
+                await run_proxy(command, gate)
 
 
 @app.command("serve")
@@ -100,7 +106,7 @@ async def serve(
     """Check orders that are posted to /check, until Ctrl-C."""
     from worker.operations.logs import configure_logging
     from worker.operations.monitoring import operate, prepare
-    from worker.operations.order_checks import OrderChecks
+    from worker.operations.order_checks import OrderChecks, warm_up
 
     heard: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
     place = {"runtime.operations.host": ("--host", host), "runtime.operations.port": ("--port", port)}
@@ -109,7 +115,8 @@ async def serve(
         prepared = prepare(settings.runtime.operations, logs.redactor)
         async with open_desk(limits, db, mode, name) as desk:
             checks = OrderChecks(desk)
-            async with operate(prepared, checks, desk.run_id, "guard", checks.answer) as operations:
+            await warm_up(desk)  # before anybody waits for an answer
+            async with operate(prepared, checks, desk.run_id, "guard", checks) as operations:
                 hear_stops(lambda signum: None if heard.done() else heard.set_result(signum))
                 heard_at = 0 if operations.endpoint is None else operations.endpoint.port
                 complain(f"orders are checked at http://{host}:{heard_at}/check until Ctrl-C")
@@ -164,14 +171,20 @@ async def _open_desks(run: str | None, db: str | None) -> "AsyncIterator[list[Gu
     Raises:
         ConfigError: there is none.
     """
-    from services.guard.desk import GuardDesk
     from services.guard.runs import MODE
 
     async with open_for_run(db, run or LATEST, guards=True) as (store, record):
         guards = [record] if run else [known for known in await store.runs.all() if known.mode == MODE]
         if not guards:
             raise ConfigError(f"{store.url} holds no guard: name its store with --db")
-        yield [await GuardDesk.attach(store, known, time.time_ns) for known in guards]
+        yield [await attach_desk(store, known) for known in guards]
+
+
+async def attach_desk(store: "Store", record: "RunRecord") -> "GuardDesk":
+    """The desk of a guard that another process opened."""
+    from services.guard.desk import GuardDesk
+
+    return await GuardDesk.attach(store, record, time.time_ns)
 
 
 def _describe(desk: "GuardDesk", name: str) -> dict[str, Any]:
@@ -197,6 +210,19 @@ def _list_questions(found: list[dict[str, Any]]) -> list[Part]:
         "until": lambda question: shown_time(question["until"]),
     }
     return [rows_table(found, columns)]
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None] | None) -> AsyncIterator[None]:
+    """Work that goes on beside the block, until its end; a failure of it is found again by what needs it."""
+    task = None if work is None else asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+            task.cancelled() or task.exception()
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.guard import LimitsOption, ModeOption, open_desk
+from worker.cli.guard import LimitsOption, ModeOption, beside, open_desk
 from worker.cli.options import (
     ConfigArgument,
     DbOption,
@@ -159,13 +159,16 @@ async def _serve(
     from worker.mcp_server.order_tool import WithOrderChecks
     from worker.mcp_server.server import build_server
     from worker.mcp_server.serving import serve_http, serve_stdio
-    from worker.operations.order_checks import OrderChecks
+    from worker.operations.order_checks import OrderChecks, warm_up
     from worker.review import run_views
     from worker.review.evidence import store_tools
     from worker.review.rule_trial import trial_noting
 
-    store = await open_to_read(address, read_only=True)
-    async with store, checking or nullcontext() as desk:
+    async with (
+        checking or nullcontext() as desk,
+        beside(None if desk is None else warm_up(desk)),
+        await open_to_read(address, read_only=True) as store,
+    ):
         host: ToolHost = store_tools(await run_views.open_views(store, run, at), trial_noting(address))
         if desk is not None:
             host = WithOrderChecks(host, OrderChecks(desk))

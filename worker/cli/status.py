@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,9 +21,14 @@ from worker.cli.options import (
 from worker.cli.printing import Part, print_document, rows_table, shown_cell
 from worker.pages.figures import counts, shown_time
 
+if TYPE_CHECKING:
+    from services.guard.desk import GuardDesk
+    from services.store import RunRecord, Store
+
 SHOWN = 90
 NO_PROCESS = {"guard": "`thinktwice guard questions` lists what it asks"}
 SILENT_MS = 10_000
+KILLED = "the kill switch is on"
 
 
 async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
@@ -32,6 +37,7 @@ async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOptio
         seen = await store.trading.last_seen(record.run_id)
         plans = await store.plans.waiting(record.run_id, now=time.time_ns())
         waiting = await store.operator.waiting(record.run_id)
+        guard = {"kill_switch": await _is_killed(store, record)} if record.mode == "guard" else {}
     document = {
         "run_id": record.run_id,
         "mode": record.mode,
@@ -46,6 +52,7 @@ async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOptio
             "seen_ms_ago": seen.age_ms,
             "signs": seen.signs,
         },
+        **guard,
         "requests_waiting": [request.number for request in waiting],
         "plans_waiting": plans,
     }
@@ -64,6 +71,8 @@ def _describe(document: dict[str, Any]) -> Iterator[Part]:
     if process is None:
         none = "no process has traded it: `thinktwice paper` makes and trades runs"
         yield NO_PROCESS.get(document["mode"], none)
+        if document.get("kill_switch"):
+            yield "", KILLED
         return
     signs, alive = process["signs"], process["alive"]
     reason = signs["reason"] if alive or signs["state"] == "stopping" else ""
@@ -90,7 +99,7 @@ def _describe_signs(signs: dict[str, Any]) -> Iterator[Part]:
     held = signs["open_positions"]
     yield "account", f"equity {equity}; {shown_cell(held) if held else 'flat'}"
     if signs["kill_switch"]:
-        yield "", "the kill switch is on"
+        yield "", KILLED
     latency = signs["tick_latency_ms"]
     if latency.get("p99") is not None:
         yield "latency", f"{latency['p50']:.2f} ms a row, p99 {latency['p99']:.2f} ms"
@@ -118,13 +127,10 @@ async def kill(
 
     async with open_to_write(db, run, guards=True) as (store, record):
         if record.mode == "guard":
-            from services.guard.desk import GuardDesk
-
-            desk = await GuardDesk.attach(store, record, time.time_ns)
-            await desk.kill(on=switch == "on", by=operator_name(None))
-            done = {"run_id": record.run_id, "kind": "kill_switch", "payload": {"on": switch == "on"}}
-            lets = "every entry is blocked, exits pass" if switch == "on" else "entries pass again"
-            print_document(done, json, lambda _: [f"guard {record.run_id}: {lets}"])
+            every = [known for known in await store.runs.all() if known.mode == "guard"]
+            guards = every if run == LATEST else [record]
+            found = [await _switch(store, guard, switch == "on") for guard in guards]
+            print_document(found, json, _describe_switched)
             return
         if not takes_requests(record):
             raise ConfigError(
@@ -132,6 +138,34 @@ async def kill(
             )
         asked = await queue_request(store, record, "kill_switch", {"on": switch == "on"})
     print_document(asked, json, lambda told: [describe_request(told)])
+
+
+async def _is_killed(store: "Store", record: "RunRecord") -> bool:
+    desk = await _desk_of(store, record)
+    return desk.settings.envelope.kill_switch or desk.ledger.killed
+
+
+async def _desk_of(store: "Store", record: "RunRecord") -> "GuardDesk":
+    from services.guard.desk import GuardDesk
+
+    return await GuardDesk.attach(store, record, time.time_ns)
+
+
+async def _switch(store: "Store", record: "RunRecord", on: bool) -> dict[str, Any]:
+    """What a guard does from now on."""
+    desk = await _desk_of(store, record)
+    await desk.kill(on=on, by=operator_name(None))
+    return {"run_id": record.run_id, "kind": "kill_switch", "payload": {"on": on}, "mode": desk.mode}
+
+
+def _describe_switched(found: list[dict[str, Any]]) -> Iterator[Part]:
+    is_on = found[0]["payload"]["on"]
+    for switched in found:
+        lets = "every entry is blocked, exits pass" if is_on else "entries pass again"
+        if is_on and switched["mode"] == "shadow":
+            lets = "entries are recorded as blocked, not refused: mode shadow"
+        yield f"guard {switched['run_id']}: {lets}"
+    yield f"{count_noun(len(found), 'guard')} switched {'on' if is_on else 'off'}"
 
 
 async def requests(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:

@@ -1,5 +1,6 @@
 """Which calls of a broker's tools go on: orders that pass the guard, and tools that read or are named."""
 
+import asyncio
 import json
 import logging
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.errors import DataError
 from services.evidence.tools import quote_value
 from services.guard.desk import GuardDesk
-from services.guard.reading import attempt, read_held, read_order
+from services.guard.reading import attempt, drop_mark, read_held, read_order
 from services.model_calls.quoting import visible
 
 if TYPE_CHECKING:
@@ -27,11 +28,15 @@ class OrderGate:
         desk: the guard.
         account: a JSON file that has the account at each order; None: it is not known.
         bars: a file or folder that has the bars of a symbol at each order; None: limits alone are checked.
+        tz: zone of its times that carry none.
     """
 
-    def __init__(self, desk: GuardDesk, account: Path | None = None, bars: Path | None = None) -> None:
+    def __init__(
+        self, desk: GuardDesk, account: Path | None = None, bars: Path | None = None, tz: str | None = None
+    ) -> None:
         self._desk, self._settings, self._account, self._bars = desk, desk.settings.proxy, account, bars
         self._reading: dict[str, bool] = {}
+        self._tz = tz
 
     def learn(self, tools: Any) -> None:
         """Take in a list of tools; one that did not say once that it only reads, reads no more."""
@@ -69,20 +74,19 @@ class OrderGate:
             for field, name in names.items() if field != ID
         }  # fmt: skip
         fields = {field: value for field, value in given.items() if value is not None}
-        for field in fields.keys() & {"side", "kind"}:  # brokers write them in capitals
-            fields[field] = str(fields[field]).lower()
         why = str(fields.pop("why", ""))
         try:
             for field in fields.keys() & EXACT:
                 fields[field] = _read_exact(fields[field], names[field], bool if field == MARK else float)
-            order = read_order(fields, {})
+            order = drop_mark(read_order(fields, {}))
             failures = list[Exception]()
             account = read_held(self._read_account, order.symbol, failures)
-            bars = attempt(self._read_bars, failures)
-            verdict = await self._desk.check(order, account, bars=bars, why=why, failures=failures)
+            bars = await asyncio.to_thread(attempt, self._read_bars, failures)
+            verdict = await self._desk.check(
+                order, account, bars=bars, why=why, failures=failures, spend=True
+            )
             if not verdict:
                 return visible(verdict.reply)
-            await self._desk.spend(verdict.id, order)
         except Exception as error:  # noqa: BLE001 - no order may slip through, and no fault may end the proxy
             return f"the order is held back: {visible(str(error))}"
         for field in fields.keys() & EXACT:  # another program may read a text otherwise than it was read
@@ -93,6 +97,12 @@ class OrderGate:
             arguments[names[ID]] = verdict.id
         return None
 
+    async def warm_up(self) -> None:
+        """Compile what reads bars, beside the loop: up to a minute, once on a machine."""
+        bars = await asyncio.to_thread(attempt, self._read_bars, [])
+        if bars is not None:
+            await self._desk.warm_up(bars)
+
     def _read_account(self) -> Any:
         return None if self._account is None else json.loads(self._account.read_text("utf-8"))
 
@@ -101,7 +111,7 @@ class OrderGate:
             return None
         from worker.feeds.files.files import load_bar_file
 
-        return load_bar_file(self._bars)
+        return load_bar_file(self._bars, tz=self._tz)
 
 
 def _read_exact(given: Any, argument: str, kind: type[float] | type[bool]) -> Any:

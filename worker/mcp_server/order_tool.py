@@ -5,7 +5,7 @@ from typing import Any
 
 from agents.tool_hosts.in_process import STORE_FAILED
 from schemas.canonical import canonical_json
-from schemas.errors import OperatorError, OrderRefused, StoreError
+from schemas.errors import OperatorError, StoreError
 from schemas.guard import OrderCheck
 from schemas.tool import ToolDefinition, ToolReply
 from services.model_calls.quoting import visible, visible_json
@@ -38,7 +38,7 @@ class WithOrderChecks:
             return await self._host.call(name, arguments, progress)
         try:
             return ToolReply(text=visible_json(canonical_json(await self._checks.check(dict(arguments)))))
-        except (OperatorError, OrderRefused) as error:
+        except OperatorError as error:
             return ToolReply(text=visible(str(error)), is_error=True)
         except StoreError:
             return ToolReply(text=STORE_FAILED, is_error=True)

@@ -29,13 +29,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from schemas.errors import ConfigError
+from schemas.guard import MOST_BODY
 from worker.operations.endpoint import LOOPBACK_NAMES
 from worker.operations.endpoint_access import most_connections
 from worker.runs.interrupts import hear_stops, nothing_to_lose
 
 LOG = logging.getLogger("thinktwice.mcp")
 PATH = "/mcp"
-MOST_BODY = 65_536
 DEADLINE_S = 5.0
 ANSWER_S = 300.0  # a rule is tried for two minutes, and may have waited for another
 

@@ -14,18 +14,20 @@ import hmac
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
+from typing import Protocol
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from schemas.guard import MOST_BODY
 from schemas.settings.live import OperationsSettings
 from worker.operations import metrics
 from worker.operations.endpoint_access import is_address, listening, most_connections
@@ -34,13 +36,23 @@ from worker.secrets.redaction import Redactor
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 DEADLINE_S = 5.0
+CHECK_S = 8.0  # to check an order: longer than a store waits for its lock
 LONGEST_HEAD = 8_192
 MOST_FIELDS = 64
-MOST_BODY = 65_536
 CHECK = "/check"
 ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Connection": "close"}
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::([0-9]{1,5}))?")
 _Places = dict["_Connection", asyncio.TimerHandle]  # the oldest first
+
+
+class OrderDoor(Protocol):
+    """Checks the orders that are posted."""
+
+    async def answer(self, body: bytes) -> Response:
+        """The verdict on the order of a body."""
+
+    async def refresh(self) -> None:
+        """Look at what other processes wrote, so that the status tells it."""
 
 
 class Endpoint:
@@ -59,7 +71,7 @@ class Endpoint:
         *,
         now: Callable[[], int] = time.time_ns,
         deadline_s: float = DEADLINE_S,
-        check: Callable[[bytes], Awaitable[Response]] | None = None,
+        check: OrderDoor | None = None,
     ) -> None:
         self._source = source
         self._check = check
@@ -67,7 +79,7 @@ class Endpoint:
         self._token = None if token is None else token.encode()
         self._redactor = redactor
         self._now = now
-        self._deadline_s = deadline_s
+        self._deadline_s = deadline_s if check is None else deadline_s + CHECK_S  # none is cut off unanswered
         self._hosts = LOOPBACK_NAMES | {settings.host.lower(), *(name.lower() for name in settings.hosts)}
         self._server: asyncio.Server | None = None
         self._places: _Places = {}
@@ -116,17 +128,37 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; a source that fails is an answer too."""
         request = Request(scope, receive)
+        door = self._check if (scope["method"], scope["path"]) == ("POST", CHECK) else None
         try:
-            if self._check is not None and (scope["method"], scope["path"]) == ("POST", CHECK):
-                response = await self._check(await self._body_of(request))
+            if door is not None:
+                response = await self._check_order(door, await self._body_of(request), receive)
             else:
+                if self._check is not None:
+                    await self._check.refresh()
                 response = self.answer(request)
         except HTTPException as refused:
             response = PlainTextResponse(f"{refused.detail}\n", refused.status_code, refused.headers)
+            if door is not None:
+                response = JSONResponse({"error": refused.detail}, refused.status_code, refused.headers)
         except Exception as error:  # noqa: BLE001 - a source that fails must not end the endpoint
             response = PlainTextResponse(f"{type(error).__name__}\n", 500)
         response.headers.update(ALWAYS)
         await response(scope, receive, send)
+
+    async def _check_order(self, door: OrderDoor, body: bytes, receive: Receive) -> Response:
+        """The answer of the guard; where nobody waits for it any more, the check is given up.
+
+        Raises:
+            HTTPException: the client left.
+        """
+        answering = asyncio.ensure_future(door.answer(body))
+        leaving = asyncio.ensure_future(receive())
+        await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        leaving.cancel()
+        if not answering.done():
+            answering.cancel()
+            raise HTTPException(499, "the client left")
+        return await answering
 
     async def _body_of(self, request: Request) -> bytes:
         _demand_plain(request)

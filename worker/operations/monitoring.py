@@ -7,7 +7,7 @@ two polls of a slow loop, which may lie half a minute apart, `watch_store` asks 
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -21,9 +21,7 @@ from worker.operations.status import ProcessStatus, VitalSource
 from worker.secrets.redaction import Redactor
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from worker.operations.endpoint import Endpoint
+    from worker.operations.endpoint import Endpoint, OrderDoor
 
 STORE_KINDS = frozenset({"store_away", "store_back"})
 POLL_S = 0.5
@@ -76,11 +74,11 @@ async def operate(
     source: VitalSource,
     run_id: str,
     mode: str,
-    check: "Callable[[bytes], Awaitable[Response]] | None" = None,
+    check: "OrderDoor | None" = None,
 ) -> AsyncIterator[Operations]:
     """Endpoint and notifier, open while the block runs; what waits is delivered at its end, within seconds.
 
-    `check` answers a body that was posted to `/check`; None: nothing is taken there.
+    `check` answers what is posted to `/check`; None: nothing is taken there.
 
     Raises:
         ConfigError: the address of the endpoint cannot be had.

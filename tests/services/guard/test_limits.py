@@ -1,6 +1,8 @@
 """Limits of single orders: each fault is stopped by its code, and right orders are not."""
 
+import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +12,8 @@ from hypothesis import strategies as st
 from schemas.guard import Account, BarFacts, GuardSettings, Order, Verdict
 from schemas.reflection import Remedy
 from services.guard.ledger import DAY_NS, NS, CheckedOrder, Ledger
-from services.guard.limits import CHECKS, OrderContext, check_limits
+from services.guard.limits import OrderContext, check_limits
+from services.guard.runs import CHECKS
 
 NOW = 20_000 * DAY_NS + 12 * 3_600 * NS
 FACTS = BarFacts(
@@ -226,13 +229,30 @@ def test_entries_that_did_not_pass_are_counted_in_neither_mode():
     assert len(ledger_of(replace(sent, verdict=held_back)).entries(0, NOW)) == 0
 
 
-def test_verdicts_of_a_clock_that_was_ahead_count_in_no_window():
-    ahead, before = passed(at=NOW + 5 * NS), passed(at=NOW - 50 * NS)
+@pytest.mark.parametrize(("ahead_s", "found"), [(5, True), (61, True), (24 * 3_600, False)])
+def test_verdicts_of_a_clock_that_was_ahead_count_as_long_as_others(ahead_s, found):
     limits = LISTED | {"limits": {"entries_a_day": 1}}
-    assert codes(context(settings=limits, ledger=ledger_of(ahead))) == set()
-    assert codes(context(settings=limits, ledger=ledger_of(ahead, before))) == {
-        "too_many_entries", "duplicate_order"
-    }  # fmt: skip
+    ledger = ledger_of(passed(at=NOW + ahead_s * NS))
+    assert ("too_many_entries" in codes(context(settings=limits, ledger=ledger))) is found
+    assert ("duplicate_order" in codes(context(settings=limits, ledger=ledger))) is (ahead_s < 60)
+    hour = LISTED | {"envelope": {"max_entries_per_hour": 1}}
+    assert ("too_many_entries" in codes(context(settings=hour, ledger=ledger))) is found
+
+
+def test_order_is_found_again_among_those_of_a_clock_that_was_set_back_and_on():
+    ledger = ledger_of(passed(at=NOW - 10 * NS), passed(at=NOW - 400 * NS, quantity=7))
+    assert "duplicate_order" in codes(context(ledger=ledger))
+
+
+def test_exit_counts_against_one_of_a_clock_that_was_ahead():
+    again, account = OUT | {"quantity": 60}, LONG | {"orders": None}
+    assert not context(again, account, ledger=sent_exit(at=NOW + 5 * NS)).reduces
+    assert context(again, account, ledger=sent_exit(at=NOW + 61 * NS)).reduces
+
+
+def test_order_of_a_clock_that_was_ahead_is_settled_now():
+    ahead = passed(at=NOW + 5 * NS)
+    assert ledger_of(ahead).settlement({"client_order_id": ahead.id, "r": 1.0}, NOW)["closed_at"] == ahead.at
 
 
 @pytest.mark.parametrize(
@@ -262,8 +282,16 @@ def test_symbol_with_blanks_around_it_is_refused_by_name(symbol):
 
 
 def test_losses_in_a_row_of_settled_orders_stop_entries():
-    lost: dict[str, Any] = {str(n): {"r": -1.0, "pnl": None} for n in range(12)}
+    lost: dict[str, Any] = {str(n): {"r": -1.0, "pnl": None, "closed_at": NOW} for n in range(12)}
     assert "losses_in_a_row" in codes(context(ledger=Ledger(settled=lost)))
+
+
+def test_losses_in_a_row_stop_entries_for_a_day_after_the_last_and_say_how_long():
+    closed = NOW - 20 * 3_600 * NS
+    lost: dict[str, Any] = {str(n): {"r": -1.0, "pnl": None, "closed_at": closed - n} for n in range(12)}
+    (found,) = check_limits(context(ledger=Ledger(settled=lost)))[0]
+    assert "wait 4.0 h, or let a person approve it" in found.message
+    assert codes(context(ledger=Ledger(settled=lost), now=NOW + 4 * 3_600 * NS)) == set()
 
 
 @pytest.mark.parametrize(
@@ -386,6 +414,103 @@ def test_market_exit_counts_against_one_that_was_just_sent(orders):
     assert context(STOP, account, ledger=sent_exit()).reduces
     off = LISTED | {"limits": {"duplicate_window_s": 0.0}}
     assert context(again, account, off, ledger=sent_exit()).reduces
+
+
+THROUGH = (STOP | {"price": 101.0}, LIMIT | {"price": 99.0})
+
+
+@pytest.mark.parametrize("order", [OUT, *THROUGH])
+@pytest.mark.parametrize("sent", [OUT, *THROUGH])
+def test_exits_that_the_market_is_through_count_against_each_other(order, sent):
+    ledger = sent_exit(quantity=100, **{name: sent[name] for name in ("kind", "price") if name in sent})
+    for orders in (None, ()):
+        assert not context(order, LONG | {"orders": orders}, ledger=ledger).reduces
+        assert context(order, LONG | {"orders": orders}, ledger=ledger, now=NOW + 56 * NS).reduces
+    assert not context(order, LONG | {"orders": [sent]}).reduces
+
+
+def test_exit_that_went_through_the_market_counts_by_the_price_of_its_check():
+    sent = sent_exit(quantity=100, kind="limit", price=104.0)
+    (exit_order,) = sent.orders.values()
+    account = LONG | {"orders": ()}
+    assert context(OUT, account, ledger=ledger_of(replace(exit_order, facts={"close": 103.0}))).reduces
+    assert not context(OUT, account, ledger=ledger_of(replace(exit_order, facts={"close": 105.0}))).reduces
+
+
+def test_limit_of_an_exit_without_bars_may_fill_at_once_and_a_stop_rests():
+    account = LONG | {"orders": ()}
+    assert not context(LIMIT, account, facts=None, ledger=sent_exit(quantity=100)).reduces
+    assert context(STOP, account, facts=None, ledger=sent_exit(quantity=100)).reduces
+    assert context(OUT, LONG | {"orders": [LIMIT, STOP]}, facts=None).reduces
+
+
+def test_resting_limit_in_money_counts_by_its_price():
+    rests = LIMIT | {"quantity": None, "notional": 6_240.0}  # 60 units
+    account = LONG | {"orders": [rests]}
+    assert context(LIMIT | {"quantity": 40, "price": 105.0}, account).reduces
+    assert not context(LIMIT | {"quantity": 41, "price": 105.0}, account).reduces
+
+
+def spent(ledger: Ledger, checked: CheckedOrder) -> None:
+    ledger.take(checked)
+    ledger.fold(row_of("guard_spent", {"verdict_id": checked.id, "problem": None}))
+
+
+def row_of(kind: str, payload: dict[str, Any]) -> Any:
+    return SimpleNamespace(kind=kind, payload=json.dumps(payload), ts_event=NOW, seq=0, hash="")
+
+
+@pytest.mark.parametrize("settles_first", [True, False])
+def test_units_of_an_entry_that_was_closed_and_settled_are_taken_once(settles_first):
+    ledger, bought = Ledger(), [passed(at=NOW - n * NS, quantity=50) for n in (9, 8)]
+    for entry in bought:
+        spent(ledger, entry)
+    closed = passed(at=NOW - 7 * NS, side="sell", quantity=50, stop=None, target=None, position=100.0)
+    closed = replace(closed, verdict=closed.verdict.model_copy(update={"reduces": True}))
+    settled = row_of("guard_settled", {"verdict_id": bought[0].id, "r": 1.0, "pnl": None, "closed_at": NOW})
+    if settles_first:  # by its stop at the broker
+        ledger.fold(settled)
+        assert ledger.holdings == {"IBM": 50.0}
+    spent(ledger, closed)
+    if not settles_first:
+        ledger.fold(settled)
+    assert ledger.holdings == {"IBM": 0.0 if settles_first else 50.0}
+    last = row_of("guard_settled", {"verdict_id": bought[1].id, "r": 1.0, "pnl": None, "closed_at": NOW})
+    ledger.fold(last)
+    assert ledger.holdings == {"IBM": 0.0}
+
+
+def test_limit_entry_that_was_settled_takes_no_units_of_others():
+    ledger, held = Ledger(), passed(at=NOW - 9 * NS, quantity=50)
+    waits = passed(at=NOW - 8 * NS, quantity=50, kind="limit", price=99.0)
+    for entry in (held, waits):
+        spent(ledger, entry)
+    ledger.fold(row_of("guard_settled", {"verdict_id": waits.id, "r": 1.0, "pnl": None, "closed_at": NOW}))
+    assert ledger.holdings == {"IBM": 50.0}
+
+
+def test_cash_that_is_required_is_asked_for_and_pays():
+    on = LISTED | {"limits": {"required": ["cash"]}}
+    assert "cash" in check_limits(context(settings=on))[1]
+    assert "cash_too_low" in codes(context(account={"cash": 9_000.0}, settings=on))
+    assert "cash" not in check_limits(context())[1]
+
+
+@pytest.mark.parametrize(
+    ("symbol", "change", "is_known"),
+    [
+        ("AAPL", {}, False),
+        ("AAPL", {"price": 90.0}, True),
+        ("AAPL", {"quantity": None, "notional": 9.0}, True),
+        ("IBM", {}, True),
+        ("MSFT", {}, True),  # it is held, so its price is known
+    ],
+)
+def test_exposure_is_not_known_where_an_open_order_has_no_price(symbol, change, is_known):
+    resting = {"symbol": symbol, "side": "buy", "quantity": 10} | change
+    held = {"MSFT": {"quantity": 1, "price": 50.0}}
+    _, missing = check_limits(context(account={"orders": [resting], "positions": held}))
+    assert ("exposure" not in missing) is is_known
 
 
 def test_exit_without_an_account_is_one_where_it_says_so_or_the_own_orders_opened_it():

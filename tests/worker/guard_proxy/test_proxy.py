@@ -5,6 +5,7 @@ import json
 import time
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from schemas.guard import GuardSettings
@@ -247,9 +248,16 @@ def test_request_under_an_id_that_waits_is_refused(store):
     assert "is in use" in both.client[0]["error"]["message"]
 
 
-@pytest.mark.parametrize("step", ["check", "spend"])
+@pytest.mark.parametrize("step", ["check", "_commit"])
 def test_fault_of_the_guard_lets_no_order_leave(store, monkeypatch, step):
-    monkeypatch.setattr(GuardDesk, step, fail)
+    opened = GuardDesk.open
+
+    async def fail_later(*given, **named):
+        desk = await opened(*given, **named)
+        monkeypatch.setattr(GuardDesk, step, fail)
+        return desk
+
+    monkeypatch.setattr(GuardDesk, "open", fail_later)
     both = between(store, lambda both: both.call("place_order", RIGHT))
     assert both.server == []
     assert both.told == "the order is held back: the guard has a fault"
@@ -301,12 +309,32 @@ def test_bars_are_read_from_their_file_at_each_order_and_are_of_their_symbol_alo
 
 
 @pytest.mark.parametrize(("given", "sent"), [(True, True), ("true", "true"), ("yes", None), (1, None)])
-def test_order_that_says_that_it_only_closes_passes_where_it_says_so_as_json_has_it(store, given, sent):
+def test_order_that_says_that_it_only_closes_goes_on_as_json_has_it(store, tmp_path, given, sent):
     order = {"symbol": "AAPL", "side": "sell", "qty": 10, "reduce": given}
-    both = between(store, lambda both: both.call("place_order", order))
+    account = tmp_path / "account.json"
+    account.write_text('{"equity": 100000, "positions": {"AAPL": {"quantity": 10, "price": 100}}}', "utf-8")
+    both = between(store, lambda both: both.call("place_order", order), account=account)
     if sent is None:
         assert both.server == []
         assert "neither true nor false" in both.told
     else:
         assert both.server[0]["params"]["arguments"]["reduce"] == sent
         assert rows(store, "guard_verdict")[0]["verdict"]["reduces"]
+
+
+def test_order_that_says_that_it_only_closes_is_not_believed_where_nothing_shows_it(store):
+    order = {"symbol": "AAPL", "side": "sell", "qty": 10, "reduce": True}
+    assert between(store, lambda both: both.call("place_order", order)).server == []
+
+
+def test_zone_of_bars_without_one_is_that_of_the_option(store, tmp_path):
+    path, hour = tmp_path / "AAPL.csv", int(time.time()) // 3_600 - 40
+    times = pd.to_datetime([3_600 * (hour + n) for n in range(40)], unit="s")
+    path.write_text("time,open,high,low,close\n" + "".join(f"{at},100,101,99,100\n" for at in times), "utf-8")
+
+    async def scenario(both):
+        both.gate._tz = "UTC"
+        await both.gate.warm_up()
+        await both.call("place_order", RIGHT)
+
+    assert len(between(store, scenario, bars=path).server) == 1

@@ -56,6 +56,14 @@ def test_server_with_limits_checks_orders_and_records_each_verdict(store):
     assert [row["verdict_id"] for row in rows(store, "guard_spent")] == [verdict["id"]]
 
 
+def test_server_with_limits_makes_its_store_where_there_is_none(store):
+    fresh = store.with_name("fresh.sqlite")
+    options = ["--limits", str(store.with_name("guard.toml")), "--mode", "enforce"]
+    _, [passed] = asyncio.run(answers(fresh, options, [{"order": RIGHT, "account": ACCOUNT, "spend": True}]))
+    assert json.loads(passed.content[0].text)["send"] is True
+    assert len(rows(fresh, "guard_spent")) == 1
+
+
 def test_server_without_limits_has_no_such_tool_and_writes_nothing(store):
     tools, [reply] = asyncio.run(answers(store, [], [{"order": RIGHT}]))
     assert "check_order" not in tools
