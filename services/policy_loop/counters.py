@@ -33,6 +33,7 @@ class PolicyCounters(Stateful):
         passed_over: playbooks' own plans that were not offered, by the first finding against each.
         examples: the first of each code.
         proposed: plans, by the playbook that each names.
+        reader: plans that rules passed where a second reader was there, by whether it had anything to decide.
     """
 
     REBUILT = frozenset({"budgets"})
@@ -56,6 +57,7 @@ class PolicyCounters(Stateful):
     passed_over: Counter[str] = field(default_factory=Counter)
     examples: dict[str, Finding] = field(default_factory=dict)
     proposed: Counter[str] = field(default_factory=Counter)
+    reader: Counter[str] = field(default_factory=Counter)
     decisions: Counter[str] = field(default_factory=Counter)
     evaluations: int = 0
     revisions: int = 0
@@ -90,6 +92,10 @@ class PolicyCounters(Stateful):
             self._count_sent_back(one.answer, one.reflection.findings)
             self.sent_back_own += is_own and one.reflection.status is not ReflectionStatus.PASS
             self._count_reflection(one.reflection)
+            if one.reflection.awaited_reader:
+                self.reader["asked"] += 1
+            elif one.reflection.prompt_hash and one.reflection.status is ReflectionStatus.PASS:
+                self.reader["nothing_to_decide"] += 1
 
     def count_amendment(self, reflection: PolicyLevelReflectionResult | ReflectionInvocationMeta) -> None:
         """The reflection that one amendment of a policy met."""
@@ -133,6 +139,7 @@ class PolicyCounters(Stateful):
             "sent_back_for": dict(sorted(self.sent_back_for.items())),
             "sent_back_own": self.sent_back_own,
             "passed_over": dict(sorted(self.passed_over.items())),
+            "reader": {name: self.reader[name] for name in ("asked", "nothing_to_decide")},
             "amendments": {
                 str(name): self.amendments[name] for name in (*ReflectionStatus, InvocationOutcome.DISABLED)
             },

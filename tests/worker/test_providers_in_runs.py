@@ -20,6 +20,8 @@ from tests.worker.test_session_over_the_wire import trades
 from tests.worker.wire import AGREES, wire
 from worker.runs.model_silence import model_silence
 
+pytestmark = pytest.mark.usefixtures("over_the_cap")  # a reader is asked where it may decide
+
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
 PRICES = (ModelPrice(model="claude-test", input_usd=0.0, output_usd=0.0),)
 SLICE = ("2003-01-01", "2003-09-30")

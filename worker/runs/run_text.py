@@ -126,6 +126,8 @@ def thoughts(document: Document) -> Rows:
         yield "most often for", _most(policy["sent_back_for"])
     if policy["passed_over"]:
         yield "bases refused for", _most(policy["passed_over"])
+    if reader := describe_reader(policy["reader"]):
+        yield "second reader", reader
     yield "policies", f"{policy['frozen']:,} frozen   {policy['stand_downs']:,} stand-downs"
     seen = max((report["n_episodes"] for report in slow["reports"]), default=0)
     told = f"{count_noun(len(slow['reports']), 'report')} on {seen:,} of"
@@ -144,6 +146,14 @@ def thoughts(document: Document) -> Rows:
         yield "degraded", f"{percent(policy['degraded_share'])} of reflections"
     if document["memory"]["degraded"]:
         yield "memory degraded", f"{count_noun(document['memory']['degraded'], 'read')} without cases"
+
+
+def describe_reader(reader: dict[str, int]) -> str:
+    """About how many plans it was asked; nothing where no plan reached it."""
+    asked, others = reader["asked"], reader["nothing_to_decide"]
+    if not asked and not others:
+        return ""
+    return f"asked about {count_noun(asked, 'plan')}; {others:,} others left it nothing to decide"
 
 
 def refused_rows(document: Document) -> Rows:
@@ -246,6 +256,8 @@ def _policy(document: Document) -> Rows:
         f"{policy['frozen']:,}   stand-downs {policy['stand_downs']:,}   revisions {policy['revisions']:,}",
     )
     yield "reflections", _verdicts(policy["reflections"])
+    if reader := describe_reader(policy["reader"]):
+        yield "second reader", reader
     yield "amendments", _verdicts(policy["amendments"])
     degraded = percent(policy["degraded_share"])
     yield "invocations", f"{_verdicts(policy['invocations'])}   degraded share {degraded}"
