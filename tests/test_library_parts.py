@@ -157,6 +157,8 @@ class Counting:
         return self.reply
 
 
+@pytest.mark.usefixtures("over_the_cap")
+@pytest.mark.filterwarnings("ignore:playbook .* is above the cap:UserWarning")
 def test_own_model_is_asked_in_every_part_and_its_replies_are_played_back():
     model = Counting(
         tt.ModelReply("I would rather not.", "mine-1", input_tokens=7, output_tokens=3, latency_ms=1.0)
