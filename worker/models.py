@@ -177,8 +177,8 @@ def model_address(settings: Settings, environment: Mapping[str, str], asked: Mod
     if named == variable and asked.row.free and not is_private(address) and not priced:
         raise ConfigError(
             f"{variable} is {shown!r}, which is of no private network, and llm.prices has no price of "
-            f"{asked.name!r}: settings decide what a run costs, so give the address as llm.base_url or behind "
-            "the name (provider/name@ADDRESS), or give the price"
+            f"{asked.name!r}: settings decide what a run costs, so give the address as llm.base_url or "
+            "behind the name (provider/name@ADDRESS), or give the price"
         )
     return address
 
