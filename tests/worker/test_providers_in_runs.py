@@ -192,7 +192,13 @@ def test_backtest_whose_model_is_lost_half_way_ends_there_and_verifies_or_goes_o
         "bars behind the loss are traded by rules alone"
     )
     assert ("the model is lost at " if ended else f"{silence}; the rules decided the others") in done.stderr
-    assert desk.run("verify", "latest").exit_code == 0
+    verified = desk.run("verify", "latest")
+    assert verified.exit_code == 0
+    assert ("the model is lost at " in verified.stdout) is ended
+    assert ("the model is lost at " in desk.run("status").stdout) is ended
+    (listed,) = json.loads(desk.run("runs", "--json").stdout)
+    assert (listed["status"], listed["ended_early"]) == ("finished", "model_lost" if ended else None)
+    assert ("finished (model_lost)" in desk.run("runs").stdout) is ended
 
 
 RETRY_INFO, QUOTA = "type.googleapis.com/google.rpc.RetryInfo", "type.googleapis.com/google.rpc.QuotaFailure"

@@ -58,14 +58,15 @@ def _examine(record: "RunRecord") -> "tuple[RunRecord, list[str]]":
 def _plain(record: "RunRecord") -> dict[str, Any]:
     fields = ("run_id", "name", "created_at", "mode", "status", "config_hash", "data", "events", "head_hash")
     doubts = ((record.document or {}).get("data") or {}).get("doubts", [])
-    return {name: getattr(record, name) for name in (*fields, "environment", "damage")} | {"doubts": doubts}
+    named = {name: getattr(record, name) for name in (*fields, "environment", "damage")}
+    return named | {"doubts": doubts, "ended_early": (record.ended_early or {}).get("reason")}
 
 
 def _cells(record: "RunRecord") -> list[str]:
     performance = (record.document or {}).get("performance", {})
     return [
         record.run_id,
-        record.status,
+        record.status if record.ended_early is None else f"{record.status} ({record.ended_early['reason']})",
         ns_to_datetime(record.created_at).strftime("%Y-%m-%d %H:%M"),
         record.name,
         few(record.data["symbols"]),

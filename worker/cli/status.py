@@ -22,6 +22,7 @@ async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOptio
         "run_id": record.run_id,
         "mode": record.mode,
         "status": record.status,
+        "ended_early": record.ended_early,
         "events": record.events,
         "head_hash": record.head_hash,
         "process": None
@@ -46,6 +47,8 @@ def _render(document: dict[str, Any]) -> None:
     console = stdout_console()
     events = count_noun(document["events"], "event")
     console.print(f"run {document['run_id']} ({document['mode']}, {document['status']}): {events}")
+    if (early := document["ended_early"]) is not None:
+        console.print(f"ended      early: {early['message']}", soft_wrap=True)
     if document["plans_waiting"]:
         count = count_noun(document["plans_waiting"], "change plan")
         console.print(

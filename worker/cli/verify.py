@@ -74,6 +74,7 @@ async def verify_run(
     return {
         "run_id": record.run_id,
         "status": record.status,
+        "ended_early": record.ended_early,
         "ok": chain.ok and references.ok and replay.ok and not kept,
         "next": None if chain.ok and not kept and not replay.document else MEND,
         "chain": asdict(chain),
@@ -123,7 +124,8 @@ def _render_stored(stored: dict[str, Any]) -> None:
 def _render(result: dict[str, Any]) -> None:
     console = stdout_console()
     chain, replay = result["chain"], result["replay"]
-    console.print(f"run {result['run_id']} ({result['status']})")
+    early = f": {result['ended_early']['message']}" if result["ended_early"] else ""
+    console.print(f"run {result['run_id']} ({result['status']}){early}", soft_wrap=True)
     held = f"holds: {count_noun(chain['rows'], 'row')}, head {chain['head_hash'][:16]}"
     console.print(f"chain   {held if chain['ok'] else 'BROKEN: ' + chain['problem']}", soft_wrap=True)
     if result["next"] is not None:
