@@ -72,6 +72,8 @@ def _warn(document: Document, console: "Console") -> None:
         console.print(silence, style="bold yellow", soft_wrap=True)
     if (early := document.get("ended_early")) is not None:
         console.print(early["message"], style="bold yellow", soft_wrap=True)
+    if (refused := refused_strategist(document)) is not None:
+        console.print(refused, style="bold yellow", soft_wrap=True)
     if (unheard := judge_silence(document)) is not None:
         console.print(unheard, style="bold yellow", soft_wrap=True)
 
@@ -175,6 +177,19 @@ def describe_opinions(document: Document) -> str | None:
     if not judge["to_ask"]:
         return None
     return f"model asked on {judge['asked']:,} of {count_noun(judge['to_ask'], 'report')}"
+
+
+def refused_strategist(document: Document) -> str | None:
+    """That every plan of a strategist that is not the rules was sent back, and there was no trade."""
+    policy, name = document["policy_loop"], document["strategist"]["name"]
+    met, found = policy["reflections"], policy["sent_back_for"]
+    sent_back = met["revise"] + met["block"]
+    if name == "rules" or met["pass"] or not found or document["performance"]["trades"]:
+        return None
+    most = max(sorted(found), key=found.__getitem__)
+    share = f"{sent_back:,} of {sent_back:,}"
+    why = f"most often for {most} ({found[most]:,})"
+    return f"every plan of the strategist was sent back, {share}, and there was no trade: {why}"
 
 
 def judge_silence(document: Document) -> str | None:
