@@ -9,6 +9,7 @@ import pytest
 
 from schemas.errors import ConfigError, ModelError
 from schemas.settings import LlmSettings, ReflectionSettings, Settings
+from schemas.settings.llm import ModelPrice
 from schemas.settings.providers import PROVIDERS, model_name
 from services.policy_checks.consolidation import FORM
 from tests.agents.language_models.wire_formats import FORMATS, completion
@@ -143,7 +144,7 @@ def test_public_address_of_the_environment_makes_no_model_free(provider):
     with pytest.raises(ConfigError, match=r"_BASE_URL is 'https://x.example.com/v1', .* give the price"):
         check_models(settings, public)
     assert model_address(settings, near, asked) == "http://gpu/v1"
-    priced = LlmSettings(model=word, prices=[{"model": word, "input_usd": 0.0, "output_usd": 0.0}])
+    priced = LlmSettings(model=word, prices=(ModelPrice(model=word, input_usd=0.0, output_usd=0.0),))
     told = settings.model_copy(update={"llm": priced})
     assert model_address(told, public, asked) == "https://x.example.com/v1"
     written = settings.model_copy(

@@ -107,9 +107,8 @@ def test_own_machine_is_free_at_a_private_address_alone(address, free):
     ],
 )
 def test_configured_price_is_that_of_the_entry_that_names_the_model_most_closely(prices, found):
-    llm = LlmSettings(
-        prices=[{"model": name, "input_usd": 0.0, "output_usd": usd} for name, usd in prices.items()]
-    )
+    given = tuple(ModelPrice(model=name, input_usd=0.0, output_usd=usd) for name, usd in prices.items())
+    llm = LlmSettings(prices=given)
     price = llm.configured_price("openai", "gpt-6-sol-2026-05-01")
     assert (None if price is None else price.output_usd) == found
 
