@@ -148,11 +148,14 @@ class ModelAccount(Stateful):
         if self.lost is not None or breaker.is_lost:
             self.cut_overs[LOST] += 1
             why = self.lost or f"at prompt {caller.prompt!r}: {breaker.reason}"
-            self._note_skipped(breaker, LOST, self.lost or LOST)
+            if breaker.is_lost:
+                self._note_skipped(breaker, LOST)
+            else:
+                breaker.note_unanswered(LOST, why)
             raise ModelError(f"model {caller.model!r} is not asked any more: {why}", kind=LOST)
         if not breaker.admit():
             self.cut_overs[BREAKER] += 1
-            self._note_skipped(breaker, BREAKER, BREAKER)
+            self._note_skipped(breaker, BREAKER)
             raise ModelError(
                 f"model {caller.model!r} failed {self._settings.breaker_failures} times in a row at prompt "
                 f"{caller.prompt!r} and is left alone for now",
@@ -171,10 +174,10 @@ class ModelAccount(Stateful):
         self._pending.append(_PendingCall(question, estimate_use(question, price)))
         return question
 
-    def _note_skipped(self, breaker: Breaker, reason: str, words: str) -> None:
-        """A question that is not asked because of failures counts as these do."""
-        failed = breaker.failed_as
-        breaker.note_unanswered(failed or reason, breaker.words[failed] if failed else words)
+    def _note_skipped(self, breaker: Breaker, reason: str) -> None:
+        """A question that is not asked because of failures of its seat counts as these do."""
+        failed = breaker.failed_as or reason
+        breaker.note_unanswered(failed, breaker.words.get(failed, reason))
 
     def _price(self, caller: Caller) -> ModelPrice:
         return self._settings.price(caller.provider, caller.model)
