@@ -54,7 +54,7 @@ def right_request(playbook: PlaybookDefinition | None = None, direction: Directi
     )
 
 
-def noted_request() -> PolicyLevelReflectionRequest:
+def noted_request():
     """A right request about which a second reader is asked: its playbook risks more than the cap."""
     return changed(right_request(), {"invariants.max_risk_fraction": 1e-4})
 
