@@ -18,6 +18,7 @@ from schemas.settings.bounds import LARGEST_QUOTA
 from schemas.snapshot import MemoryBaseRates, PolicySnapshot
 from schemas.vocabulary import (
     CheckName,
+    InvocationOutcome,
     PolicyState,
     ReflectionStatus,
     Severity,
@@ -282,3 +283,8 @@ class PolicyLevelReflectionResult(Contract):
     comment: str | None = Field(
         default=None, description="of a model, in its own words: not checked, and read by nobody"
     )
+
+    @property
+    def awaited_reader(self) -> bool:
+        """Whether a second reader was asked, or was to be and could not."""
+        return self.meta.tier == "consolidated" or self.meta.outcome is InvocationOutcome.DEGRADED

@@ -31,7 +31,12 @@ from services.model_calls.record import LATE
 from services.model_calls.wording import Wordings
 from services.policy_checks.amendment import check_amendment
 from services.policy_checks.coherence import check_coherence
-from services.policy_checks.consolidation import Consolidation, consolidation_question, weigh_reply
+from services.policy_checks.consolidation import (
+    Consolidation,
+    consolidation_question,
+    grounds_of,
+    weigh_reply,
+)
 from services.policy_checks.expectation import check_expectation
 from services.policy_checks.findings import own_findings, readable, requested_revisions, status_of
 from services.policy_checks.invariants import check_invariants
@@ -132,8 +137,9 @@ class PolicyLevelReflectionService:
         start = self._timer()
         checked = self._check(request, lint)
         added, meta = Consolidation(()), self._meta(source)
-        # Where the rules send a plan back no reply could change it.
-        if self._model is not None and status_of(checked.findings) is ReflectionStatus.PASS:
+        # Where the rules send a plan back, or leave nothing that a reply may rest on, none could change it.
+        passes = status_of(checked.findings) is ReflectionStatus.PASS
+        if self._model is not None and passes and grounds_of(request, checked.findings).exist:
             added, meta = await self._consolidate(self._model, request, checked.findings, meta, start)
         elapsed_ms = self._elapsed_ms(start)
         hashes = (request.snapshot.content_hash, request.proposal.content_hash, request.playbook.content_hash)

@@ -9,6 +9,7 @@ import pytest
 import typer.main
 from hypothesis import HealthCheck, settings
 
+from schemas.settings import EnvelopeSettings
 from tests.made_once import FOLDERS
 from tests.scheduling import scheduler
 from worker.runs.garbage import COLLECT_AT
@@ -136,3 +137,9 @@ def _no_model_credentials() -> Iterator[None]:
         for name in [name for name in os.environ if name.upper().startswith("ANTHROPIC_")]:
             patch.delenv(name)
         yield
+
+
+@pytest.fixture
+def over_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each playbook risks more than the cap: a finding of weight in every plan, and the same orders."""
+    monkeypatch.setattr(EnvelopeSettings, "risk_cap", 1e-4)

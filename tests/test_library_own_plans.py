@@ -265,6 +265,8 @@ class Agreeing:
         return tt.ModelReply(json.dumps(AGREES), "mine-1", input_tokens=7, output_tokens=3, latency_ms=1.0)
 
 
+@pytest.mark.usefixtures("over_the_cap")
+@pytest.mark.filterwarnings("ignore:playbook .* is above the cap:UserWarning")
 def test_own_plan_that_a_model_was_asked_about_can_be_asked_about_again():
     weeks = YEAR | {"end": "2003-08-31"}
     result = tt.backtest(**weeks, strategist=Break(), model=Agreeing(), reflection="full")

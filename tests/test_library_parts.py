@@ -1,6 +1,7 @@
 """Parts of a script's own in the library: critics, models, entry points; what fails is contained and told."""
 
 import asyncio
+import json
 import threading
 from typing import Any
 
@@ -157,6 +158,8 @@ class Counting:
         return self.reply
 
 
+@pytest.mark.usefixtures("over_the_cap")
+@pytest.mark.filterwarnings("ignore:playbook .* is above the cap:UserWarning")
 def test_own_model_is_asked_in_every_part_and_its_replies_are_played_back():
     model = Counting(
         tt.ModelReply("I would rather not.", "mine-1", input_tokens=7, output_tokens=3, latency_ms=1.0)
@@ -172,6 +175,17 @@ def test_own_model_is_asked_in_every_part_and_its_replies_are_played_back():
     assert {event.payload["call"]["provider"] for event in result.index.of_kind("model_call")} == {"own"}
     assert result.verify()
     assert len(model.prompts) == asked
+
+
+@pytest.mark.usefixtures("over_the_cap")
+@pytest.mark.filterwarnings("ignore:playbook .* is above the cap:UserWarning")
+def test_reader_of_the_callers_own_whose_verdicts_rest_on_nothing_is_warned_of_and_shown():
+    void = {"verdict": "revise", "findings": ["none_such"], "comment": None, "deferred_needs": []}
+    with pytest.warns(UserWarning, match="the second reader gave a usable answer to 0 of .* decided alone"):
+        result = tt.backtest(**YEAR, model=Counting(json.dumps(void)), reflection="full")
+    said = "the second reader gave a usable answer to 0 of "
+    assert repr(result).startswith(said)
+    assert said in result._repr_html_()
 
 
 def test_own_model_that_plans_the_evidence_of_the_judge_is_asked_in_words():

@@ -126,6 +126,8 @@ class Terse:
         return "No."
 
 
+@pytest.mark.usefixtures("over_the_cap")
+@pytest.mark.filterwarnings("ignore:playbook .* is above the cap:UserWarning")
 @pytest.mark.filterwarnings("ignore:0 of .* calls of a model failed:UserWarning")
 def test_run_of_a_model_of_the_callers_own_is_played_from_its_replies(store, tmp_path, frame):
     frame.rename_axis("time").to_csv(tmp_path / "bars.csv")

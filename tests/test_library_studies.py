@@ -79,7 +79,8 @@ def test_check_asks_own_critics_and_an_own_model(plan):
     assert tt.check(plan).status == "pass"
     blocked = tt.check(plan, critics=lambda request: tt.finding("never", "not today"))
     assert (blocked.status, list(blocked.findings["check"])) == ("block", ["own"])
-    asked = tt.check(plan, reflection="full", model=Prose())
+    noted = plan | {"invariants": plan["invariants"] | {"max_risk_fraction": 1e-4}}  # a finding of weight
+    asked = tt.check(noted, reflection="full", model=Prose())
     assert asked.document["model"]["unusable"] == 1
     with pytest.raises(tt.DataError, match="request: proposal.conviction"):
         tt.check(plan | {"proposal": plan["proposal"] | {"conviction": "much"}})

@@ -22,6 +22,7 @@ from tests.services.policy_checks.plans import (
     account,
     changed,
     codes,
+    noted_request,
     on_timeframe,
     right_request,
     summary,
@@ -243,12 +244,12 @@ def test_low_level_reflection_holds_no_way_to_write():
 
 def test_low_level_reflection_model_agreeing_is_consolidated():
     model = FakeModel(reply())
-    result = reflect(right_request(), FULL, model=model)
+    result = reflect(noted_request(), FULL, model=model)
     assert result.status is ReflectionStatus.PASS
     assert (result.meta.tier, result.meta.outcome) == ("consolidated", InvocationOutcome.RAN)
     assert result.checks_run == (*DETERMINISTIC_CHECKS, CheckName.CONSOLIDATION)
     (call,) = model.calls
-    assert right_request().proposal.rationale in str(call["prompt"])
+    assert noted_request().proposal.rationale in str(call["prompt"])
     assert "{{" not in str(call["prompt"])
     assert "Text inside it" in str(call["system"])
 
@@ -272,11 +273,20 @@ def test_low_level_reflection_plan_that_the_rules_do_not_pass_asks_no_model(chan
     assert (result.meta.outcome, result.meta.skip_reason) == (InvocationOutcome.RAN, None)
 
 
+def test_low_level_reflection_plan_that_leaves_nothing_to_rest_a_verdict_on_asks_no_model():
+    model = FakeModel(reply())
+    result = reflect(right_request(), FULL, model=model)
+    assert model.calls == []
+    assert result.findings == reflect(right_request()).findings
+    assert (result.meta.outcome, result.meta.skip_reason) == (InvocationOutcome.RAN, None)
+    assert not result.awaited_reader
+
+
 def test_low_level_reflection_model_smuggling_something_new_is_refused_and_recorded():
     smuggled = reply(verdict="revise", new_trigger="rsi_14 < 30")
-    result = reflect(right_request(), FULL, model=FakeModel(smuggled))
+    result = reflect(noted_request(), FULL, model=FakeModel(smuggled))
     assert result.status is ReflectionStatus.PASS
-    assert codes(result.findings) == ["model_scope_refused"]
+    assert codes(result.findings) == ["risk_fraction_over_cap", "model_scope_refused"]
     assert (result.meta.outcome, result.meta.skip_reason) == (
         InvocationOutcome.DEGRADED,
         "model_scope_refused",
@@ -285,7 +295,7 @@ def test_low_level_reflection_model_smuggling_something_new_is_refused_and_recor
 
 
 def test_low_level_reflection_model_need_for_something_new_is_deferred():
-    result = reflect(right_request(), FULL, model=FakeModel(reply(deferred_needs=["A breadth feature."])))
+    result = reflect(noted_request(), FULL, model=FakeModel(reply(deferred_needs=["A breadth feature."])))
     assert result.deferred == ("A breadth feature.",)
     assert result.status is ReflectionStatus.PASS
 
@@ -300,8 +310,8 @@ def test_low_level_reflection_model_need_for_something_new_is_deferred():
     ],
 )
 def test_low_level_reflection_model_failure_degrades_to_the_deterministic_verdict(model, reason):
-    rules_only = reflect(right_request())
-    result = reflect(right_request(), FULL, model=model)
+    rules_only = reflect(noted_request())
+    result = reflect(noted_request(), FULL, model=model)
     assert result.status is rules_only.status
     assert result.findings[: len(rules_only.findings)] == rules_only.findings
     assert (result.meta.outcome, result.meta.skip_reason) == (InvocationOutcome.DEGRADED, reason)
@@ -309,21 +319,23 @@ def test_low_level_reflection_model_failure_degrades_to_the_deterministic_verdic
 
 def test_low_level_reflection_model_that_hangs_ends_within_the_budget_as_degraded():
     settings = ReflectionSettings(mode="full", budget_event_ms=30.0)
-    result = reflect(on_timeframe("5m"), settings, source="regime_change", model=FakeModel(hangs=True))
+    result = reflect(
+        on_timeframe("5m", noted_request()), settings, source="regime_change", model=FakeModel(hangs=True)
+    )
     assert result.status is ReflectionStatus.PASS
     assert (result.meta.outcome, result.meta.skip_reason) == (InvocationOutcome.DEGRADED, "llm_timeout")
 
 
 def test_low_level_reflection_budget_spent_by_the_checks_asks_no_model():
     model = FakeModel(reply())
-    result = reflect(on_timeframe("5m"), FULL, model=model, timer=SteppingTimer(600.0))
+    result = reflect(on_timeframe("5m", noted_request()), FULL, model=model, timer=SteppingTimer(600.0))
     assert model.calls == []
     assert (result.meta.outcome, result.meta.skip_reason) == (InvocationOutcome.DEGRADED, "budget_spent")
 
 
 def test_low_level_reflection_bug_in_a_model_adapter_error_is_not_swallowed():
     with pytest.raises(ZeroDivisionError):
-        reflect(right_request(), FULL, model=FakeModel(error=ZeroDivisionError()))
+        reflect(noted_request(), FULL, model=FakeModel(error=ZeroDivisionError()))
 
 
 def test_low_level_reflection_orders_in_free_text_never_loosen_the_verdict():

@@ -34,6 +34,7 @@ from worker.pages.run_picture import RunPicture
 from worker.pages.screen import PlainConsole
 from worker.review.pictured import picture_of
 from worker.runs.backtest import run_backtest
+from worker.runs.model_silence import is_silent, model_silence
 from worker.runs.run_result import RunResult
 from worker.runs.run_text import IN_MEMORY, render
 from worker.runs.signal_lines import account_lines
@@ -293,6 +294,8 @@ class BacktestResult:
             unread_told = f"{unread} replies could not be read; rules decided there"
             asked = f"{failed} of {model['calls']} calls of a model failed"
             told.append(f"{asked}{''.join(lost[:1])}; {unread_told}")
+        elif is_silent(self.document):
+            told.append(f"{model_silence(self.document)}; the rules decided alone")
         return told
 
     def _answers(self) -> Cassette | None:
@@ -305,7 +308,10 @@ class BacktestResult:
     def _repr_html_(self) -> str:
         account, silence = (
             "".join(f"<p>{escape(line)}</p>" for line in lines)
-            for lines in (account_lines(self.document), self._silence())
+            for lines in (
+                filter(None, [model_silence(self.document), *account_lines(self.document)]),
+                self._silence(),
+            )
         )
         return account + self._sketch() + self._figures().to_frame("value").to_html() + silence
 

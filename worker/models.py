@@ -30,7 +30,7 @@ from prompts import load_prompt
 from schemas.errors import ConfigError
 from schemas.reasons import REASON
 from schemas.settings import Settings
-from schemas.settings.providers import NO_MODEL, OWN_PROVIDER, ModelName, model_name
+from schemas.settings.providers import OWN_PROVIDER, ModelName, is_private, model_name
 from schemas.state import PART, Stateful
 from services.context import RunContext
 from services.deliberation.forms import CRITICS, REASONS, TEXT_FORMS
@@ -200,23 +200,27 @@ def model_address(settings: Settings, environment: Mapping[str, str], asked: Mod
     """Where a model is asked: as its name, the settings or the environment say, else where its provider is.
 
     Raises:
-        ConfigError: none of them says it, or it is no address of a server.
+        ConfigError: none of them says it, it is no address of a server, or the environment moves a model that
+            counts as free to a public one.
     """
-    main = settings.llm.model != NO_MODEL and model_name(settings.llm.model).provider
-    base_url = settings.llm.base_url if main in (asked.provider, False) else None
+    llm, variable = settings.llm, asked.address_variable
     given = (
-        (f"the address of {asked.name!r}", asked.address),
-        ("llm.base_url", base_url),
-        (asked.address_variable, environment.get(asked.address_variable)),
+        (f"the address of {asked.name!r}" if asked.address else "llm.base_url", llm.given_address(asked)),
+        (variable, environment.get(variable)),
         (f"the address of {asked.provider!r}", asked.row.address),
     )
     named, address = next(((name, value) for name, value in given if value is not None), ("", None))
     if address is None:
         raise ConfigError(asked.address_missing())
+    shown = masked_addresses(address)[:80]
     if not is_address(address):
+        raise ConfigError(f"{named} is {shown!r}: give http://HOST:PORT or https://HOST, or unset it")
+    priced = llm.configured_price(asked.provider, asked.name) is not None
+    if named == variable and asked.row.free and not is_private(address) and not priced:
         raise ConfigError(
-            f"{named} is {masked_addresses(address)[:80]!r}: give http://HOST:PORT or https://HOST, "
-            "or unset it"
+            f"{variable} is {shown!r}, which is of no private network, and llm.prices has no price of "
+            f"{asked.name!r}: settings decide what a run costs, so give the address as llm.base_url or "
+            "behind the name (provider/name@ADDRESS), or give the price"
         )
     return address
 

@@ -69,6 +69,7 @@ class ChunkFold:
         self._said: dict[str, Any] = {"role": "assistant", "content": "", "refusal": ""}
         self._uses: dict[int, dict[str, str]] = {}
         self._stop: Any = None
+        self._error: Any = None
 
     def add(self, chunk: Any) -> None:
         """Take the next chunk; the last one has the usage and no choice."""
@@ -76,6 +77,9 @@ class ChunkFold:
         for choice in chunk["choices"]:
             if choice.get("index", 0) != 0:
                 raise ValueError("a chunk of a reply that was not asked for")
+            if choice.get("error"):
+                self._error = choice["error"]
+                return
             delta = choice["delta"]
             for name in ("content", "refusal"):
                 self._said[name] += text_of(delta.get(name))
@@ -88,9 +92,8 @@ class ChunkFold:
     def document(self) -> Any:
         """The whole reply."""
         calls = [{"function": self._uses[index]} for index in sorted(self._uses)]
-        return self._head | {
-            "choices": [{"message": self._said | {"tool_calls": calls}, "finish_reason": self._stop}]
-        }
+        choice = {"message": self._said | {"tool_calls": calls}, "finish_reason": self._stop}
+        return self._head | {"choices": [choice | ({"error": self._error} if self._error else {})]}
 
 
 class OpenAIModel(WireModel):

@@ -36,7 +36,7 @@ SUCCESS, PAYMENT, TOO_MANY = 200, 402, 429
 
 
 class AnsweredError(Exception):
-    """An error where a reply belongs, in an answer that is called a success; `body` is the whole answer."""
+    """An error where a reply belongs, in an answer that is called a success; `body` is what stands there."""
 
     def __init__(self, body: Any) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class FailedCalls:
             parts = [f"error event {self.mask(name or words)[:80]!r}", name and quoted]
         else:
             headers = error.response.headers
-            parts = [f"HTTP {status}", visible(self.mask(name))[:80], quoted]
+            parts = [f"HTTP {status}", "" if name == str(status) else visible(self.mask(name))[:80], quoted]
         reason, pause = " ".join(filter(None, parts)), _pause(headers, error.body)
         kind = _kind_of(status, name or words, pause)
         if status and 300 <= status < 400:
@@ -112,6 +112,16 @@ class FailedCalls:
             context["retry_after_ms"] = pause.wait_s * 1_000
             reason += f"; {pause.told}" if pause.told else ""
         return self.describe(kind, reason, attempt, retryable=kind != "rejected", **context)
+
+
+def answered_error(document: Any) -> Any:
+    """The error in an answer called a success, of the whole or of its first choice; None: there is none."""
+    if not isinstance(document, dict):
+        return None
+    choices = document.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    parts = [part for part in (document, first) if isinstance(part, dict)]
+    return next((found for part in parts if (found := part.get("error") or part.get("errors"))), None)
 
 
 def read_complaint(body: Any) -> tuple[str, str]:
@@ -158,7 +168,7 @@ def _innermost(body: Any) -> Any:
 
 def _unwrap(body: dict[str, Any]) -> Any:
     """What an object wraps; None where it has words of its own."""
-    error, words = body.get("error"), body.get("message")
+    error, words = body.get("error") or body.get("errors"), body.get("message")
     if isinstance(error, dict | list) and error:
         return error
     return None if words and isinstance(words, str) else error or body.get("detail") or words or None

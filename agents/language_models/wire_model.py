@@ -28,6 +28,7 @@ from agents.language_models.wire_failures import (
     Attempt,
     FailedCalls,
     UnusableReply,
+    answered_error,
     note_unsent,
     refused_parameters,
 )
@@ -334,8 +335,8 @@ class WireModel(ABC):
         attempt.usage, thoughts = self._believe_count(
             document, len((request.system + request.prompt).encode())
         )
-        if isinstance(document, dict) and document.get("error"):
-            raise AnsweredError(document)
+        if (error := answered_error(document)) is not None:
+            raise AnsweredError(error)
         message = cast("Message", self.read(document))
         return message.model_copy(update={"usage": attempt.usage, "thoughts": thoughts})
 

@@ -224,11 +224,19 @@ class LlmSettings(Contract):
         words = (self.model, self.fast, self.slow, self.strategist, self.judge)
         return [model_name(word) for word in words if word not in (None, NO_MODEL)]
 
+    def configured_price(self, provider: str, name: str) -> ModelPrice | None:
+        """The price in `prices` that names a model most closely.
+
+        Its own id comes before the one without the date of a snapshot, with its provider before without.
+        """
+        words = (f"{provider}/{name}", name)
+        named = [price for word in words for price in self.prices if price.model == word]
+        dated = [price for word in words for price in self.prices if is_version_of(word, price.model)]
+        return next(iter(named + dated), None)
+
     def known_price(self, provider: str, name: str) -> ModelPrice | None:
         """The price of a model: as configured, nothing on a machine of one's own, as published, else None."""
-        found = (price for price in self.prices if price.model in (f"{provider}/{name}", name))
-        dated = (price for price in self.prices if is_version_of(name, price.model))
-        configured = next(found, None) or next(dated, None)
+        configured = self.configured_price(provider, name)
         if configured is not None:
             return configured
         if provider == OWN_PROVIDER or self._is_free(provider, name):
@@ -238,11 +246,14 @@ class LlmSettings(Contract):
 
     def _is_free(self, provider: str, name: str) -> bool:
         """Whether a model runs on a machine of one's own: by its provider, and each address given for it."""
-        seats = self._seats()
-        given = [seat.address for seat in seats if (seat.provider, seat.name) == (provider, name)] or [None]
-        shared = self.base_url if self.model == NO_MODEL or seats[0].provider == provider else None
-        addresses = [address or shared for address in given]
-        return ModelName(provider, name).row.free and all(map(is_private, filter(None, addresses)))
+        asked = ModelName(provider, name)
+        seats = [seat for seat in self._seats() if (seat.provider, seat.name) == (provider, name)] or [asked]
+        return asked.row.free and all(map(is_private, filter(None, map(self.given_address, seats))))
+
+    def given_address(self, asked: ModelName) -> str | None:
+        """Where the settings say that a model is asked; None: they do not."""
+        is_main = self.model == NO_MODEL or model_name(self.model).provider == asked.provider
+        return asked.address or (self.base_url if is_main else None)
 
     def price(self, provider: str, name: str) -> ModelPrice:
         """What a model counts as; where nobody names its price, the dearest published one or nothing."""

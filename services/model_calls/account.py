@@ -148,9 +148,14 @@ class ModelAccount(Stateful):
         if self.lost is not None or breaker.is_lost:
             self.cut_overs[LOST] += 1
             why = self.lost or f"at prompt {caller.prompt!r}: {breaker.reason}"
+            if breaker.is_lost:
+                self._note_skipped(breaker, LOST)
+            else:
+                breaker.note_unanswered(LOST, why)
             raise ModelError(f"model {caller.model!r} is not asked any more: {why}", kind=LOST)
         if not breaker.admit():
             self.cut_overs[BREAKER] += 1
+            self._note_skipped(breaker, BREAKER)
             raise ModelError(
                 f"model {caller.model!r} failed {self._settings.breaker_failures} times in a row at prompt "
                 f"{caller.prompt!r} and is left alone for now",
@@ -168,6 +173,11 @@ class ModelAccount(Stateful):
         self._asked[key] += 1
         self._pending.append(_PendingCall(question, estimate_use(question, price)))
         return question
+
+    def _note_skipped(self, breaker: Breaker, reason: str) -> None:
+        """A question that is not asked because of failures of its seat counts as these do."""
+        failed = breaker.failed_as or reason
+        breaker.note_unanswered(failed, breaker.words.get(failed, reason))
 
     def _price(self, caller: Caller) -> ModelPrice:
         return self._settings.price(caller.provider, caller.model)
@@ -240,6 +250,7 @@ class ModelAccount(Stateful):
         if call.outcome == BUDGET and not call.requests:
             self.cut_overs[BUDGET] += 1
             self.refused[question.caller.purse.name.lower()] += 1
+            self._note_limit(question.caller, BUDGET, call.message or BUDGET)
             return
         for ledger in (self.ledger, self.paid):
             ledger.charge(spent, self._clock.now, question.caller.purse)
@@ -249,9 +260,14 @@ class ModelAccount(Stateful):
         change = self._breaker(call.model, call.prompt).note(outcome)
         if change is not None:
             self._note_breaker(call, change, outcome)
-        self._note_answer(call, question.caller.purse, is_answer=call.replied and outcome != UNUSABLE)
+        self._note_answer(call, question.caller.purse, outcome)
 
-    def _note_answer(self, call: RecordedCall, purse: Purse, *, is_answer: bool) -> None:
+    def _note_limit(self, caller: Caller, reason: str, words: str) -> None:
+        breaker = self._breaker(caller.model, caller.prompt)
+        breaker.note_unanswered(reason, words)
+        breaker.limited += 1
+
+    def _note_answer(self, call: RecordedCall, purse: Purse, outcome: str) -> None:
         """When the last answer came; after some that say that none will come, the model is lost.
 
         They are counted for each model and prompt: another seat may be answered meanwhile.
@@ -259,12 +275,14 @@ class ModelAccount(Stateful):
         breaker, why = self._breaker(call.model, call.prompt), " ".join((call.message or UNREAD).split())
         was_lost, is_same = breaker.is_lost, breaker.reason in (None, why)
         breaker.note_turn(turned_away=is_turned_away(call) or (is_same and is_still_throttled(call)))
-        if is_answer:
-            breaker.answered, breaker.reason = breaker.answered + 1, None
+        if call.replied and outcome != UNUSABLE:
+            breaker.answered, breaker.reason, breaker.failed_as = breaker.answered + 1, None, None
             self.last_reply = breaker.last_reply = self._clock.now
             self.early.answers += 1
             return
-        self.last_failure = breaker.reason = breaker.last_failure = why
+        self.last_failure = breaker.reason = why
+        breaker.failed_as = outcome if call.status is None else f"{outcome} {call.status}"
+        breaker.note_unanswered(breaker.failed_as, why)
         if breaker.is_lost and not was_lost:
             if purse in DECIDING:
                 self.lost = self.last_failure
@@ -292,7 +310,8 @@ class ModelAccount(Stateful):
             "last_reply": _iso(self.last_reply),
             "seats": [
                 {"model": model, "prompt": prompt, "questions": seat.questions, "answered": seat.answered}
-                | {"last_reply": _iso(seat.last_reply), "last_failure": seat.last_failure}
+                | {"last_reply": _iso(seat.last_reply), "unanswered": dict(sorted(seat.unanswered.items()))}
+                | {"limited": seat.limited, "why": seat.why}
                 for (model, prompt), seat in sorted(self._breakers.items())
             ],
             "lost": self.lost is not None,
@@ -329,6 +348,9 @@ class ModelAccount(Stateful):
         purse = caller.purse.name.lower()
         self.cut_overs[f"{refusal.scope}_{refusal.limit}"] += 1
         self.refused[purse] += 1
+        left = f", {refusal.reserved:g} of it left to decisions" if refusal.reserved else ""
+        words = f"llm.per_{refusal.scope}.{refusal.limit} = {refusal.allowed:g}{left}"
+        self._note_limit(caller, f"{refusal.scope}_{refusal.limit}", words)
         asked = {"model": caller.model, "prompt": caller.prompt, "purse": purse}
         self._event("model_budget", {**asked, **asdict(refusal)})
         raise ModelError(_describe_refusal(caller, refusal), kind=BUDGET)

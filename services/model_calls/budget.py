@@ -13,6 +13,7 @@ Counted in calls, not in seconds, so that a replay opens and closes it at the sa
 account journals what it says.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum
@@ -262,7 +263,10 @@ class Breaker(Stateful):
         questions: to this model at this prompt, those that were not asked included.
         answered: of them with a usable reply.
         last_reply: bar time of the last of those, ns.
-        last_failure: what was said of the last call without one.
+        unanswered: the others by what came between: how a call ended, or the limit that refused it.
+        words: what was said of the last of each.
+        failed_as: how the last call ended that brought no usable reply; what is not asked since counts to it.
+        limited: questions that a limit refused.
     """
 
     REBUILT = frozenset({"limit", "pause"})
@@ -277,7 +281,21 @@ class Breaker(Stateful):
     questions: int = 0
     answered: int = 0
     last_reply: int | None = None
-    last_failure: str | None = None
+    unanswered: Counter[str] = field(default_factory=Counter)
+    words: dict[str, str] = field(default_factory=dict)
+    failed_as: str | None = None
+    limited: int = 0
+
+    @property
+    def why(self) -> str | None:
+        """What was said of the reason that took most of the unanswered questions; None: all were answered."""
+        most = max(sorted(self.unanswered), key=self.unanswered.__getitem__, default=None)
+        return None if most is None else self.words[most]
+
+    def note_unanswered(self, reason: str, words: str) -> None:
+        """Count a question without an answer."""
+        self.unanswered[reason] += 1
+        self.words[reason] = words
 
     @property
     def is_lost(self) -> bool:

@@ -107,6 +107,36 @@ def finding_ids(findings: Sequence[Finding]) -> tuple[str, ...]:
     return tuple(ids)
 
 
+@dataclass(frozen=True)
+class Grounds:
+    """What a verdict that is stricter than the rules' may rest on: ids of findings, places of reasons."""
+
+    findings: frozenset[str]
+    reasons: frozenset[int]
+
+    @property
+    def exist(self) -> bool:
+        """Whether any answer could change anything."""
+        return bool(self.findings or self.reasons)
+
+
+def grounds_of(request: PolicyLevelReflectionRequest, findings: Sequence[Finding]) -> Grounds:
+    """Findings that are at least minor, and reasons that code does not find true and on the plan's side.
+
+    A need for something new is none: it is shown in a report and decides nothing.
+    """
+    named = zip(finding_ids(findings), findings, strict=True)
+    plan = request.proposal
+    return Grounds(
+        frozenset(id_ for id_, found in named if found.severity in OF_WEIGHT),
+        frozenset(
+            place
+            for place, reason in enumerate(plan.because)
+            if holds(reason, plan, request.playbook, request.snapshot) is not True
+        ),
+    )
+
+
 def _shown_plan(proposal: PolicyProposal, wording: Wording) -> dict[str, object]:
     payload = proposal.payload()
     if proposal.because and wording.now is not None:
@@ -144,11 +174,12 @@ def weigh_reply(
     refusal = _citation_refusal(reply, findings) or _objection_refusal(reply, request)
     if refusal is not None:
         return Consolidation((refusal,), refused=refusal.code)
-    counting = [objection for objection in reply.objections if _counts(objection, request)]
+    known = grounds_of(request, findings)
+    counting = [objection for objection in reply.objections if objection.reason in known.reasons]
     overruled = tuple(
         _overrule(objection, request) for objection in reply.objections if objection not in counting
     )
-    refusal = _evidence_refusal(reply, counting, findings)
+    refusal = _evidence_refusal(reply, counting, known)
     if refusal is not None:
         return Consolidation((refusal, *overruled), refused=refusal.code)
     added = _weigh(reply, counting, request) + overruled
@@ -189,12 +220,6 @@ def _describe(objection: Objection, request: PolicyLevelReflectionRequest) -> tu
     return message, f"because[{objection.reason}]"
 
 
-def _counts(objection: Objection, request: PolicyLevelReflectionRequest) -> bool:
-    """Whether code does not find the reason true and on the plan's side."""
-    reason = request.proposal.because[objection.reason]
-    return holds(reason, request.proposal, request.playbook, request.snapshot) is not True
-
-
 def _comment(
     reply: ConsolidationReply, request: PolicyLevelReflectionRequest, symbols: Iterable[str]
 ) -> str | None:
@@ -222,17 +247,13 @@ def _objection_refusal(reply: ConsolidationReply, request: PolicyLevelReflection
 
 
 def _evidence_refusal(
-    reply: ConsolidationReply, counting: Sequence[Objection], findings: Sequence[Finding]
+    reply: ConsolidationReply, counting: Sequence[Objection], known: Grounds
 ) -> Finding | None:
-    if reply.verdict == "pass":
-        return None
-    named = zip(finding_ids(findings), findings, strict=True)
-    weighty = {id_ for id_, found in named if found.severity in OF_WEIGHT}
-    if counting or weighty.intersection(reply.findings):
+    if reply.verdict == "pass" or counting or known.findings.intersection(reply.findings):
         return None
     message = (
         f"answered {reply.verdict!r} without evidence: a reason that code does not find true and on the "
-        f"plan's side, or a finding that is at least minor; those are {sorted(weighty)}"
+        f"plan's side, or a finding that is at least minor; those are {sorted(known.findings)}"
     )
     return refuse("model_lowered_without_evidence", message)
 

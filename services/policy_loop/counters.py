@@ -33,6 +33,8 @@ class PolicyCounters(Stateful):
         passed_over: playbooks' own plans that were not offered, by the first finding against each.
         examples: the first of each code.
         proposed: plans, by the playbook that each names.
+        reader: plans that rules passed where a second reader was there, by whether it had anything to decide.
+        reader_unused: those about which it was to be asked and gave no verdict that counts, by why.
     """
 
     REBUILT = frozenset({"budgets"})
@@ -56,6 +58,8 @@ class PolicyCounters(Stateful):
     passed_over: Counter[str] = field(default_factory=Counter)
     examples: dict[str, Finding] = field(default_factory=dict)
     proposed: Counter[str] = field(default_factory=Counter)
+    reader: Counter[str] = field(default_factory=Counter)
+    reader_unused: Counter[str] = field(default_factory=Counter)
     decisions: Counter[str] = field(default_factory=Counter)
     evaluations: int = 0
     revisions: int = 0
@@ -90,6 +94,14 @@ class PolicyCounters(Stateful):
             self._count_sent_back(one.answer, one.reflection.findings)
             self.sent_back_own += is_own and one.reflection.status is not ReflectionStatus.PASS
             self._count_reflection(one.reflection)
+            self._count_reader(one.reflection)
+
+    def _count_reader(self, result: PolicyLevelReflectionResult) -> None:
+        if result.awaited_reader:
+            self.reader["asked"] += 1
+            self.reader_unused.update([result.meta.skip_reason] if result.meta.skip_reason else [])
+        elif result.prompt_hash and result.status is ReflectionStatus.PASS:
+            self.reader["nothing_to_decide"] += 1
 
     def count_amendment(self, reflection: PolicyLevelReflectionResult | ReflectionInvocationMeta) -> None:
         """The reflection that one amendment of a policy met."""
@@ -133,6 +145,7 @@ class PolicyCounters(Stateful):
             "sent_back_for": dict(sorted(self.sent_back_for.items())),
             "sent_back_own": self.sent_back_own,
             "passed_over": dict(sorted(self.passed_over.items())),
+            "reader": self.second_reader(),
             "amendments": {
                 str(name): self.amendments[name] for name in (*ReflectionStatus, InvocationOutcome.DISABLED)
             },
@@ -144,6 +157,11 @@ class PolicyCounters(Stateful):
             "latency_ms": quantiles(self.evaluation_ms),
             "reflection_latency_ms": quantiles(self.reflection_ms),
         }
+
+    def second_reader(self) -> dict[str, Any]:
+        """About how many plans it was asked, and how many of its verdicts do not count, by why."""
+        asked = {name: self.reader[name] for name in ("asked", "nothing_to_decide")}
+        return asked | {"unused": dict(sorted(self.reader_unused.items()))}
 
     def strategist(self) -> dict[str, Any]:
         """Who answered and why the rules stood in: in the `strategist` part of the run's JSON document."""

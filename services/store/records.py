@@ -44,6 +44,12 @@ class RunRecord(NewRun):
     document: dict[str, Any] | None
     damage: str | None = None
 
+    @property
+    def ended_early(self) -> dict[str, str] | None:
+        """Why its bars were not all traded: `reason` and `message`; None of any other run."""
+        found = (self.document or {}).get("ended_early")
+        return found if isinstance(found, dict) and {"reason", "message"} <= found.keys() else None
+
 
 @dataclass(frozen=True)
 class Closing:

@@ -33,6 +33,8 @@ from worker.models import Models, Overrides
 from worker.runs.run_text import performance_parts
 from worker.studies.ablation.worth import _unfit
 
+pytestmark = pytest.mark.usefixtures("over_the_cap")  # a reader is asked where it may decide
+
 BARS = embedded_bars(*PERIOD)
 AGREES = json.dumps({"verdict": "pass", "comment": "Fine.", "findings": [], "deferred_needs": []})
 ID = re.compile(r"\b[0-9a-f]{12,64}\b")

@@ -9,6 +9,7 @@ import pytest
 
 from schemas.errors import ConfigError, ModelError
 from schemas.settings import LlmSettings, ReflectionSettings, Settings
+from schemas.settings.llm import ModelPrice
 from schemas.settings.providers import PROVIDERS, model_name
 from services.policy_checks.consolidation import FORM
 from tests.agents.language_models.wire_formats import FORMATS, completion
@@ -18,6 +19,8 @@ from tests.worker.test_providers_in_runs import ProviderDesk, desk  # noqa: F401
 from tests.worker.wire import AGREES, wire
 from trading_core.tick_guard import TickGuard
 from worker.models import check_models, model_address
+
+pytestmark = pytest.mark.usefixtures("over_the_cap")  # a reader is asked where it may decide
 
 SLICE = ("2003-01-01", "2003-06-30")
 SPAN = ("--from", SLICE[0], "--to", SLICE[1])
@@ -128,6 +131,27 @@ def test_provider_that_nobody_knows_needs_an_address_and_says_where_it_is_given(
     assert model_address(given, {}, other) == PROVIDERS["anthropic"].address, "base_url is of llm.model alone"
     with pytest.raises(ConfigError, match=r"the address of 'x' is 'http:///'"):
         model_address(given, {}, model_name("openia/x@http:///"))
+
+
+@pytest.mark.parametrize("provider", ["ollama", "vllm"])
+def test_public_address_of_the_environment_makes_no_model_free(provider):
+    public, near = (
+        {f"{provider.upper()}_BASE_URL": address} for address in ("https://x.example.com/v1", "http://gpu/v1")
+    )
+    word = f"{provider}/qwen3:8b"
+    free, asked = LlmSettings(model=word), model_name(word)
+    settings = Settings(reflection=ReflectionSettings(mode="full"), llm=free)
+    with pytest.raises(ConfigError, match=r"_BASE_URL is 'https://x.example.com/v1', .* give the price"):
+        check_models(settings, public)
+    assert model_address(settings, near, asked) == "http://gpu/v1"
+    priced = LlmSettings(model=word, prices=(ModelPrice(model=word, input_usd=0.0, output_usd=0.0),))
+    told = settings.model_copy(update={"llm": priced})
+    assert model_address(told, public, asked) == "https://x.example.com/v1"
+    written = settings.model_copy(
+        update={"llm": LlmSettings(model=word, base_url="https://x.example.com/v1")}
+    )
+    assert model_address(written, public, asked) == "https://x.example.com/v1"
+    assert written.llm.known_price(provider, "qwen3:8b") is None
 
 
 THOUGHTS, REPLIES, ANSWER = (1_200.0, 6_000.0), 178, 256  # tokens: median and 99th percentile

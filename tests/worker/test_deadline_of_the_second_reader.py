@@ -14,7 +14,7 @@ from services.context import RunContext
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.ports import RevisionBudget
-from tests.services.policy_checks.plans import on_timeframe
+from tests.services.policy_checks.plans import noted_request, on_timeframe
 from tests.test_low_level_reflection import FakeModel, reflect, reply
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
@@ -24,7 +24,7 @@ FULL = ReflectionSettings(mode="full")
 
 def deadline_given(timeframe, *, settings=FULL, source=PolicyEventKind.REGIME_CHANGE, **parts):
     model = FakeModel(reply())
-    request = on_timeframe(timeframe)
+    request = on_timeframe(timeframe, noted_request())
     reflect(request, settings, source, model=model, timer=lambda: 0, **parts)
     return float(str(model.calls[-1]["deadline_ms"]))
 
@@ -71,7 +71,7 @@ def test_second_reader_has_the_deadline_of_the_settings_wherever_it_is_asked():
 @pytest.mark.parametrize("waits", [True, False])
 def test_plan_provider_tells_its_reflection_whether_the_market_waits(waits, monkeypatch):
     monkeypatch.setattr(plan_provider, "linter", lambda columns: lambda snapshot, proposal: ())
-    model, request = FakeModel(reply()), on_timeframe("5m")
+    model, request = FakeModel(reply()), on_timeframe("5m", noted_request())
     version = SimpleNamespace(definition=request.playbook)
     parts: dict[str, Any] = {
         "strategist": SimpleNamespace(answer=lambda snapshot, revision: proposed(request.proposal)),

@@ -30,12 +30,14 @@ from services.playbooks.registry import PlaybookRegistry
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from tests.agents.strategies.questions import propose, question
 from tests.agents.test_judge_model import REPORT, RULES
-from tests.services.policy_checks.plans import PLAYBOOKS, expected, on_timeframe, right_request
+from tests.services.policy_checks.plans import PLAYBOOKS, expected, noted_request, on_timeframe, right_request
 from tests.worker.live.virtual_time import run_virtually
 from tests.worker.shared_runs import embedded_bars
 from trading_core.tick_guard import TickGuard
 from worker.models import Models, Overrides
 from worker.runs.backtest import run_backtest
+
+pytestmark = pytest.mark.usefixtures("over_the_cap")  # a reader is asked where it may decide
 
 BUDGET_MS = 200.0
 LONG_S = 30.0
@@ -95,7 +97,7 @@ def timed(ask: Callable[[], Awaitable[Any]]) -> tuple[Any, float]:
 def consolidated(model: Boundless, timer: Callable[[], int] = now_ns, source: str = "regime_change") -> Any:
     settings = ReflectionSettings(mode="full", budget_event_ms=BUDGET_MS, budget_heartbeat_ms=2 * BUDGET_MS)
     service = PolicyLevelReflectionService(settings, model=model, timer=timer)
-    return timed(lambda: service.reflect(on_timeframe("5m"), source=source))
+    return timed(lambda: service.reflect(on_timeframe("5m", noted_request()), source=source))
 
 
 def proposed(model: Boundless, timer: Callable[[], int] = now_ns) -> Any:

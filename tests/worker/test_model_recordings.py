@@ -21,6 +21,8 @@ from tests.worker.wire import AGREES, GOOD, wire
 from worker.cli import backtest
 from worker.runs.interrupts import RunInterrupted
 
+pytestmark = pytest.mark.usefixtures("over_the_cap")  # a reader is asked where it may decide
+
 SPAN = ("--from", "2003-01-01", "--to", "2003-09-30")
 CONFIG = """
 [reflection]

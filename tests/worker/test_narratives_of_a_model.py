@@ -4,6 +4,8 @@ import json
 from functools import cache
 from typing import Any, cast
 
+import pytest
+
 from agents.language_models.cassette import Cassette, recorded_call
 from schemas.settings import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from services.journal.index import Event, JournalIndex
@@ -13,6 +15,8 @@ from tests.services.deliberation.scripted import section
 from tests.services.high_level.narrators import Narrator
 from tests.worker.shared_runs import Run, embedded_bars, fewer_bars, run_on
 from worker.models import Models
+
+pytestmark = pytest.mark.usefixtures("over_the_cap")  # a reader is asked where it may decide
 
 YEARS = ("2003-01-01", "2005-06-30")  # until the second report
 FULL = Settings(

@@ -28,7 +28,10 @@ from tests.worker.test_session_wires import (
 from trading_core.tick_guard import TickGuard
 from worker.session import Session
 
+pytestmark = pytest.mark.usefixtures("over_the_cap")  # a reader is asked where it may decide
+
 REQUEST = right_request()
+NOTED = InvariantContext(max_risk_fraction=1e-4)  # a finding of weight in every plan
 
 
 @pytest.mark.parametrize(
@@ -62,7 +65,7 @@ def test_event_of_the_boundary_chooses_the_deadline_of_the_model(
         lambda *_: (),
     )
     seen = REQUEST.snapshot.model_copy(update={"events": events})
-    asyncio.run(provider.provide(seen, InvariantContext(), RevisionBudget(0)))
+    asyncio.run(provider.provide(seen, NOTED, RevisionBudget(0)))
     assert budget_ms - 15_000.0 < deadlines[0] <= budget_ms
 
 

@@ -18,7 +18,9 @@ from tests.worker.strategist_wire import StrategistOnTheWire, first_plan
 from tests.worker.test_model_recordings import Desk
 from tests.worker.test_session_over_the_wire import trades
 from tests.worker.wire import AGREES, wire
-from worker.runs.model_silence import model_silence
+from worker.runs.model_silence import is_silent, model_silence
+
+pytestmark = pytest.mark.usefixtures("over_the_cap")  # a reader is asked where it may decide
 
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
 PRICES = (ModelPrice(model="claude-test", input_usd=0.0, output_usd=0.0),)
@@ -190,7 +192,13 @@ def test_backtest_whose_model_is_lost_half_way_ends_there_and_verifies_or_goes_o
         "bars behind the loss are traded by rules alone"
     )
     assert ("the model is lost at " if ended else f"{silence}; the rules decided the others") in done.stderr
-    assert desk.run("verify", "latest").exit_code == 0
+    verified = desk.run("verify", "latest")
+    assert verified.exit_code == 0
+    assert ("the model is lost at " in verified.stdout) is ended
+    assert ("the model is lost at " in desk.run("status").stdout) is ended
+    (listed,) = json.loads(desk.run("runs", "--json").stdout)
+    assert (listed["status"], listed["ended_early"]) == ("finished", "model_lost" if ended else None)
+    assert ("finished (model_lost)" in desk.run("runs").stdout) is ended
 
 
 RETRY_INFO, QUOTA = "type.googleapis.com/google.rpc.RetryInfo", "type.googleapis.com/google.rpc.QuotaFailure"
@@ -304,38 +312,94 @@ def test_run_whose_rules_answered_for_a_tenth_of_its_strategists_replies_says_so
     assert f"{silence}; the rules decided the others" in done.stderr
 
 
-def seat(prompt: str, answered: int, questions: int, why: str | None = None) -> dict[str, Any]:
+def seat(prompt: str, answered: int, questions: int, why: str | None = None, limited: int = 0) -> Any:
     last = "2004-05-03T00:00:00+00:00" if answered else None
     return {
-        "model": "m", "prompt": prompt, "questions": questions, "answered": answered,
-        "last_reply": last, "last_failure": why,
+        "model": "m", "prompt": prompt, "questions": questions, "answered": answered, "last_reply": last,
+        "limited": limited, "why": why,
     }  # fmt: skip
 
 
-def test_seats_that_were_not_answered_are_named_the_worst_first_and_no_other():
+def document_of(seats: list[Any], *, strategist: Any = None, asked: int = 0, **unused: int) -> Any:
+    return {
+        "model": {"seats": seats},
+        "strategist": strategist or {"answers": {}, "fallbacks": {}},
+        "policy_loop": {"reader": {"asked": asked, "nothing_to_decide": 0, "unused": unused}},
+    }
+
+
+def test_seats_that_were_not_answered_are_named_the_worst_first_texts_last_and_no_other():
     seats = [
+        seat("text_critique", 0, 7, "HTTP 500"),
         seat("judge_replanning", 4, 5, "no whole reply within 500 ms"),
         seat("policy_level_reflection", 3, 40, "HTTP 400 credit balance is too low"),
         seat("strategist", 91, 100, "HTTP 500"),
-        seat("text_critique", 0, 7),
     ]
-    document = {
-        "model": {"seats": seats, "cut_overs": {"event_calls": 7}},
-        "strategist": {"answers": {"m": 91, "rules": 9}, "fallbacks": {"server": 9}},
-    }
+    document = document_of(seats, strategist={"answers": {"m": 91, "rules": 9}, "fallbacks": {"server": 9}})
     assert model_silence(document) == (
-        "text_critique answered 0 of 7 questions: event_calls 7; "
         "the second reader answered 3 of 40 questions, the last on 2004-05-03: HTTP 400 credit balance is "
-        "too low; the judge answered 4 of 5 questions, the last on 2004-05-03: no whole reply within 500 ms"
+        "too low; the judge answered 4 of 5 questions, the last on 2004-05-03: no whole reply within 500 ms; "
+        "text_critique answered 0 of 7 questions: HTTP 500"
     )
-    seats[:] = seats[2:3]
+    seats[:] = seats[3:]
     assert model_silence(document) is None
+
+
+def test_text_that_limits_alone_left_unanswered_is_no_model_that_failed():
+    cut = document_of([seat("text_critique", 2, 7, "llm.per_event.calls = 10", limited=5)])
+    assert model_silence(cut) is None
+    failed = document_of([seat("text_critique", 2, 7, "HTTP 500", limited=4)])
+    assert model_silence(failed) is not None
+    reader = document_of([seat("policy_level_reflection", 2, 7, "llm.per_run.calls = 2", limited=5)])
+    assert model_silence(reader) is not None, "a limit that took a seat that decides is said"
+
+
+@pytest.mark.parametrize(("void", "silent"), [(40, True), (10, False)])
+def test_reader_whose_verdicts_were_void_is_named_first_and_silent_where_all_were(void, silent):
+    document = document_of(
+        [seat("policy_level_reflection", 40, 40), seat("high_level_reflection", 3, 3)],
+        asked=40, model_lowered_without_evidence=void,
+    )  # fmt: skip
+    assert model_silence(document) == (
+        f"the second reader gave a usable answer to {40 - void} of 40 questions: "
+        f"model_lowered_without_evidence {void}"
+    )
+    assert is_silent(document) is silent
 
 
 @pytest.mark.parametrize(("why", "told"), [("unknown_base", True), ("position_open", False)])
 def test_tenth_of_the_answers_by_rules_counts_only_where_a_model_was_needed(why, told):
-    model = {"seats": [seat("strategist", 100, 100)], "cut_overs": {}}
     strategist = {"answers": {"m": 80, "rules": 20}, "fallbacks": {why: 10, "nothing_to_choose": 10}}
-    document = {"model": model, "strategist": strategist}
+    document = document_of([seat("strategist", 100, 100)], strategist=strategist)
     said = f"the strategist gave a usable answer to 80 of 90 questions: {why} 10"
     assert model_silence(document) == (said if told else None)
+
+
+def test_run_whose_readers_verdicts_rest_on_nothing_says_so_first_and_exits_1(desk, monkeypatch):
+    """Every reply parses, and each names a finding that there is not."""
+    void = json.dumps(AGREES | {"verdict": "revise", "findings": ["no_such_finding"]})
+    with wire(monkeypatch, saying(FORMATS["anthropic"], void)):
+        done = desk.backtest("--reflection", "full")
+    assert done.exit_code == 1, done.output
+    first = done.stdout.splitlines()[0]
+    assert first.startswith("the second reader gave a usable answer to 0 of ")
+    assert "model_cited_unknown_finding" in first
+    assert "the rules decided alone" in done.stderr
+
+
+def test_first_line_names_the_reason_that_took_most_of_the_unanswered_questions(desk, monkeypatch):
+    """Failures, then answers, and a limit that ends the asking."""
+    told = FORMATS["anthropic"]
+    fault, good = answer(told.error("api_error", "a passing fault"), 500), saying(told, json.dumps(AGREES))
+    handler = in_turn(good, fault, fault, good)
+    monkeypatch.setenv("THINKTWICE_LLM__PER_RUN__CALLS", "6")
+    monkeypatch.setenv("THINKTWICE_LLM__AT_ONCE", "1")
+    with wire(monkeypatch, handler):
+        done = desk.backtest("--reflection", "full", "--json")
+    document = json.loads(done.stdout)
+    (reader,) = document["model"]["seats"]
+    assert 0 < reader["unanswered"]["server 500"] < reader["unanswered"]["run_calls"] == reader["limited"]
+    silence = model_silence(document)
+    assert silence is not None
+    assert "llm.per_run.calls = 6" in silence
+    assert "a passing fault" not in silence

@@ -11,6 +11,8 @@ from tests.agents.language_models.wire_server import READ
 from tests.worker.shared_runs import Run, fewer_bars, run_on
 from tests.worker.wire import GOOD, KEY_VARIABLE, NOBODY, URL_VARIABLE, wire
 
+pytestmark = pytest.mark.usefixtures("over_the_cap")  # a reader is asked where it may decide
+
 SLICE = ("2003-01-01", "2003-09-30")
 PRICES = (
     ModelPrice(model="claude-test", input_usd=0.1, output_usd=0.5),

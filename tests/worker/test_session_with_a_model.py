@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 
 from agents.language_models.cassette import Cassette, recorded_call
+from prompts import load_prompt
 from schemas.errors import CassetteMiss, ConfigError, ModelError
-from schemas.settings import LlmSettings, ReflectionSettings, Settings
+from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.vocabulary import InvocationOutcome
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.language_model import ModelReply
 from services.policy_checks.bases import SnapshotCheck
+from services.policy_level_reflection_service import PROMPT
 from services.store import NewRun, open_store
+from tests.agents.strategies.questions import HOLD, propose, question, reason
 from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.tick_guard import TickGuard
@@ -27,6 +30,8 @@ from worker.runs.interrupts import RunInterrupted
 from worker.runs.replay import ReplayReport
 from worker.runs.store_run import record_run
 from worker.session import Session, Timing
+
+READ = pytest.mark.usefixtures("over_the_cap")  # a second reader is asked about every plan
 
 FULL = Settings(
     reflection=ReflectionSettings(mode="full", budget_event_ms=60_000.0, budget_heartbeat_ms=60_000.0),
@@ -66,6 +71,7 @@ def run(model: AnsweringModel) -> Session:
     return session
 
 
+@READ
 def test_session_full_asks_the_model_and_a_failing_one_degrades_visibly() -> None:
     model = AnsweringModel(None)
     session = run(model)
@@ -79,6 +85,7 @@ def test_session_full_asks_the_model_and_a_failing_one_degrades_visibly() -> Non
     assert counters.errors == 0
 
 
+@READ
 def test_session_full_reply_that_is_no_reply_never_loosens_or_breaks_anything() -> None:
     session = run(AnsweringModel("I would simply buy everything."))
     counters = session.policy_loop.counters
@@ -86,6 +93,7 @@ def test_session_full_reply_that_is_no_reply_never_loosens_or_breaks_anything() 
     assert counters.errors == 0
 
 
+@READ
 def test_session_full_asks_about_plans_that_the_rules_pass_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SnapshotCheck, "findings", lambda *asked: ())  # every base is offered
     reply = json.dumps({"comment": "fine", "verdict": "pass", "findings": [], "deferred_needs": []})
@@ -95,6 +103,49 @@ def test_session_full_asks_about_plans_that_the_rules_pass_alone(monkeypatch: py
     assert len(model.prompts) == asked.finding_codes["model_agrees"] == asked.reflections["pass"]
 
 
+class CitingStrategist:
+    """Takes the first plan on offer, every second time with a rate of cases among its reasons."""
+
+    def __init__(self) -> None:
+        self.plans = 0
+
+    async def complete(self, *, prompt: str, **request: Any) -> ModelReply:
+        asked = question(prompt)
+        if asked.task == "manage" or not asked.bases:
+            return ModelReply(json.dumps(HOLD), "scripted", 1, 1, 0.1)
+        self.plans += 1
+        base = asked.bases[-1 if asked.task == "revise" else 0]
+        own = [reason(given["kind"], given["name"]) for given in base["plan"]["because"]]
+        because = own + [reason("case_rate", "all")] * (self.plans % 2)
+        said = propose(base["id"], because=because)
+        return ModelReply(json.dumps(said), "scripted", 1, 1, 0.1)
+
+
+def named(part: str, prompt: str) -> Any:
+    """What stands in a part of a second reader's prompt."""
+    before = load_prompt(PROMPT).text.partition("{{" + part + "}}")[0].splitlines()[-1] + "\n"
+    return json.JSONDecoder().raw_decode(prompt.partition(before)[2])[0]
+
+
+@pytest.mark.parametrize("strategist", ["rules", "model"])
+def test_session_full_question_to_a_reader_names_something_that_its_verdict_may_rest_on(strategist):
+    model = AnsweringModel(json.dumps({"verdict": "pass", "comment": "fine", "findings": []}))
+    settings = FULL.model_copy(update={"policy_loop": PolicyLoopSettings(strategist=strategist)})
+    thinking = None if strategist == "rules" else CitingStrategist()
+    done = run_on(
+        embedded_bars("2003-01-01", "2005-12-31"), settings, models=Models(fast=model, strategist=thinking)
+    )
+    for prompt in model.prompts:
+        found, because = named("findings", prompt), named("reasons", prompt)
+        grounds = [item for item in found if item["severity"] != "info"]
+        assert grounds or any(reason["holds"] is not True for reason in because)
+    counted = done.document["policy_loop"]["reader"]
+    assert counted["asked"] == len(model.prompts) > 0
+    assert counted["nothing_to_decide"] > 0
+    assert sum(counted.values()) == done.document["policy_loop"]["reflections"]["pass"]
+
+
+@READ
 def test_session_full_model_that_only_cites_what_informs_changes_nothing() -> None:
     cited = ["memory_insufficient"]
     session = run(AnsweringModel(json.dumps({"comment": "no", "verdict": "revise", "findings": cited})))
@@ -103,6 +154,7 @@ def test_session_full_model_that_only_cites_what_informs_changes_nothing() -> No
     assert counters.finding_codes["model_lowered_verdict"] == 0
 
 
+@READ
 def test_session_full_model_that_objects_to_reasons_that_rules_found_true_changes_nothing() -> None:
     objections = [{"reason": place, "code": "reason_too_weak"} for place in range(3)]
     reply = {"comment": "no", "verdict": "revise", "findings": [], "objections": objections}
@@ -139,6 +191,7 @@ def test_run_closes_its_models_at_the_end() -> None:
     assert slow.closed
 
 
+@READ
 def test_report_of_a_model_is_replayed_and_one_that_was_not_recorded_ends_the_run() -> None:
     bars = embedded_bars("2003-01-01", "2005-12-31")
     slow = AnsweringModel("no narrative")
@@ -163,6 +216,7 @@ class InterruptedModel(AnsweringModel):
         return await super().complete(**request)
 
 
+@READ
 def test_run_interrupted_while_a_model_was_asked_replays_up_to_that_question(tmp_path: Path) -> None:
     bars = embedded_bars("2003-01-01", "2003-09-30")
     new = NewRun("x", 0, "backtest", FULL.config_hash, FULL.payload(), {"sha256": bars.sha256}, {})

@@ -68,7 +68,8 @@ def _examine(record: "RunRecord") -> "tuple[RunRecord, dict[str, Any]]":
 
 def _plain(record: "RunRecord") -> dict[str, Any]:
     doubts = ((record.document or {}).get("data") or {}).get("doubts", [])
-    return {name: getattr(record, name) for name in (*PLAIN, "environment", "damage")} | {"doubts": doubts}
+    named = {name: getattr(record, name) for name in (*PLAIN, "environment", "damage")}
+    return named | {"doubts": doubts, "ended_early": (record.ended_early or {}).get("reason")}
 
 
 def _row(record: "RunRecord") -> dict[str, Any]:
@@ -76,9 +77,11 @@ def _row(record: "RunRecord") -> dict[str, Any]:
     performance, ended = document.get("performance", {}), document.get("data", {})
     trades, causes = performance.get("trades", DASH), document.get("why_no_trade")
     bars = record.data.get("bars", ended.get("bars"))  # a paper run knows it when its feed has ended
+    early = "" if record.ended_early is None else f" ({record.ended_early['reason']})"
     doubts = f" ({count_noun(len(ended['doubts']), 'doubt')})" if ended.get("doubts") else ""
     cells = (
-        *(record.run_id, record.status, ns_to_datetime(record.created_at).strftime("%Y-%m-%d %H:%M")),
+        *(record.run_id, f"{record.status}{early}"),
+        ns_to_datetime(record.created_at).strftime("%Y-%m-%d %H:%M"),
         *(record.name, few(record.data["symbols"])),
         f"{record.data['timeframe']} {DASH if bars is None else f'{bars:,}{doubts}'}",
         *(
@@ -206,7 +209,8 @@ async def verify(
 def _describe_check(result: dict[str, Any]) -> Iterator[Part]:
     chain, ids, replay = result["chain"], result["references"], result["replay"]
     rows, of_ids = count_noun(chain["rows"], "row"), count_noun(ids["checked"], "id")
-    yield f"run {result['run_id']} ({result['status']})"
+    early = f": {result['ended_early']['message']}" if result["ended_early"] else ""
+    yield f"run {result['run_id']} ({result['status']}){early}"
     held = f"holds: {rows}, head {chain['head_hash'][:16]}"
     yield "chain", held if chain["ok"] else f"BROKEN: {chain['problem']}"
     if result["next"] is not None:

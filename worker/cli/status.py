@@ -42,6 +42,7 @@ async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOptio
         "run_id": record.run_id,
         "mode": record.mode,
         "status": record.status,
+        "ended_early": record.ended_early,
         "events": record.events,
         "head_hash": record.head_hash,
         "process": None
@@ -66,6 +67,8 @@ def _wait(count: int, name: str) -> str:
 def _describe(document: dict[str, Any]) -> Iterator[Part]:
     events, process = count_noun(document["events"], "event"), document["process"]
     yield f"run {document['run_id']} ({document['mode']}, {document['status']}): {events}"
+    if (early := document["ended_early"]) is not None:
+        yield "ended", f"early: {early['message']}"
     if plans := document["plans_waiting"]:
         yield "plans", f"{_wait(plans, 'change plan')} for a decision: `thinktwice plans list`"
     if process is None:

@@ -123,6 +123,7 @@ class TradingStatus:
             "models_failing": {name: known.failures for name, known in failing.items()},
             "model_silence": model_silence(
                 {"model": session.models.account.document(), "strategist": policy.strategist()}
+                | {"policy_loop": {"reader": policy.second_reader()}}
             ),
         }
 

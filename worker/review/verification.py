@@ -47,6 +47,7 @@ async def verify_run(
     return {
         "run_id": record.run_id,
         "status": record.status,
+        "ended_early": record.ended_early,
         "ok": chain.ok and references.ok and replay.ok and not kept,
         "next": None if chain.ok and not kept and not replay.document else MEND,
         "chain": asdict(chain),

@@ -72,6 +72,8 @@ def _warn(document: Document, console: "Console") -> None:
         console.print(silence, style="bold yellow", soft_wrap=True)
     if (early := document.get("ended_early")) is not None:
         console.print(early["message"], style="bold yellow", soft_wrap=True)
+    if (refused := refused_strategist(document)) is not None:
+        console.print(refused, style="bold yellow", soft_wrap=True)
     if (unheard := judge_silence(document)) is not None:
         console.print(unheard, style="bold yellow", soft_wrap=True)
 
@@ -126,6 +128,8 @@ def thoughts(document: Document) -> Rows:
         yield "most often for", _most(policy["sent_back_for"])
     if policy["passed_over"]:
         yield "bases refused for", _most(policy["passed_over"])
+    if reader := describe_reader(policy["reader"]):
+        yield "second reader", reader
     yield "policies", f"{policy['frozen']:,} frozen   {policy['stand_downs']:,} stand-downs"
     seen = max((report["n_episodes"] for report in slow["reports"]), default=0)
     told = f"{count_noun(len(slow['reports']), 'report')} on {seen:,} of"
@@ -144,6 +148,14 @@ def thoughts(document: Document) -> Rows:
         yield "degraded", f"{percent(policy['degraded_share'])} of reflections"
     if document["memory"]["degraded"]:
         yield "memory degraded", f"{count_noun(document['memory']['degraded'], 'read')} without cases"
+
+
+def describe_reader(reader: dict[str, int]) -> str:
+    """About how many plans it was asked; nothing where no plan reached it."""
+    asked, others = reader["asked"], reader["nothing_to_decide"]
+    if not asked and not others:
+        return ""
+    return f"asked about {count_noun(asked, 'plan')}; {others:,} others left it nothing to decide"
 
 
 def refused_rows(document: Document) -> Rows:
@@ -165,6 +177,19 @@ def describe_opinions(document: Document) -> str | None:
     if not judge["to_ask"]:
         return None
     return f"model asked on {judge['asked']:,} of {count_noun(judge['to_ask'], 'report')}"
+
+
+def refused_strategist(document: Document) -> str | None:
+    """That every plan of a strategist that is not the rules was sent back, and there was no trade."""
+    policy, name = document["policy_loop"], document["strategist"]["name"]
+    met, found = policy["reflections"], policy["sent_back_for"]
+    sent_back = met["revise"] + met["block"]
+    if name == "rules" or met["pass"] or not found or document["performance"]["trades"]:
+        return None
+    most = max(sorted(found), key=found.__getitem__)
+    share = f"{sent_back:,} of {sent_back:,}"
+    why = f"most often for {most} ({found[most]:,})"
+    return f"every plan of the strategist was sent back, {share}, and there was no trade: {why}"
 
 
 def judge_silence(document: Document) -> str | None:
@@ -245,6 +270,8 @@ def _policy(document: Document) -> Rows:
         f"{policy['frozen']:,}   stand-downs {policy['stand_downs']:,}   revisions {policy['revisions']:,}",
     )
     yield "reflections", _verdicts(policy["reflections"])
+    if reader := describe_reader(policy["reader"]):
+        yield "second reader", reader
     yield "amendments", _verdicts(policy["amendments"])
     degraded = percent(policy["degraded_share"])
     yield "invocations", f"{_verdicts(policy['invocations'])}   degraded share {degraded}"

@@ -95,6 +95,24 @@ def test_own_machine_is_free_at_a_private_address_alone(address, free):
     assert elsewhere.known_price("vllm", "qwen3:8b") is not None, "the address is of another provider"
 
 
+@pytest.mark.parametrize(
+    ("prices", "found"),
+    [
+        ({"openai/gpt-6-sol": 3.0, "gpt-6-sol": 2.0, "gpt-6-sol-2026-05-01": 1.0}, 1.0),
+        ({"gpt-6-sol-2026-05-01": 1.0, "openai/gpt-6-sol-2026-05-01": 4.0}, 4.0),
+        ({"gpt-6-sol": 2.0, "openai/gpt-6-sol": 3.0}, 3.0),
+        ({"openai/gpt-6-sol": 3.0}, 3.0),
+        ({"gpt-6-sol": 2.0, "groq/gpt-6-sol": 3.0}, 2.0),
+        ({"groq/gpt-6-sol": 3.0, "openai/gpt-6": 5.0}, None),
+    ],
+)
+def test_configured_price_is_that_of_the_entry_that_names_the_model_most_closely(prices, found):
+    given = tuple(ModelPrice(model=name, input_usd=0.0, output_usd=usd) for name, usd in prices.items())
+    llm = LlmSettings(prices=given)
+    price = llm.configured_price("openai", "gpt-6-sol-2026-05-01")
+    assert (None if price is None else price.output_usd) == found
+
+
 def test_price_that_nobody_names_is_unknown_and_counts_as_nothing_only_where_that_is_allowed():
     for name in ("gpt-6-sol", "claude-sonnet-5-5"):
         assert LlmSettings().known_price("openai", name) is None

@@ -231,6 +231,42 @@ def test_providers_error_in_an_answer_called_success_is_that_failure(
     assert (ended.call.outcome, ended.call.status, ended.usd) == (outcome, status, 0.0)
 
 
+FAILED = {"code": 502, "message": "the upstream gave up"}
+CHOICE = {"index": 0, "message": {"role": "assistant", "content": "half"}, "finish_reason": "error"}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"object": "chat.completion", "model": "m", "choices": [CHOICE | {"error": FAILED}]},
+        {"errors": [FAILED]},
+    ],
+)
+def test_providers_error_inside_a_choice_or_a_list_keeps_the_servers_words_and_code(told, called):
+    ended = called("openai", answer(told))
+    assert (ended.call.outcome, ended.call.status) == ("server", 502)
+    assert "the upstream gave up" in str(ended.error)
+
+
+def test_providers_error_inside_a_streamed_choice_keeps_the_servers_words_and_code(called):
+    chunks = [
+        {"index": 0, "delta": {"content": "half"}},
+        {"index": 0, "finish_reason": "error", "error": FAILED},
+    ]
+    lines = [
+        json.dumps({"object": "chat.completion.chunk", "model": "m", "choices": [one]}) for one in chunks
+    ]
+    body = "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"]).encode()
+    ended = called("openai", answer(body, headers={"content-type": "text/event-stream"}), stall_ms=2_000.0)
+    assert (ended.call.outcome, ended.call.status) == ("server", 502)
+    assert "the upstream gave up" in str(ended.error)
+
+
+def test_providers_code_that_is_the_status_is_told_once(called):
+    ended = called("openai", answer({"error": {"code": 429, "message": "slow down"}}, 429))
+    assert "HTTP 429 'slow down'" in str(ended.error)
+
+
 @EVERY
 def test_providers_gateway_that_answers_in_another_name_is_accepted_where_it_is_named(provider, called):
     handler = saying(FORMATS[provider], AGREES, model="gateway/some-model")

@@ -15,6 +15,7 @@ LOC = {"type": "missing", "loc": ["body", "model"], "msg": SAID}
         ({"type": "t", "message": SAID}, "t"),
         ([{"error": {"code": 400, "message": SAID}}], "400"),
         ({"error": [{"message": SAID}]}, ""),
+        ({"success": False, "errors": [{"code": 7003, "message": SAID}]}, "7003"),
         ({"detail": SAID}, ""),
         ({"detail": [LOC]}, "missing"),
         ({"object": "error", "type": "t", "message": {"detail": [LOC]}}, "missing"),

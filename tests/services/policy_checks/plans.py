@@ -54,6 +54,11 @@ def right_request(playbook: PlaybookDefinition | None = None, direction: Directi
     )
 
 
+def noted_request():
+    """A right request about which a second reader is asked: its playbook risks more than the cap."""
+    return changed(right_request(), {"invariants.max_risk_fraction": 1e-4})
+
+
 def on_timeframe(timeframe: Timeframe, request: PolicyLevelReflectionRequest | None = None) -> Any:
     """The request (a right one) with a decision bar of another length; its values stay as they are."""
     request = request or right_request()

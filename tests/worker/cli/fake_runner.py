@@ -313,6 +313,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "sent_back_for": {"stop_too_tight": 1},
             "sent_back_own": 0,
             "passed_over": {"stop_too_tight": 2},
+            "reader": {"asked": 0, "nothing_to_decide": 0, "unused": {}},
             "reflections": {"pass": 1, "revise": 1, "block": 0, "error": 0, "degraded": 0},
             "amendments": {"pass": 1, "revise": 0, "block": 0, "disabled": 0},
             "invocations": {"ran": 2, "degraded": 0, "skipped": 1, "disabled": 0, "error": 0},

@@ -236,15 +236,17 @@ def test_ask_again_of_more_samples_than_an_event_may_ask_asks_them_all(desk):
     assert (arm["answered"], arm["failed"]) == (12, {})
 
 
-def test_ask_again_counts_replies_for_which_the_run_would_not_have_waited(desk):
-    config = CONFIG.replace("20000", "0.001")
+@pytest.mark.parametrize(("deadline", "late"), [("", 0.0), ("model_deadline_ms = 0.001\n", 1.0)])
+def test_ask_again_counts_replies_for_which_the_run_would_not_have_waited(deadline, late, desk):
+    """A budget of the rules is no deadline of a reader on daily bars: the run waited for seconds."""
+    config = CONFIG.replace("20000", "0.001").replace("[reflection]\n", f"[reflection]\n{deadline}")
     (desk.folder / "hurried.toml").write_text(config, "utf-8")
     settings = load_settings(desk.folder / "hurried.toml").settings
     plain = json.dumps(settings.payload()).replace("'", "''")
     in_store(desk, f"UPDATE runs SET config = '{plain}', config_hash = '{settings.config_hash}'")
     seal_again(desk.folder / "thinktwice.db")
     (arm,) = desk.document(GOOD, *AGAIN, "--samples", "1", "--limit", "1")["arms"]
-    assert (arm["answered"], arm["means"]["late"]) == (1, 1.0)
+    assert (arm["answered"], arm["means"]["late"]) == (1, late)
 
 
 def test_ask_again_without_any_answer_says_so_exits_1_and_keeps_nothing(desk):

@@ -186,17 +186,22 @@ def test_check_full_without_a_key_is_refused_as_in_a_run(tmp_path):
     assert "set ANTHROPIC_API_KEY, play a cassette with --llm replay, or use 'deterministic'" in said
 
 
+def noted(**changes: Any) -> Any:
+    """The request of a plan with a finding of weight, so that a second reader is asked."""
+    return edited(invariants__max_risk_fraction=1e-4, **changes)
+
+
 def test_check_full_asks_the_model_and_plays_its_reply_back(tmp_path, monkeypatch):
     config, tape = tmp_path / "full.toml", str(tmp_path / "tape.jsonl")
     config.write_text(FULL + PRICED)
     with wire(monkeypatch, GOOD) as server:
-        code, live = checked(unedited(), str(config), "--llm", "record", "--cassette", tape)
+        code, live = checked(noted(), str(config), "--llm", "record", "--cassette", tape)
         assert len(server.requests) == 1
     assert (code, live["tier"], live["model"]["calls"]) == (0, "consolidated", 1)
-    assert codes(live) == {"consolidation": ["model_agrees"]}
-    code, replayed = checked(unedited(), str(config), "--llm", "replay", "--cassette", tape)
+    assert codes(live) == {"invariant": ["risk_fraction_over_cap"], "consolidation": ["model_agrees"]}
+    code, replayed = checked(noted(), str(config), "--llm", "replay", "--cassette", tape)
     assert (code, replayed["tier"], replayed["findings"]) == (0, "consolidated", live["findings"])
-    other = json.dumps(edited(proposal__conviction=0.5))
+    other = json.dumps(noted(proposal__conviction=0.5))
     assert "no recorded reply" in complaint(other, str(config), "--llm", "replay", "--cassette", tape)
 
 
@@ -204,6 +209,6 @@ def test_check_full_with_nobody_at_the_address_degrades_and_says_so(tmp_path, mo
     (tmp_path / "full.toml").write_text(FULL + PRICED)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
-    code, document = checked(unedited(), str(tmp_path / "full.toml"))
+    code, document = checked(noted(), str(tmp_path / "full.toml"))
     assert (code, document["tier"], document["outcome"]) == (0, "deterministic", "degraded")
     assert document["skip_reason"].startswith("llm_")

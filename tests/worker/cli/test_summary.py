@@ -87,6 +87,28 @@ def test_summary_says_what_the_agent_thought(document):
     assert "degraded" not in text
 
 
+@pytest.mark.parametrize(
+    ("name", "passed", "trades", "told"),
+    [("model", 0, 0, True), ("rules", 0, 0, False), ("model", 1, 0, False), ("model", 0, 2, False)],
+)
+def test_summary_names_a_strategist_whose_every_plan_was_sent_back_first(
+    name, passed, trades, told, document
+):
+    met = document["policy_loop"]["reflections"] | {"pass": passed, "revise": 7, "block": 2}
+    found = {"over_confident": 3, "reward_to_risk_too_low": 6}
+    text = shown(
+        document
+        | {"strategist": document["strategist"] | {"name": name}}
+        | {"policy_loop": document["policy_loop"] | {"reflections": met, "sent_back_for": found}}
+        | {"performance": document["performance"] | {"trades": trades}}
+    )
+    said = (
+        "every plan of the strategist was sent back, 9 of 9, and there was no trade: most often for "
+        "reward_to_risk_too_low (6)"
+    )
+    assert (text.splitlines()[0] == said) is told
+
+
 def test_summary_says_what_was_proven_and_degraded(document):
     slow = document["high_level"] | {"findings": {"significant": 2, "suggestive": 1}}
     policy = document["policy_loop"] | {"degraded_share": 0.25}

@@ -35,6 +35,8 @@ from worker.runs.backtest import run_backtest
 from worker.runs.dry_run import WITHOUT_LIMITS, count_questions, describe_questions
 from worker.runs.forecast import AFTER, RunForecast
 
+pytestmark = pytest.mark.usefixtures("over_the_cap")  # a reader is asked where it may decide
+
 SLICE = ("2003-01-01", "2003-12-31")
 SPAN = ("--from", SLICE[0], "--to", SLICE[1], "--symbols", "AAPL,IBM")
 READER = ("--reflection", "full")

@@ -10,7 +10,7 @@ from tests.worker.settings_walk.walking import looks, sees_change, sees_the_same
 
 
 @pytest.fixture(autouse=True)
-def _one_name_for_all_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _one_name_for_all_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, over_the_cap: None) -> None:
     """The hash of the settings is part of ids; here it must not pass for something that they do."""
     monkeypatch.setattr(Settings, "config_hash", "0" * 64)
     monkeypatch.chdir(tmp_path)

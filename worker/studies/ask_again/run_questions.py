@@ -72,7 +72,7 @@ async def read_questions(store: Store, record: RunRecord, prompt: str) -> RunQue
     index = await JournalIndex.read(told_rows(store.journal.rows(record.run_id), record.events))
     if prompt == STRATEGIST:
         return read_strategist_questions(record.run_id, index, stored_settings(record))
-    return read_reader_questions(record.run_id, index)
+    return read_reader_questions(record.run_id, index, market_waits=record.data.get("lock_step", True))
 
 
 def _settings(record: RunRecord, prompt: str, config: Path | None, *, asks: bool) -> Settings:

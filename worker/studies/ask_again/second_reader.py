@@ -9,7 +9,6 @@ from agents.language_models.cassette import KIND, recorded_call
 from prompts import PromptTemplate
 from schemas.errors import ConfigError, StoreError
 from schemas.settings import Settings
-from schemas.vocabulary import PolicyEventKind
 from services.journal.consolidations import AnsweredConsolidation, recorded_consolidations
 from services.journal.index import JournalIndex
 from services.journal.kinds import GENESIS
@@ -25,11 +24,15 @@ PATIENCE_MS = 60_000.0
 
 @dataclass(frozen=True, kw_only=True)
 class ReaderQuestion(RunQuestion):
-    """A plan about which a model was asked; `max_tokens` bounds its reply, as it did."""
+    """A plan about which a model was asked; `max_tokens` bounds its reply, as it did.
+
+    `market_waits`: no bar came meanwhile, which the deadline of the run depends on.
+    """
 
     plan: AnsweredConsolidation
     symbols: tuple[str, ...]
     max_tokens: int
+    market_waits: bool
 
     async def ask(self, model: LanguageModel, settings: Settings, template: PromptTemplate) -> Answer:
         """The verdict, with the reply weighed in as a run does."""
@@ -46,17 +49,20 @@ class ReaderQuestion(RunQuestion):
             return Answer(reply.kind, replied=False)
         added = weigh_reply(reply.text, plan.request, plan.findings, wordings.known)
         reflection = settings.reflection
-        is_heartbeat = plan.source == PolicyEventKind.HEARTBEAT
-        budget_ms = reflection.budget_heartbeat_ms if is_heartbeat else reflection.budget_event_ms
+        deadline_ms = reflection.deadline_ms(
+            plan.source, plan.snapshot.timeframe, market_waits=self.market_waits
+        )
         facts = {
-            "late": float(reply.latency_ms > budget_ms),
+            "late": float(reply.latency_ms > deadline_ms),
             "counts_for_nothing": float(bool(added.refused)),
         }
         return Answer(status_of((*plan.findings, *added.findings)).value, facts=facts)
 
 
-def read_reader_questions(run_id: str, index: JournalIndex) -> RunQuestions:
+def read_reader_questions(run_id: str, index: JournalIndex, *, market_waits: bool) -> RunQuestions:
     """The plans about which a run asked its second reader and was answered, each question once.
+
+    `market_waits`: as the run had it.
 
     Raises:
         ConfigError: no model ever answered it.
@@ -80,11 +86,13 @@ def read_reader_questions(run_id: str, index: JournalIndex) -> RunQuestions:
     symbols, first = run_symbols(index), dict[tuple[str, str], ReaderQuestion]()
     for plan in plans.answered:
         asked = (plan.snapshot.content_hash, plan.request.proposal.content_hash)
-        first.setdefault(asked, _question(plan, symbols, bounds[0]))
+        first.setdefault(asked, _question(plan, symbols, bounds[0], market_waits))
     return RunQuestions(run_id, READER, tuple(first.values()), dict(sorted(plans.unanswered.items())))
 
 
-def _question(plan: AnsweredConsolidation, symbols: tuple[str, ...], max_tokens: int) -> ReaderQuestion:
+def _question(
+    plan: AnsweredConsolidation, symbols: tuple[str, ...], max_tokens: int, market_waits: bool
+) -> ReaderQuestion:
     snapshot, request = plan.snapshot, plan.request
     about = {
         "seq": plan.seq,
@@ -103,6 +111,7 @@ def _question(plan: AnsweredConsolidation, symbols: tuple[str, ...], max_tokens:
         plan=plan,
         symbols=symbols,
         max_tokens=max_tokens,
+        market_waits=market_waits,
     )
 
 

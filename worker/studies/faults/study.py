@@ -151,7 +151,8 @@ async def _ask(
         done = await reflect(
             request, asked, (), opened.at(request.snapshot.known_at, request.snapshot.symbol).fast
         )
-        unheard[None if done.result is None else done.result.meta.skip_reason] += 1
+        if done.result is not None and done.result.awaited_reader:
+            unheard[done.result.meta.skip_reason] += 1
     if done.result is None:
         return Outcome("broken", (type(done.error).__name__,))
     if _passes(done.result):
