@@ -88,24 +88,24 @@ class ModelPlanner:
         self, question: EvidenceQuestion, available: Any, earlier: Sequence[EvidenceCall]
     ) -> dict[str, str]:
         kept = question.turns[max(0, len(question.turns) - self._settings.history) :]
-        told = {
+        payload = {
             "available_tools": available,
             "context": dict(question.context),
             "turns": [
-                {"question": asked[:LONGEST_TURN], "answer": answered[:LONGEST_TURN]}
-                for asked, answered in kept
+                {"question": request[:LONGEST_TURN], "answer": answered[:LONGEST_TURN]}
+                for request, answered in kept
             ],
             "prior_results": list(summaries(earlier)),
             "question": question.text,
         }
-        return {name: self._wording.json(value) for name, value in told.items()}
+        return {name: self._wording.json(value) for name, value in payload.items()}
 
     def _read_plan(
         self, reply: ModelReply | NoReply, tools: Offered, names: Mapping[str, tuple[str, str]]
     ) -> EvidencePlan:
         if isinstance(reply, NoReply):
-            said = f"{NOT_ANSWERED} ({reply.kind}): {visible(reply.detail)[:SEEN]}"
-            return EvidencePlan(confidence=0.0, failure=said)
+            text = f"{NOT_ANSWERED} ({reply.kind}): {visible(reply.detail)[:SEEN]}"
+            return EvidencePlan(confidence=0.0, failure=text)
         try:
             read = read_plan_with_uses(reply.text) if reply.uses else read_plan(reply.text)
         except MalformedReply as error:
@@ -182,8 +182,8 @@ def _name_calls(uses: Sequence[ToolUse], names: Mapping[str, tuple[str, str]]) -
 
 
 def _sentence(read: PlanReply) -> str | None:
-    said = " ".join((read.clarification or "").split())
-    return visible(said) or None
+    text = " ".join((read.clarification or "").split())
+    return visible(text) or None
 
 
 def _name(part: Any) -> str:

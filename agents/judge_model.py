@@ -90,14 +90,14 @@ async def weigh(
 
 def _word_reasons(written: WrittenText, reply: KeepReply, verdict: ReplanVerdict) -> str:
     """The reasons in words: claims that hold, then why each action that was offered is dropped."""
-    said = [statement.text for section in written.sections for statement in section.statements]
+    lines = [statement.text for section in written.sections for statement in section.statements]
     dropped = set(names_of("a", len(verdict.actions))) - set(reply.keep)
-    said += [
+    lines += [
         f"The model drops {reason.action}, giving as its reason: {DROP_WORDS[reason.because]}."
         for reason in reply.reasons
         if isinstance(reason, DropClaim) and reason.action in dropped
     ]
-    return " ".join(said) or NOTHING_HOLDS
+    return " ".join(lines) or NOTHING_HOLDS
 
 
 async def _ask(
@@ -140,10 +140,10 @@ def _describe_evidence(evidence: Sequence[RecommendationEvidence], wording: Word
     return f"\n\n{EVIDENCE}\n{wording.json(calls)}" if calls else ""
 
 
-def _without_the_others(verdict: ReplanVerdict, reply: KeepReply, said: str, model: str) -> ReplanVerdict:
+def _without_the_others(verdict: ReplanVerdict, reply: KeepReply, text: str, model: str) -> ReplanVerdict:
     named = dict(zip(names_of("a", len(verdict.actions)), verdict.actions, strict=True))
     kept = tuple(action for name, action in named.items() if name in reply.keep)
-    reason = visible(said)
+    reason = visible(text)
     dropped = [_drop(action, reason) for name, action in named.items() if name not in reply.keep]
     update: dict[str, Any] = {
         "decision": decision_of(kept),

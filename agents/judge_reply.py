@@ -49,10 +49,15 @@ NOT_ASKED = frozenset({BUDGET, BREAKER, LATE, PACED, Fallback.NO_MODEL})
 
 def count_opinions(opinions: Mapping[str, int]) -> dict[str, Any]:
     """Of the verdicts that a model was to be asked about: how many had something to weigh, and were asked."""
-    told = dict(sorted(opinions.items()))
-    due = sum(told.values()) - told.get(Fallback.NOTHING_TO_DROP, 0)
-    not_asked = {name: count for name, count in told.items() if name in NOT_ASKED}
-    return {"opinions": told, "to_ask": due, "asked": due - sum(not_asked.values()), "not_asked": not_asked}
+    payload = dict(sorted(opinions.items()))
+    due = sum(payload.values()) - payload.get(Fallback.NOTHING_TO_DROP, 0)
+    not_asked = {name: count for name, count in payload.items() if name in NOT_ASKED}
+    return {
+        "opinions": payload,
+        "to_ask": due,
+        "asked": due - sum(not_asked.values()),
+        "not_asked": not_asked,
+    }
 
 
 ReasonClaim = (

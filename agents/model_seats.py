@@ -16,17 +16,17 @@ from services.deliberation.forms import (
 
 def text_models_of(settings: Settings) -> dict[str, str]:
     """Which model is asked with each prompt about texts, and with that of the judge's planner."""
-    told, found = settings.deliberation, dict[str, str]()
-    if settings.policy_loop.strategist != "rules" and told.reflection_pass.enabled:
+    shown, found = settings.deliberation, dict[str, str]()
+    if settings.policy_loop.strategist != "rules" and shown.reflection_pass.enabled:
         writer = settings.llm.strategist_model
-        found |= {CRITIQUE: told.critique_model or writer, REASONS: writer}
+        found |= {CRITIQUE: shown.critique_model or writer, REASONS: writer}
     if settings.reflection.mode == "full":
         writer = settings.llm.slow_model
-        critic = told.critique_model or writer
-        found |= {QUALITY: critic, IMPROVEMENT: writer} if told.quality.enabled else {}
-        found |= {REVIEW: critic, IMPROVEMENT: writer} if told.review.enabled else {}
-        found |= {REWRITES[name]: writer for name in REWRITES if name in found and told.rewrites_by(writer)}
-        found |= {OUTLINE: writer, SECTION: writer} if told.chunked.enabled else {}
+        critic = shown.critique_model or writer
+        found |= {QUALITY: critic, IMPROVEMENT: writer} if shown.quality.enabled else {}
+        found |= {REVIEW: critic, IMPROVEMENT: writer} if shown.review.enabled else {}
+        found |= {REWRITES[name]: writer for name in REWRITES if name in found and shown.rewrites_by(writer)}
+        found |= {OUTLINE: writer, SECTION: writer} if shown.chunked.enabled else {}
     return found | ({PLANNER: settings.llm.judge_model} if settings.planner.judge == "model" else {})
 
 

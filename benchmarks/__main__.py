@@ -70,8 +70,8 @@ def all_sections() -> list[str]:
     embedded = page.backtest_section(*time_backtest())
     tell("texts that are looked at again")
     texts = page.text_section(all_costs())
-    asked = [checks, evidence, many]
-    return [page.head(), limit, peers, *growth, models, *asked, texts, pages, starts, embedded]
+    questions = [checks, evidence, many]
+    return [page.head(), limit, peers, *growth, models, *questions, texts, pages, starts, embedded]
 
 
 def main(arguments: list[str]) -> int:

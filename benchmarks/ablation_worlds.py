@@ -55,7 +55,7 @@ def count_answers(
     """Answers by tier, what the shadow ledgers said, and ablations in which any tier was helped or hurt."""
     answers: Counter[str] = Counter()
     papers: Counter[str] = Counter()
-    told = 0
+    shown = 0
     for seed in range(first, first + runs):
         world = make_world("random_walk", seed=seed, bars=BARS, symbols=SYMBOLS)
         with tempfile.TemporaryDirectory() as folder:
@@ -64,8 +64,8 @@ def count_answers(
         found = {tier["tier"]: tier["answer"] for tier in document["tiers"] if tier["answer"] is not None}
         answers.update(f"{tier}: {answer}" for tier, answer in found.items())
         papers.update(row["answer"] for row in document["shadow_ledger"])
-        told += any(answer in ("helped", "hurt") for answer in found.values())
-    return answers, papers, told
+        shown += any(answer in ("helped", "hurt") for answer in found.values())
+    return answers, papers, shown
 
 
 def main() -> None:
@@ -75,8 +75,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1_000, help="first seed of the worlds")
     given = parser.parse_args()
     for name, execution in COSTS.items():
-        answers, papers, told = count_answers(execution, given.runs, given.seed)
-        print(f"{name}: helped or hurt in {told} of {given.runs} ablations, stated level {ALPHA:.0%}")
+        answers, papers, shown = count_answers(execution, given.runs, given.seed)
+        print(f"{name}: helped or hurt in {shown} of {given.runs} ablations, stated level {ALPHA:.0%}")
         for answer, count in sorted(answers.items()):
             print(f"  {answer}: {count}")
         print(f"  groups of the shadow ledger: {dict(sorted(papers.items()))}")

@@ -86,8 +86,8 @@ def run_program(*words: str) -> None:
 async def _tools(path: Path) -> list[ToolTimes]:
     async with await open_store(f"sqlite:///{path}", create=False, read_only=True) as store:
         host = store_tools(RunViews(store))
-        asked = await arguments_of_tools(host)
-        return [await _times(host, tool, given) for tool, given in asked.items()]
+        request = await arguments_of_tools(host)
+        return [await _times(host, tool, given) for tool, given in request.items()]
 
 
 async def arguments_of_tools(host: InProcessTools) -> dict[str, list[dict[str, Any]]]:

@@ -201,11 +201,11 @@ def no_worse_rows(worlds: int) -> list[tuple[str, ...]]:
     rows = list[tuple[str, ...]]()
     for number, (name, world) in enumerate(NO_WORSE.items()):
         for share in (0.2, 0.5):
-            said = read_once(world, share, worlds, number)
+            reply = read_once(world, share, worlds, number)
             monthly = sum(read_monthly(world, share, worlds, number))
-            once = said.count("helped")
+            once = reply.count("helped")
             kept = "" if once <= TARGET * worlds else " (MISSED)"
-            row = (name, f"{share:g}", rate(once, worlds) + kept, rate(said.count("hurt"), worlds))
+            row = (name, f"{share:g}", rate(once, worlds) + kept, rate(reply.count("hurt"), worlds))
             rows.append((*row, rate(monthly, worlds)))
     return rows
 
@@ -221,10 +221,11 @@ def found_rows(worlds: int) -> list[tuple[str, ...]]:
         for share in SHARES:
             found = {length: _read_worth(payoff, share, length, worlds) for length in LENGTHS}
             shown = (
-                f"{sum(said['answer'] == 'helped' for said in read) / worlds:.0%}" for read in found.values()
+                f"{sum(answer['answer'] == 'helped' for answer in read) / worlds:.0%}"
+                for read in found.values()
             )
             error = sqrt(variance(payoff) * (1.0 - share) / share / ORDERS)
-            needed = np.median([ORDERS * (said["finds_r"] / WORTH) ** 2 for said in found[ORDERS]])
+            needed = np.median([ORDERS * (answer["finds_r"] / WORTH) ** 2 for answer in found[ORDERS]])
             rows.append(
                 (name, f"{share:g}", *shown, f"{NormalDist().cdf(WORTH / error - Z):.0%}", f"{needed:.0f}")
             )

@@ -78,11 +78,11 @@ def time_many(rows: int = ROWS) -> ManyRows:
         run_program("backtest", "--db", f"sqlite:///{path}")
         grow(path, rows)
         words = [sys.executable, "-m", "benchmarks.many_rows", str(path)]
-        told = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+        payload = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
     calls = tuple(
-        CallCost(call["tool"], call["first_ms"], tuple(call["spent_ms"])) for call in told.pop("calls")
+        CallCost(call["tool"], call["first_ms"], tuple(call["spent_ms"])) for call in payload.pop("calls")
     )
-    return ManyRows(**told, calls=calls)
+    return ManyRows(**payload, calls=calls)
 
 
 async def measure(path: Path) -> ManyRows:
@@ -161,8 +161,8 @@ def _repeat(recorded: list[Row], times: int) -> Iterator[Row]:
     kept = {found for row in recorded if row[2] == "playbook_version" for found in VERSION.findall(row[4])}
     for *fields, payload in recorded:
         for number in range(1 if fields[2] in ONCE else times):
-            told = ID.sub(partial(_own, number=number, kept=kept), payload) if number else payload
-            yield (*fields, told)  # type: ignore[misc]
+            shown = ID.sub(partial(_own, number=number, kept=kept), payload) if number else payload
+            yield (*fields, shown)  # type: ignore[misc]
 
 
 def _own(found: re.Match[str], number: int, kept: set[str]) -> str:

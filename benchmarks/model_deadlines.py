@@ -60,7 +60,7 @@ class Share:
     where: str
     deadline_ms: float
     delay_s: float
-    asked: int
+    requested: int
     finished: int
 
 
@@ -69,7 +69,7 @@ class Size:
     """Estimated tokens of the questions of one caller: the constant part, and the rest at the median."""
 
     caller: str
-    asked: int
+    requested: int
     constant: int
     question: int
 
@@ -79,11 +79,11 @@ class Listening:
     """A model that gives one answer and remembers what it was asked."""
 
     text: str
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requested: list[tuple[str, str]] = field(default_factory=list)
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
         """The same reply every time."""
-        self.asked.append((system, prompt))
+        self.requested.append((system, prompt))
         return ModelReply(self.text, "claude-haiku-5-5", 1, 1, 0.0)
 
 
@@ -183,10 +183,10 @@ def question_sizes(bars: BarSeries) -> list[Size]:
 
 def _size(caller: str, model: Listening) -> Size:
     constant, question = (
-        statistics.median(len(text[part].encode()) for text in model.asked) / BYTES_PER_TOKEN
+        statistics.median(len(text[part].encode()) for text in model.requested) / BYTES_PER_TOKEN
         for part in (0, 1)
     )
-    return Size(caller, len(model.asked), round(constant), round(question))
+    return Size(caller, len(model.requested), round(constant), round(question))
 
 
 def deadline_table(shares: Sequence[Share]) -> str:
@@ -194,14 +194,14 @@ def deadline_table(shares: Sequence[Share]) -> str:
     rows: dict[tuple[str, float], list[str]] = {}
     for share in shares:
         cells = rows.setdefault((share.where, share.deadline_ms), [])
-        cells.append(f"{share.finished / share.asked:.0%} of {share.asked}")
+        cells.append(f"{share.finished / share.requested:.0%} of {share.requested}")
     heads = ("bars", "deadline", *(f"server answers after {delay_s:g} s" for delay_s in DELAYS_S))
     return table(heads, [(where, f"{ms:g} ms", *cells) for (where, ms), cells in rows.items()])
 
 
 def size_table(sizes: Sequence[Size]) -> str:
     """Tokens of a question by who asks."""
-    rows = [(size.caller, str(size.asked), f"{size.constant:,}", f"{size.question:,}") for size in sizes]
+    rows = [(size.caller, str(size.requested), f"{size.constant:,}", f"{size.question:,}") for size in sizes]
     return table(("asked by", "questions", "constant part, tokens", "the rest at the median, tokens"), rows)
 
 

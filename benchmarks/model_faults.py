@@ -55,17 +55,17 @@ class Speaking:
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
         """The reply, without waiting."""
-        said = read(prompt) if self.reader else plan(question(prompt), prompt)
-        return ModelReply(json.dumps(said), self.name, 1, 1, 0.0)
+        reply = read(prompt) if self.reader else plan(question(prompt), prompt)
+        return ModelReply(json.dumps(reply), self.name, 1, 1, 0.0)
 
 
-def plan(asked: Question, prompt: str) -> dict[str, Any]:
+def plan(request: Question, prompt: str) -> dict[str, Any]:
     """The first base on offer, with a fault where one is planted; its comment says which."""
-    offered = [base for base in asked.bases if base["origin"] == "playbook"]
-    if asked.task == "manage" or not offered:
+    offered = [base for base in request.bases if base["origin"] == "playbook"]
+    if request.task == "manage" or not offered:
         return HOLD
     base, planted = offered[0], GOOD
-    if asked.task == "choose" and asked.correction is None and number_of(prompt, 5) < FAULTY_OF_FIVE:
+    if request.task == "choose" and request.correction is None and number_of(prompt, 5) < FAULTY_OF_FIVE:
         planted = sorted(PLANTED)[number_of(prompt[::-1], len(PLANTED))]
     return {
         "because": [{"kind": reason["kind"], "name": reason["name"]} for reason in base["plan"]["because"]],
@@ -123,7 +123,7 @@ def main() -> int:
     passes, sent_back = ReflectionStatus.PASS, ReflectionStatus.REVISE
     calls = [json.loads(row.payload)["call"] for row in rows if row.kind == "model_call"]
     prompts = Counter(call["prompt"] for call in calls)
-    said = Counter(
+    answer = Counter(
         json.loads(call["text"]).get("comment") for call in calls if call["prompt"] == "strategist"
     )
     lines = []
@@ -132,8 +132,8 @@ def main() -> int:
         by_rules = sum(rules is not passes for rules, _ in own)
         by_reader = sum(rules is passes is not last for rules, last in own)
         passed = len(own) - by_rules - by_reader
-        lines.append((kind, str(said[kind]), str(len(own)), str(by_rules), str(by_reader), str(passed)))
-    asked = prompts["policy_level_reflection"]
+        lines.append((kind, str(answer[kind]), str(len(own)), str(by_rules), str(by_reader), str(passed)))
+    request = prompts["policy_level_reflection"]
     in_vain = sum(rules is sent_back for _, rules, _ in met)
     good = [(rules, last) for planted, rules, last in met if planted == GOOD]
     by_rules = sum(rules is not passes for rules, _ in good)
@@ -141,7 +141,8 @@ def main() -> int:
     overruled = document["policy_loop"]["finding_codes"].get("objection_overruled", 0)
     sys.stdout.write(
         table(("planted", "replies", "reflected on", "stopped by rules", "by the reader", "passed"), lines)
-        + f"\n\nreader asked: {asked} where the rules say pass; {asked + in_vain} where they do not block\n"
+        + f"\n\nreader asked: {request} where the rules say pass; "
+        f"{request + in_vain} where they do not block\n"
         f"good plans stopped by rules: {by_rules} of {len(good)} ({by_rules / len(good):.1%}); "
         f"by the reader: {by_reader} ({by_reader / len(good):.1%}), {overruled} of its objections overruled\n"
         f"a reply that is not reflected on was refused by its form; errors: {document['errors']}\n"

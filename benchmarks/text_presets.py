@@ -77,11 +77,11 @@ class Pausing:
 
     name: str
     draft: Draft
-    asked: int = 0
+    requested: int = 0
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
         """The reply to one question."""
-        self.asked += 1
+        self.requested += 1
         await asyncio.sleep(DELAY_S)
         reply = json.dumps(self._reply())
         size = len(system.encode()) + len(prompt.encode())
@@ -90,7 +90,7 @@ class Pausing:
         )
 
     def _reply(self) -> dict[str, Any]:
-        high = self.asked > 1
+        high = self.requested > 1
         lists: dict[str, Any] = dict.fromkeys(("issues", "suggestions", "missing_elements"), [])
         scores = ("completeness", "accuracy", "actionability", "confidence")
         quality = dict.fromkeys(scores, 90 if high else 70) | lists
@@ -138,45 +138,46 @@ def ask_models(report: HighLevelReflectionReport, facts: RunFacts) -> Asked:
     return Asked(claims, TextModels(models, prompts), Task(QUESTION, draft.text), draft)
 
 
-async def single(asked: Asked) -> Deliberation:
+async def single(request: Asked) -> Deliberation:
     """One call that writes the text, and nothing after it."""
-    text = asked.draft.text
-    await FirstDraft(asked.models, asked.claims, 1_500).generate(asked.task, asked.budget)
+    text = request.draft.text
+    await FirstDraft(request.models, request.claims, 1_500).generate(request.task, request.budget)
     return Deliberation(
-        preset="single", status="accepted", initial=text, final=text, usage=asked.budget.used,
-        elapsed_ms=asked.budget.elapsed_ms,
+        preset="single", status="accepted", initial=text, final=text, usage=request.budget.used,
+        elapsed_ms=request.budget.elapsed_ms,
     )  # fmt: skip
 
 
-async def reflect_once(asked: Asked) -> Deliberation:
+async def reflect_once(request: Asked) -> Deliberation:
     """The reflection pass."""
-    of = asked.settings.reflection_pass
+    of = request.settings.reflection_pass
     return await run_pass(
-        asked.task, asked.draft, of, asked.budget, rules=claim_critics(asked.claims), models=asked.models,
-        reviser=Corrector(asked.models, asked.claims, of.correction_tokens),
+        request.task, request.draft, of, request.budget,
+        rules=claim_critics(request.claims), models=request.models,
+        reviser=Corrector(request.models, request.claims, of.correction_tokens),
     )  # fmt: skip
 
 
-async def improve_quality(asked: Asked) -> Deliberation:
+async def improve_quality(request: Asked) -> Deliberation:
     """The quality loop on a given text."""
-    of = asked.settings.quality
-    loop = QualityLoop(asked.task, asked.draft, of, asked.budget, asked.models, asked.claims)
-    done = with_checks(await loop.run(), asked.claims)
+    of = request.settings.quality
+    loop = QualityLoop(request.task, request.draft, of, request.budget, request.models, request.claims)
+    done = with_checks(await loop.run(), request.claims)
     hits = 0 if loop.critic is None else loop.critic.hits
     return done.model_copy(update={"details": {**done.details, "hits": hits}})
 
 
-async def review_once(asked: Asked) -> Deliberation:
+async def review_once(request: Asked) -> Deliberation:
     """The review."""
     return await run_reviewed(
-        asked.task, asked.draft, asked.settings, asked.budget, asked.claims, models=asked.models
+        request.task, request.draft, request.settings, request.budget, request.claims, models=request.models
     )
 
 
-async def write_sections(asked: Asked) -> Deliberation:
+async def write_sections(request: Asked) -> Deliberation:
     """Chunked writing."""
     return await run_chunked(
-        asked.task, asked.draft, asked.settings, asked.budget, asked.claims, models=asked.models
+        request.task, request.draft, request.settings, request.budget, request.claims, models=request.models
     )
 
 
@@ -231,16 +232,16 @@ def cost_of(
 
 def _peak_kb(preset: Preset, report: HighLevelReflectionReport, facts: RunFacts) -> float:
     """What one text takes at most beside the facts of its run, in kB; measured apart, for that is slow."""
-    asked = ask_models(report, facts)
+    request = ask_models(report, facts)
     tracemalloc.start()
-    asyncio.run(_run(preset, asked))
+    asyncio.run(_run(preset, request))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / 1e3
 
 
-async def _run(preset: Preset, asked: Asked) -> Deliberation:
-    return await preset(asked)
+async def _run(preset: Preset, request: Asked) -> Deliberation:
+    return await preset(request)
 
 
 def all_costs() -> list[Cost]:

@@ -77,19 +77,19 @@ def own_run(bars: BarSeries, playbook: PlaybookDefinition, settings: Settings) -
     sink = MemorySink()
     asyncio.run(run_backtest(settings, bars, JournalWriter(sink), definitions=[playbook]))
     row_of = {int(label): row for row, label in enumerate(bars.times)}
-    told = [(row.kind, json.loads(row.payload), row.ts_event) for row in sink.rows]
+    shown = [(row.kind, json.loads(row.payload), row.ts_event) for row in sink.rows]
 
     def rows_of(kind: str) -> list[int]:
-        return [row_of[payload["bar_label"]] for name, payload, _ in told if name == kind]
+        return [row_of[payload["bar_label"]] for name, payload, _ in shown if name == kind]
 
     entries, exits = rows_of("entry_filled"), rows_of("exit_filled")
     exits += [bars.shape[0]] * (len(entries) - len(exits))
     refused = {
         row_of[payload["bar_label"]]: payload["reason"]
-        for name, payload, _ in told
+        for name, payload, _ in shown
         if name == "order_refused"
     }
-    frozen = [int(np.searchsorted(bars.close_times, at)) for name, _, at in told if name == "policy_frozen"]
+    frozen = [int(np.searchsorted(bars.close_times, at)) for name, _, at in shown if name == "policy_frozen"]
     trades = [Held(*rows) for rows in zip(entries, exits, strict=True)]
     return OwnRun(trades, refused, min(frozen, default=bars.shape[0]))
 

@@ -24,13 +24,13 @@ def is_version_of(model: str, name: str) -> bool:
     return model.startswith(name) and (not rest or DATED.fullmatch(rest) is not None)
 
 
-def answers_for(answered: str, asked: str) -> bool:
+def answers_for(answered: str, question: str) -> bool:
     """Whether an answer of `answered` is one of the model asked for.
 
     A gateway may leave out the vendor (`vendor/x` for `x`), the variant that was routed (`x:free`), and puts
     the number of a version before or behind the family (`claude-4.5-sonnet`), never its own parts about.
     """
-    given, wanted = answered.removeprefix(RESOURCE), asked.removeprefix(RESOURCE)
+    given, wanted = answered.removeprefix(RESOURCE), question.removeprefix(RESOURCE)
     names = {wanted, LATEST.sub("", wanted)}
     if "/" in wanted:
         vendor, _, name = wanted.partition(":")[0].rpartition("/")

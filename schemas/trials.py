@@ -42,7 +42,7 @@ class TrialLedger(TrialCounts):
         return NO_TRIALS if self.fresh else self
 
     @property
-    def told(self) -> "TrialLedger | None":
+    def shown(self) -> "TrialLedger | None":
         """What stands in genesis rows, requests and reports: nothing where nothing was tried before."""
         return self if self.configurations else None
 
@@ -65,8 +65,8 @@ class TrialLedger(TrialCounts):
     @property
     def sums(self) -> str:
         """`41 hypotheses, 1 candidate, 0 promotions`."""
-        told = zip((self.hypotheses, self.candidates, self.promotions), NOUNS, strict=True)
-        return ", ".join(f"{count:,} {row if count == 1 else several}" for count, (row, several) in told)
+        shown = zip((self.hypotheses, self.candidates, self.promotions), NOUNS, strict=True)
+        return ", ".join(f"{count:,} {row if count == 1 else several}" for count, (row, several) in shown)
 
     def line(self) -> str | None:
         """One line for people; None where nothing was tried before."""

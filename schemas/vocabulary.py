@@ -63,7 +63,7 @@ class Form(NamedTuple):
 
     when: str
     without: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
+    companions: tuple[str, ...] = ()
 
 
 def _floats(*names: str) -> tuple[EventField, ...]:
@@ -181,7 +181,7 @@ class TickEventKind(StrEnum):
     STOP_TIGHTENED = (
         "stop_tightened", _POLICY, (*_floats("stop_before", "stop"), EventField("by", 2, "stop_source")),
         Form("a stop moved closer, `by` a trailing stop (`trail`) or at `break_even`"),
-        Form("the same by an evaluation (`policy`), with the amendment for it", beside=("amendment_id",)),
+        Form("the same by an evaluation (`policy`), with the amendment for it", companions=("amendment_id",)),
     )  # fmt: skip
     ENVELOPE_BREACH = (
         "envelope_breach", _NOBODY,

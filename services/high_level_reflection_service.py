@@ -120,25 +120,25 @@ class HighLevelReflectionService:
         _check_point_in_time(request, episodes, definitions)
         population = split_population(episodes, definitions, request.epoch_starts, request.same_rules)
         report = self._report(request, population, {item.id: item for item in definitions})
-        told = await self._narrate(report, episodes, definitions)
+        shown = await self._narrate(report, episodes, definitions)
         latency = (self._timer() - started) * 1_000.0
         meta = ReflectionInvocationMeta(
             cadence="high_level",
             source=f"slot {request.slot}",
-            outcome=InvocationOutcome.RAN if told.refused is None else InvocationOutcome.DEGRADED,
-            skip_reason=told.refused,
+            outcome=InvocationOutcome.RAN if shown.refused is None else InvocationOutcome.DEGRADED,
+            skip_reason=shown.refused,
             batch_size=len(episodes),
-            tier="consolidated" if told.by_model else "deterministic",
+            tier="consolidated" if shown.by_model else "deterministic",
             latency_ms=latency,
         )
         return report.model_copy(
             update={
-                "sections": told.sections,
-                "narrative": told.text,
+                "sections": shown.sections,
+                "narrative": shown.text,
                 "meta": meta,
                 "latency_ms": int(latency),
-                "fact_check": told.checked,
-                "deliberation": told.deliberation,
+                "fact_check": shown.checked,
+                "deliberation": shown.deliberation,
             }
         )
 

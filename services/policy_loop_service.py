@@ -193,7 +193,7 @@ class PolicyLoopService(Stateful):
         """Take the snapshot: what the account and the market are as the evaluation begins."""
         boundary = evaluation.boundary
         try:
-            evaluation.asked = self._builder.account_state(boundary.s)
+            evaluation.requested = self._builder.account_state(boundary.s)
             evaluation.snapshot = self._snapshot(boundary)
             if self.background is not None:
                 others = self._builder.others(boundary.s)

@@ -95,11 +95,11 @@ def test_two_containers_at_once_make_the_tables_with_the_password(postgres_url, 
         subprocess.Popen(words, cwd=tmp_path, env=environment, text=True, stdout=out, stderr=err)
         for _ in range(2)
     ]
-    said = [process.communicate(timeout=120)[0] for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
-    assert all(f"{server.path} is at revision {HEAD}" in entry for entry in said)
-    assert sorted("applied" in entry for entry in said) == [False, True]
-    assert str(server.password) not in "".join(said)
+    lines = [process.communicate(timeout=120)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], lines
+    assert all(f"{server.path} is at revision {HEAD}" in entry for entry in lines)
+    assert sorted("applied" in entry for entry in lines) == [False, True]
+    assert str(server.password) not in "".join(lines)
 
 
 def test_image_installs_what_the_hashes_name_and_runs_as_a_plain_user():

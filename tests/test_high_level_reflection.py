@@ -41,10 +41,10 @@ class Grid:
     """Evaluator whose trades depend on the value only; remembers what it was asked."""
 
     def __init__(self, means, n=60):
-        self.means, self.n, self.asked = means, n, []
+        self.means, self.n, self.requested = means, n, []
 
     def evaluate(self, definition, parameter, value, start_ns, end_ns):
-        self.asked.append((definition.id, parameter, value, start_ns, end_ns))
+        self.requested.append((definition.id, parameter, value, start_ns, end_ns))
         r = self.means.get((parameter, value), -0.5)
         return Trades.of([(START + k * DAY_NS // 4, START + k * DAY_NS // 4, r) for k in range(self.n)])
 
@@ -223,7 +223,7 @@ def test_losing_playbook_without_a_losing_cell_risks_less_and_sends_its_better_v
     assert [(item.parameter, item.value) for item in report.grid_trials] == [
         ("exit_below", 20.0), ("exit_below", 50.0), ("stretch", 0.9), ("stretch", 1.0), ("stretch", 1.1),
     ]  # fmt: skip
-    assert {ask[3:] for ask in grid.asked} == {(START, report.known_at)}
+    assert {ask[3:] for ask in grid.requested} == {(START, report.known_at)}
     actions = [(item.kind, item.lowers_exposure) for item in replan(report).actions if item.kind != "replan"]
     assert actions == [("set_risk_fraction", True), ("set_threshold", False)]
 
@@ -244,8 +244,8 @@ REFUTED = {
 
 def test_value_that_a_candidates_own_trades_refute_is_not_recommended_again():
     grid = Grid({("stretch", 1.1): -0.1})
-    asked = {"set_risk_fraction": 0.0025, "set_threshold": 1.1}
-    for known, wanted in (((), asked), ((REFUTED,), {"set_risk_fraction": 0.0025})):
+    query = {"set_risk_fraction": 0.0025, "set_threshold": 1.1}
+    for known, wanted in (((), query), ((REFUTED,), {"set_risk_fraction": 0.0025})):
         made = reflect(planted_playbook(), grid=grid, shadow_trials=known).recommendations
         assert {
             change.change["kind"]: change.change["value"] for change in made if "value" in change.change
@@ -352,10 +352,10 @@ def test_gain_that_has_turned_into_a_loss_is_given_no_more_risk_by_service_or_ju
     assert (found.claim, found.leaning, found.grade) == (None, None, EvidenceGrade.COUNT_ONLY)
     assert "but a stretch of blocks proves losing (E " in found.reason
     assert not [recommendation for recommendation in report.recommendations if recommendation.change]
-    asked = report.recommendations[0].model_copy(
+    question = report.recommendations[0].model_copy(
         update={"change": raised, "playbook_id": "pullback", "action": RecommendedAction.POLICY_ADJUST}
     )
-    verdict = replan(report.model_copy(update={"recommendations": (asked,)}))
+    verdict = replan(report.model_copy(update={"recommendations": (question,)}))
     assert not verdict.actions
 
 
@@ -375,9 +375,9 @@ def test_more_risk_needs_a_gain_and_the_trades_of_a_promotion():
 def test_more_risk_waits_while_a_candidate_of_the_playbook_is_on_trial(kind, raised):
     trial = {"playbook_id": "pullback", "version": 2, "kind": kind, "regime": None, "n": 0, "blocks": 0}
     batch = [*trades(PULLBACK, 1, 200, 0.6), *trades(BREAKOUT, 3, 200, 0.0)]
-    asked = reflect(batch, shadow_trials=(trial,)).recommendations
+    question = reflect(batch, shadow_trials=(trial,)).recommendations
     assert [
-        change.playbook_id for change in asked if change.change.get("kind") == "set_risk_fraction"
+        change.playbook_id for change in question if change.change.get("kind") == "set_risk_fraction"
     ] == raised
     other = reflect(batch, shadow_trials=({**trial, "playbook_id": "breakout"},)).recommendations
     assert [change.playbook_id for change in other if change.change.get("kind") == "set_risk_fraction"] == [
@@ -464,8 +464,8 @@ def test_experiment_that_proves_a_gain_is_recommended_as_a_candidate_and_the_jud
     """The trades of the account prove no loss: its playbook may be vetoed or stopped most of the time."""
     report = with_experiment()
     assert finding(report, "pullback").grade is EvidenceGrade.COUNT_ONLY
-    (asked,) = candidates(report)
-    assert asked.change == {"kind": "set_threshold", "parameter": "stretch", "value": 1.1}
+    (question,) = candidates(report)
+    assert question.change == {"kind": "set_threshold", "parameter": "stretch", "value": 1.1}
     (action,) = replan(report).actions
     assert (action.kind, action.parameter, action.value) == ("set_threshold", "stretch", 1.1)
     assert not action.lowers_exposure

@@ -13,15 +13,15 @@ from tools.image_steps import Image, lay_out_secrets, try_it
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 
 
-class Told(Image):
+class Shown(Image):
     """Makes files and folders; of programs it notes the user who would start them."""
 
     def run(self, words, extra=None):
-        self.told.append((self.user, " ".join(words)))
+        self.shown.append((self.user, " ".join(words)))
         return ""
 
     def _from(self, text):
-        self.told = []
+        self.shown = []
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def context(tmp_path_factory):
 
 
 def image_of(text, folder, context):
-    image = Told(folder, context)
+    image = Shown(folder, context)
     for step in steps(text):
         image.take(step)
     return image
@@ -40,7 +40,7 @@ def image_of(text, folder, context):
 
 def test_every_step_of_the_image_is_understood_and_done_by_the_right_user(context, tmp_path):
     image = image_of(DOCKERFILE, tmp_path, context)
-    installed, compiled = image.told[:-1], image.told[-1]
+    installed, compiled = image.shown[:-1], image.shown[-1]
     assert [user for user, _ in installed] == ["root"] * 3
     assert compiled[0] == "thinktwice"
     assert "compile_engine()" in compiled[1]
@@ -62,7 +62,7 @@ def test_build_gets_what_dockerignore_names_and_nothing_else(context):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "quoted"),
     [
         ("FROM python:3.11\nCOPY gone ./\n", "Dockerfile:2: COPY gone ./: .*No such file"),
         ("FROM python:3.11\n\nRUN pip \\\n  list | tail\n", "Dockerfile:3: RUN pip list | tail: .*shell"),
@@ -70,8 +70,8 @@ def test_build_gets_what_dockerignore_names_and_nothing_else(context):
         ("FROM python:3.11\nHEALTHCHECK NONE\n", "Dockerfile:2: 'HEALTHCHECK' is none of FROM"),
     ],
 )
-def test_broken_step_of_the_image_is_named_with_its_line(text, said, context, tmp_path):
-    with pytest.raises(ConfigError, match=said.replace("|", r"\|")):
+def test_broken_step_of_the_image_is_named_with_its_line(text, quoted, context, tmp_path):
+    with pytest.raises(ConfigError, match=quoted.replace("|", r"\|")):
         image_of(text, tmp_path, context)
 
 
@@ -87,7 +87,7 @@ def test_image_whose_first_run_compiles_is_refused(compiled, changes, context, t
     cached = tmp_path / "a.nbi"
     cached.touch()
 
-    class Started(Told):
+    class Started(Shown):
         def run(self, words, extra=None):
             if "--help" in words:
                 return "Usage: thinktwice"

@@ -66,9 +66,9 @@ def blocks_of(page):
 def test_block_of_the_readme_runs(capsys):
     block, _ = blocks_of(ROOT / "README.md")  # tests/test_guard.py runs the other
     exec(compile(block, "README.md", "exec"), {})
-    told = capsys.readouterr().out
-    assert told.startswith("30 trades, 0.6 %")
-    assert "exit_filled" in told
+    text = capsys.readouterr().out
+    assert text.startswith("30 trades, 0.6 %")
+    assert "exit_filled" in text
 
 
 @pytest.mark.filterwarnings("ignore:0 of .* calls of a model failed:UserWarning")
@@ -79,31 +79,31 @@ def test_blocks_of_the_how_to_run(capsys, tmp_path, monkeypatch):
         script = tmp_path / f"block_{number}.py"  # a file: the source of a function in it is read
         script.write_text(block, "utf-8")
         exec(compile(block, str(script), "exec"), {})
-    told = capsys.readouterr().out.splitlines()
+    shown = capsys.readouterr().out.splitlines()
     assert len(blocks) == 15
-    assert re.fullmatch(r"[1-9]\d* trades of \{'own_breakout'\} True", told.pop(12))
-    assert told[0].split()[0] == "30"
-    assert re.fullmatch(r"[3-9] charts; run\.html is the page", told[5])
-    assert told[6] == "r0001 is the same: True"
-    assert re.fullmatch(r"The number of losing trades of IBM was [1-9]\d*\.", told[7])
-    assert re.fullmatch(r"([1-9]\d*) trades; \1 rows of the journal behind that line", told[8])
-    assert int(told[9].split()[0]) > 0
-    assert told[10:12] == ["rsi_2 50000.0", "True"]
-    assert re.fullmatch(r"[1-9]\d* plans were ended", told[12])
-    assert re.fullmatch(r"[1-9]\d* trades", told[13])
-    assert re.fullmatch(r"[1-9]\d* calls, [1-9]\d* not read", told[14])
-    assert re.fullmatch(r"[1-9]\d* trades", told[15])
-    assert re.fullmatch(r"\{'high': [1-9]\d*, 'low': [1-9]\d*\}", told[16])
-    assert re.fullmatch(r"\{'stop': [1-9]\d*, 'exit_rule': [1-9]\d*\}", told[17])
-    assert re.fullmatch(r"[1-9]\d* clusters, none proven", told[18])
-    assert told[19:21] == ["unknown", "1.0 0"]
-    assert told.pop(21) == "revise for over_confident"
-    assert [line.split()[:2] for line in told[21:24]] == [
+    assert re.fullmatch(r"[1-9]\d* trades of \{'own_breakout'\} True", shown.pop(12))
+    assert shown[0].split()[0] == "30"
+    assert re.fullmatch(r"[3-9] charts; run\.html is the page", shown[5])
+    assert shown[6] == "r0001 is the same: True"
+    assert re.fullmatch(r"The number of losing trades of IBM was [1-9]\d*\.", shown[7])
+    assert re.fullmatch(r"([1-9]\d*) trades; \1 rows of the journal behind that line", shown[8])
+    assert int(shown[9].split()[0]) > 0
+    assert shown[10:12] == ["rsi_2 50000.0", "True"]
+    assert re.fullmatch(r"[1-9]\d* plans were ended", shown[12])
+    assert re.fullmatch(r"[1-9]\d* trades", shown[13])
+    assert re.fullmatch(r"[1-9]\d* calls, [1-9]\d* not read", shown[14])
+    assert re.fullmatch(r"[1-9]\d* trades", shown[15])
+    assert re.fullmatch(r"\{'high': [1-9]\d*, 'low': [1-9]\d*\}", shown[16])
+    assert re.fullmatch(r"\{'stop': [1-9]\d*, 'exit_rule': [1-9]\d*\}", shown[17])
+    assert re.fullmatch(r"[1-9]\d* clusters, none proven", shown[18])
+    assert shown[19:21] == ["unknown", "1.0 0"]
+    assert shown.pop(21) == "revise for over_confident"
+    assert [line.split()[:2] for line in shown[21:24]] == [
         ["True", "DataError"],
         ["True", "ConfigError"],
         ["True", "RuleError"],
     ]
-    assert told[24] == f"thinktwice {tt.__version__}"
+    assert shown[24] == f"thinktwice {tt.__version__}"
 
 
 def test_every_public_name_has_an_example():
@@ -113,8 +113,8 @@ def test_every_public_name_has_an_example():
 
 
 def test_limits_of_the_library_speak_of_what_it_has():
-    told = (DOCS / "explanation" / "limits.md").read_text("utf-8").partition("## The library\n")[2]
-    section = told.partition("\n## ")[0]
+    shown = (DOCS / "explanation" / "limits.md").read_text("utf-8").partition("## The library\n")[2]
+    section = shown.partition("\n## ")[0]
     names = set(re.findall(r"`(\w+)`", section))
     assert {"save", "load"} <= names <= {*tt.__all__, *dir(tt.BacktestResult), *COMMANDS}
     assert "not there yet" not in section
@@ -141,9 +141,9 @@ def test_result_has_figures_frames_and_reasons(result):
     assert result.skips["reason"].notna().all()
     assert len(result.policies) > len(result.trades)
     fill = result.trades["fill_id"].iloc[-1]
-    told = str(result.why(fill[:12]))
-    assert told.startswith(f"exit_filled {fill}")
-    assert "playbook" in told
+    text = str(result.why(fill[:12]))
+    assert text.startswith(f"exit_filled {fill}")
+    assert "playbook" in text
     assert "\n  return " in repr(result)
     assert "<table" in result._repr_html_()
 
@@ -164,11 +164,11 @@ def test_units_of_the_page_of_columns_name_every_column(result):
 def test_result_parses_no_row_that_nobody_looks_at(frame, monkeypatch):
     parsed, glance = set(), RecentRows.glance
 
-    def told(self, row):
+    def shown(self, row):
         parsed.add(row.kind)
         return glance(self, row)
 
-    monkeypatch.setattr(RecentRows, "glance", told)
+    monkeypatch.setattr(RecentRows, "glance", shown)
     done = tt.backtest(frame, symbols="AAPL")
     frozen = done.index.of_kind("policy_frozen")
     assert "policy_frozen" not in parsed
@@ -256,28 +256,28 @@ def test_playbook_in_python_trades_or_says_why_not(frame):
 
 
 def test_settings_come_as_keywords_or_as_an_object(frame):
-    told = tt.settings(account__cash=50_000)
-    first = tt.backtest(frame, symbols="AAPL", settings=told)
+    shown = tt.settings(account__cash=50_000)
+    first = tt.backtest(frame, symbols="AAPL", settings=shown)
     second = tt.backtest(frame, symbols="AAPL", account__cash=50_000.0)
     assert first.head_hash == second.head_hash
     assert first.equity["equity"].iloc[0] == pytest.approx(50_000, rel=0.05)
-    assert tt.settings(told, envelope__kill_switch=True).account.cash == 50_000
+    assert tt.settings(shown, envelope__kill_switch=True).account.cash == 50_000
 
 
 def test_own_strategist_is_asked_and_may_ask_ours(frame):
-    seen = SimpleNamespace(asked=0)
+    seen = SimpleNamespace(requested=0)
 
     class Counting:
         def __init__(self, ours):
             self.ours = ours
 
         async def answer(self, snapshot, revision):
-            seen.asked += 1
+            seen.requested += 1
             return await self.ours.answer(snapshot, revision)
 
     ours = tt.backtest(frame, symbols="AAPL")
     assert tt.backtest(frame, symbols="AAPL", strategist=Counting).head_hash == ours.head_hash
-    assert seen.asked > 0
+    assert seen.requested > 0
 
 
 def test_own_part_that_fails_is_told_and_one_that_is_none_is_refused(frame):
@@ -287,9 +287,9 @@ def test_own_part_that_fails_is_told_and_one_that_is_none_is_refused(frame):
 
     with pytest.warns(
         UserWarning, match=r"error\(s\) were contained in this run, first .*ValueError: not today"
-    ) as told:
+    ) as shown:
         tt.backtest(frame, symbols="AAPL", strategist=Broken())
-    assert told[0].filename == __file__, "the line of the script, not one of ours"
+    assert shown[0].filename == __file__, "the line of the script, not one of ours"
     with pytest.raises(tt.ConfigError, match="has no method 'answer' and is no function"):
         tt.backtest(frame, symbols="AAPL", strategist=3)  # type: ignore[arg-type]  # what a script may hand over
     with pytest.raises(tt.ConfigError, match="gave None, which has no method 'validate_boundary'"):
@@ -336,7 +336,7 @@ class NoPlace:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "quoted"),
     [
         (
             lambda bars: tt.backtest(bars.tz_localize(None).shift(freq="9h")),
@@ -374,13 +374,13 @@ class NoPlace:
         (lambda bars: tt.Playbook("x", long=DONCHIAN, horizons=3), "'x', horizons: unknown.*horizon_bars"),
     ],
 )
-def test_input_that_cannot_be_used_is_named_with_the_next_step(call, said, frame):
-    with pytest.raises(tt.ThinktwiceError, match=said):
+def test_input_that_cannot_be_used_is_named_with_the_next_step(call, quoted, frame):
+    with pytest.raises(tt.ThinktwiceError, match=quoted):
         call(frame)
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "quoted"),
     [
         (lambda: tt.backtest(reflection="non"), "^argument reflection: reflection.mode = 'non': .*'off'"),  # type: ignore[arg-type]
         (lambda: tt.backtest(label="middle"), "^argument label: data.label = 'middle': .*'close'"),  # type: ignore[arg-type]
@@ -396,8 +396,8 @@ def test_input_that_cannot_be_used_is_named_with_the_next_step(call, said, frame
         (lambda: tt.backtest(reflection__mode="non"), "^argument reflection__mode: reflection.mode"),
     ],
 )
-def test_setting_of_an_argument_is_refused_under_the_name_that_the_caller_wrote(call, said):
-    with pytest.raises(tt.ConfigError, match=said):
+def test_setting_of_an_argument_is_refused_under_the_name_that_the_caller_wrote(call, quoted):
+    with pytest.raises(tt.ConfigError, match=quoted):
         call()
 
 
@@ -435,9 +435,9 @@ def test_page_that_cannot_be_written_leaves_the_old_one_and_home_is_known(result
 
 
 def test_reasons_are_told_in_dates_and_words(result):
-    told = str(result.why(result.trades["fill_id"].iloc[-1]))
-    assert re.search(r"bar_label 2003-\d\d-\d\d", told)
-    assert not re.search(r"\d{19}|\d\.\d{8}|[{}\[\]]", told)
+    text = str(result.why(result.trades["fill_id"].iloc[-1]))
+    assert re.search(r"bar_label 2003-\d\d-\d\d", text)
+    assert not re.search(r"\d{19}|\d\.\d{8}|[{}\[\]]", text)
 
 
 def test_playbook_goes_to_another_process_whole_and_shows_itself_in_a_line():
@@ -452,8 +452,8 @@ def test_playbook_goes_to_another_process_whole_and_shows_itself_in_a_line():
 
 def test_silent_run_in_memory_names_what_a_script_has(frame):
     assert "an earlier start)" in repr(tt.backtest(frame.iloc[:30], symbols="AAPL"))
-    told = repr(tt.backtest(frame, symbols="AAPL", judge=lambda ours: Refusing(ours)))
-    assert "`result.index.of_kind('boundary_verdict')` has its reasons" in told
+    text = repr(tt.backtest(frame, symbols="AAPL", judge=lambda ours: Refusing(ours)))
+    assert "`result.index.of_kind('boundary_verdict')` has its reasons" in text
 
 
 class Refusing:
@@ -493,7 +493,7 @@ def test_series_of_booleans_is_traded_as_the_rule_that_says_the_same(frame, firs
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "quoted"),
     [
         (lambda s: s.astype(float), r"^entry: a Series of float64, not of booleans: add \.fillna"),
         (lambda s: s.reset_index(drop=True), r"^entry: its index is a RangeIndex: give it the times"),
@@ -501,8 +501,8 @@ def test_series_of_booleans_is_traded_as_the_rule_that_says_the_same(frame, firs
         (lambda s: pd.concat([s, s[:1]]), r"^entry: 2003-01-02 00:00:00\+00:00 is there twice"),
     ],
 )
-def test_series_that_does_not_fit_the_bars_is_refused_with_the_way(frame, change, said):
-    with pytest.raises(tt.DataError, match=said):
+def test_series_that_does_not_fit_the_bars_is_refused_with_the_way(frame, change, quoted):
+    with pytest.raises(tt.DataError, match=quoted):
         tt.simulate(frame, change(frame["close"] > 1.0), symbols="AAPL")
 
 

@@ -43,7 +43,7 @@ def url(tmp_path):
     return f"sqlite:///{tmp_path / 'x.sqlite'}"
 
 
-def said(url, *words, code=0):
+def read_text(url, *words, code=0):
     done = CliRunner().invoke(app, [*words, "--db", url])
     assert done.exit_code == code, done.output
     return " ".join(done.output.split())
@@ -59,19 +59,19 @@ def test_snapshot_holds_what_the_rules_read_as_of_its_bar(frame, made):
     snapshots = [row.payload for row in made.rows if row.kind == "policy_snapshot"]
     snapshot = json.loads(snapshots[-1])["snapshot"]
     label = pd.Timestamp(snapshot["bar_label"], tz="UTC")
-    told = snapshot["features"]
+    payload = snapshot["features"]
     own = frame[frame["symbol"] == snapshot["symbol"]]
     ibm = frame[frame["symbol"] == "IBM"]
-    assert told["x.funding"] == own["funding"][label]
-    assert told["close@IBM"] == ibm["close"][label]
-    assert told["rank_cs(roc_20)"] in (0.5, 0.75, 1.0)
+    assert payload["x.funding"] == own["funding"][label]
+    assert payload["close@IBM"] == ibm["close"][label]
+    assert payload["rank_cs(roc_20)"] in (0.5, 0.75, 1.0)
 
 
 def test_run_of_a_frame_with_a_further_column_is_kept_and_played_again(made, url):
     made.save(url)
     loaded = tt.load(db=url)
     assert loaded.verify()
-    assert "replay same" in said(url, "verify", "r0001")
+    assert "replay same" in read_text(url, "verify", "r0001")
 
 
 @pytest.mark.filterwarnings("ignore:.*of further columns:UserWarning")
@@ -80,9 +80,9 @@ def test_run_of_a_file_with_another_column_than_it_had_is_not_played(frame, url,
     frame.rename_axis("time").to_csv(path)
     made = tt.backtest(path, playbooks=tt.Playbook("filtered", long=FILTERED))
     made.save(url)
-    assert "replay same" in said(url, "verify", "r0001")
+    assert "replay same" in read_text(url, "verify", "r0001")
     frame.assign(funding=frame["funding"] + 0.1).rename_axis("time").to_csv(path)
-    assert "further columns are not those of the run (funding)" in said(url, "verify", "r0001", code=1)
+    assert "further columns are not those of the run (funding)" in read_text(url, "verify", "r0001", code=1)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_run_of_an_own_feature_is_played_where_its_source_is_the_same_and_nowher
     assert loaded.verify()
     own._defined.clear()
     resolve.cache_clear()
-    told = said(url, "verify", "r0001", code=1)
-    assert "replay cannot be replayed: run r0001 reads features of a Python script" in told
-    assert "chain holds" in told
+    text = read_text(url, "verify", "r0001", code=1)
+    assert "replay cannot be replayed: run r0001 reads features of a Python script" in text
+    assert "chain holds" in text
 
 
 def test_word_of_the_rule_language_is_no_name_of_a_feature(own_features):

@@ -36,10 +36,10 @@ def test_expectation_is_a_prior_until_twenty_trades_and_then_measured_at_slots(r
     measured = rows_of(run, "expectation_measured")
     first_at, first = measured[0]
     assert first["expectation"]["trades"] >= 20
-    assert all(told["expectation"]["known_at"] == at for at, told in measured)
+    assert all(fields["expectation"]["known_at"] == at for at, fields in measured)
     slots = {at for kind in ("slow_skip", "high_level_request") for at, _ in rows_of(run, kind)}
     assert {at for at, _ in measured} <= slots  # never inside an evaluation of the policy loop
-    figures = [{**told["expectation"], "known_at": None} for _, told in measured]
+    figures = [{**fields["expectation"], "known_at": None} for _, fields in measured]
     assert all(before != after for before, after in zip(figures, figures[1:], strict=False))
     in_force: dict[str, Any] = {}
     for row in run.rows:
@@ -72,7 +72,7 @@ def test_measured_expectation_knows_nothing_of_bars_after_it(run):
     changed = tt.backtest(frame, playbooks=DONCHIAN)
     cut = pd.Timestamp("2006-01-01", tz="UTC").value
     known = [
-        [told for at, told in rows_of(done, "expectation_measured") if at <= cut] for done in (run, changed)
+        [shown for at, shown in rows_of(done, "expectation_measured") if at <= cut] for done in (run, changed)
     ]
     assert known[0] == known[1] != []
     ends = [rows_of(done, "expectation_measured")[-1][1] for done in (run, changed)]

@@ -86,8 +86,8 @@ def test_plans_with_own_rules_trade_and_the_run_replays(halves, tmp_path):
     assert kept.head_hash == halves.head_hash
     halves.to_html(tmp_path / "run.html")
     assert "own_break" in (tmp_path / "run.html").read_text("utf-8")
-    for told in (tt.ask.playbooks(db=address), tt.ask.gate(db=address), tt.ask.trades(db=address)):
-        assert told.text
+    for shown in (tt.ask.playbooks(db=address), tt.ask.gate(db=address), tt.ask.trades(db=address)):
+        assert shown.text
 
 
 def test_own_plans_have_a_cell_of_their_own_in_memory_and_expectations(halves):

@@ -66,15 +66,15 @@ class Later:
 
 
 @pytest.mark.parametrize(
-    ("critic", "said"),
+    ("critic", "quoted"),
     [
         (lambda request: 1 / 0, "ZeroDivisionError"),
         (lambda request: "no", r"critic .* gave 'n': it returns findings, or None"),
         (lambda request: True, r"critic .* gave True: it returns findings, or None"),
     ],
 )
-def test_own_critic_that_fails_lets_nothing_pass_and_is_told(critic, said):
-    with pytest.warns(UserWarning, match=f"contained in this run, first .*{said}"):
+def test_own_critic_that_fails_lets_nothing_pass_and_is_told(critic, quoted):
+    with pytest.warns(UserWarning, match=f"contained in this run, first .*{quoted}"):
         result = tt.backtest(**WEEKS, critics=critic)
     assert result.summary["trades"] == 0
 
@@ -97,7 +97,7 @@ def failing_part(method, call, *, at_once=False):
 
 
 @pytest.mark.parametrize(
-    ("kind", "method", "call", "at_once", "said"),
+    ("kind", "method", "call", "at_once", "quoted"),
     [
         ("strategist", "answer", lambda: None, False, "returned None: it returns a StrategistAnswer"),
         ("strategist", "answer", lambda: {"a": 1}["b"], False, "raised KeyError: 'b'"),
@@ -108,9 +108,9 @@ def failing_part(method, call, *, at_once=False):
         ("judge", "validate_amendment", lambda: None, False, "is async, and answers at once: write it with"),
     ],
 )
-def test_own_part_that_fails_is_told_by_its_name_and_method(kind, method, call, at_once, said):
+def test_own_part_that_fails_is_told_by_its_name_and_method(kind, method, call, at_once, quoted):
     part: Any = failing_part(method, call, at_once=at_once)
-    with pytest.warns(UserWarning, match=rf"contained in this run, first .*{kind}\.{method} {said}"):
+    with pytest.warns(UserWarning, match=rf"contained in this run, first .*{kind}\.{method} {quoted}"):
         tt.backtest(**YEAR, **{kind: part})
 
 
@@ -166,15 +166,15 @@ def test_own_model_is_asked_in_every_part_and_its_replies_are_played_back():
     )
     with pytest.warns(UserWarning, match="replies could not be read; rules decided there"):
         result = tt.backtest(**YEAR, model=model, reflection="full", strategist="model", judge="model")
-    asked = len(model.prompts)
-    told = result.document["model"]
-    assert told["calls"] == asked > 0
-    assert told["tokens"]["input"] == 7 * asked
+    request = len(model.prompts)
+    payload = result.document["model"]
+    assert payload["calls"] == request > 0
+    assert payload["tokens"]["input"] == 7 * request
     prompts = {event.payload["call"]["prompt"] for event in result.index.of_kind("model_call")}
     assert {"policy_level_reflection", "strategist"} <= prompts
     assert {event.payload["call"]["provider"] for event in result.index.of_kind("model_call")} == {"own"}
     assert result.verify()
-    assert len(model.prompts) == asked
+    assert len(model.prompts) == request
 
 
 @pytest.mark.usefixtures("over_the_cap")
@@ -183,9 +183,9 @@ def test_reader_of_the_callers_own_whose_verdicts_rest_on_nothing_is_warned_of_a
     void = {"verdict": "revise", "findings": ["none_such"], "comment": None, "deferred_needs": []}
     with pytest.warns(UserWarning, match="the second reader gave a usable answer to 0 of .* decided alone"):
         result = tt.backtest(**YEAR, model=Counting(json.dumps(void)), reflection="full")
-    said = "the second reader gave a usable answer to 0 of "
-    assert repr(result).startswith(said)
-    assert said in result._repr_html_()
+    text = "the second reader gave a usable answer to 0 of "
+    assert repr(result).startswith(text)
+    assert text in result._repr_html_()
 
 
 def test_own_model_that_plans_the_evidence_of_the_judge_is_asked_in_words():
@@ -210,26 +210,26 @@ def test_own_model_that_plans_the_evidence_of_the_judge_is_asked_in_words():
 
 def test_own_model_that_raises_answers_nothing_or_hangs_is_contained_and_told():
     class Raises:
-        async def complete(self, **asked):
+        async def complete(self, **request):
             raise ValueError("not today")
 
     class Silent:
-        def complete(self, **asked):
+        def complete(self, **request):
             return None
 
     released = threading.Event()
 
     class Hangs:
-        def complete(self, **asked):
+        def complete(self, **request):
             released.wait()
 
     ours = tt.backtest(**WEEKS)
-    for model, said, deadline_ms in (
+    for model, reply, deadline_ms in (
         (Raises(), "'Raises' raised ValueError: not today", 20_000.0),
         (Silent(), "'Silent' gave 'NoneType': it returns text, or a ModelReply", 20_000.0),
         (Hangs(), "given up before it answered", 100.0),
     ):
-        with pytest.warns(UserWarning, match=f"calls of a model failed, first .*{said}"):
+        with pytest.warns(UserWarning, match=f"calls of a model failed, first .*{reply}"):
             result = tt.backtest(
                 **WEEKS,
                 strategist="model",
@@ -284,12 +284,12 @@ def test_parts_of_a_package_are_named_by_their_entry_points(package):
     assert tt.backtest(**WEEKS, strategist="desk", judge="desk").head_hash == ours.head_hash
     assert tt.backtest(**WEEKS, critics=["never"]).summary["trades"] == 0
     with pytest.warns(UserWarning, match="replies could not be read"):
-        told = tt.backtest(**WEEKS, strategist="model", model="prose").document["model"]
-    assert told["unusable"] > 0
+        payload = tt.backtest(**WEEKS, strategist="model", model="prose").document["model"]
+    assert payload["unusable"] > 0
 
 
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "quoted"),
     [
         (
             {"strategist": "dsk"},
@@ -301,6 +301,6 @@ def test_parts_of_a_package_are_named_by_their_entry_points(package):
         ({"model": "pros", "reflection": "full"}, r"model 'pros': .* Did you mean 'prose'"),
     ],
 )
-def test_name_that_no_package_offers_is_told_with_the_nearest(package, parts, said):
-    with pytest.raises(tt.ConfigError, match=said):
+def test_name_that_no_package_offers_is_told_with_the_nearest(package, parts, quoted):
+    with pytest.raises(tt.ConfigError, match=quoted):
         tt.backtest(**WEEKS, **parts)

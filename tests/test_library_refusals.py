@@ -18,7 +18,7 @@ def result():
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "quoted"),
     [
         (lambda done: tt.backtest(strategist="model"), r"from argument strategist\)$"),
         (lambda done: tt.backtest(judge="model"), r"from argument judge\)$"),
@@ -38,8 +38,8 @@ def result():
         (lambda done: done.to_html(None), "^path None: name the file to write, such as 'run.html'"),
     ],
 )
-def test_value_of_a_wrong_kind_is_refused_by_its_argument_with_the_next_step(call, said, result):
-    with pytest.raises(tt.ConfigError, match=said):
+def test_value_of_a_wrong_kind_is_refused_by_its_argument_with_the_next_step(call, quoted, result):
+    with pytest.raises(tt.ConfigError, match=quoted):
         call(result)
 
 

@@ -40,7 +40,7 @@ def store(request):
     return request.getfixturevalue("url" if request.param == "sqlite" else "postgres_url")
 
 
-def said(url, *words, code=0):
+def read_text(url, *words, code=0):
     done = CliRunner().invoke(app, [*words, "--db", url])
     assert done.exit_code == code, done.output
     return " ".join(done.output.split())
@@ -48,15 +48,15 @@ def said(url, *words, code=0):
 
 def test_saved_result_is_a_run_that_every_command_reads(made, store, tmp_path):
     assert made.save(store) == "r0001"
-    assert made.head_hash[:8] in said(store, "runs")
+    assert made.head_hash[:8] in read_text(store, "runs")
     fill = made.trades["fill_id"].iloc[0]
-    assert fill[:12] in said(store, "why", fill, "--run", "r0001")
-    told = said(store, "verify", "r0001")
-    assert f"replay same: {len(made.rows):,} of {len(made.rows):,} rows equal" in told
-    assert "stored holds: document, bars and orders are as they were written" in told
-    assert "page of run r0001" in said(store, "page", "r0001", "--html", str(tmp_path / "run.html"))
-    said(store, "journal", "r0001")
-    said(store, "reports", "r0001")
+    assert fill[:12] in read_text(store, "why", fill, "--run", "r0001")
+    text = read_text(store, "verify", "r0001")
+    assert f"replay same: {len(made.rows):,} of {len(made.rows):,} rows equal" in text
+    assert "stored holds: document, bars and orders are as they were written" in text
+    assert "page of run r0001" in read_text(store, "page", "r0001", "--html", str(tmp_path / "run.html"))
+    read_text(store, "journal", "r0001")
+    read_text(store, "reports", "r0001")
 
 
 def test_loaded_run_has_everything_of_its_result(made, store, tmp_path):
@@ -71,14 +71,14 @@ def test_loaded_run_has_everything_of_its_result(made, store, tmp_path):
     assert str(loaded.why(fill)) == str(made.why(fill))
     assert loaded.verify()
     assert loaded.save() == "r0001"
-    said(store, "page", "r0001", "--html", str(tmp_path / "command.html"))
+    read_text(store, "page", "r0001", "--html", str(tmp_path / "command.html"))
     page = loaded.to_html(tmp_path / "library.html").read_bytes()
     assert page == (tmp_path / "command.html").read_bytes()
     assert len(loaded.plot("IBM").children) > 2
 
 
 def test_run_of_the_command_is_loaded_and_is_the_run_of_the_library(url):
-    said(url, "backtest", "--from", START, "--to", END)
+    read_text(url, "backtest", "--from", START, "--to", END)
     loaded, here = tt.load("r0001", db=url), tt.backtest(start=START, end=END)
     assert loaded.head_hash == here.head_hash
     pd.testing.assert_frame_equal(loaded.equity, here.equity)
@@ -101,10 +101,10 @@ def test_run_of_own_parts_is_read_and_says_why_it_is_not_played(frame, url, tmp_
     reason = (
         "run r0001 asked parts of a Python script that no store keeps \\(critic never\\): run that script"
     )
-    told = said(url, "verify", "r0001", code=1)
-    assert "chain holds" in told
-    assert "replay cannot be replayed: run r0001 asked parts" in told
-    assert "DIFFERS" not in told
+    text = read_text(url, "verify", "r0001", code=1)
+    assert "chain holds" in text
+    assert "replay cannot be replayed: run r0001 asked parts" in text
+    assert "DIFFERS" not in text
     loaded = tt.load(db=url)
     pd.testing.assert_frame_equal(loaded.trades, own.trades)
     assert loaded.summary == own.summary
@@ -131,13 +131,13 @@ class Terse:
 @pytest.mark.filterwarnings("ignore:0 of .* calls of a model failed:UserWarning")
 def test_run_of_a_model_of_the_callers_own_is_played_from_its_replies(store, tmp_path, frame):
     frame.rename_axis("time").to_csv(tmp_path / "bars.csv")
-    asked = tt.backtest(tmp_path / "bars.csv", model=Terse(), reflection="full")
-    asked.save(store)
+    request = tt.backtest(tmp_path / "bars.csv", model=Terse(), reflection="full")
+    request.save(store)
     loaded = tt.load(db=store)
-    assert loaded.document["model"]["calls"] == asked.document["model"]["calls"] > 0
+    assert loaded.document["model"]["calls"] == request.document["model"]["calls"] > 0
     assert loaded.verify()
     (tmp_path / "bars.csv").rename(tmp_path / "moved.csv")
-    assert "replay same" in said(store, "verify", "r0001", "--data", str(tmp_path / "moved.csv"))
+    assert "replay same" in read_text(store, "verify", "r0001", "--data", str(tmp_path / "moved.csv"))
 
 
 @pytest.mark.parametrize("way", ["disk", "last step"])
@@ -175,7 +175,7 @@ async def refused(*args, **named):
 def test_run_that_was_not_over_or_is_not_there_is_named(url):
     with pytest.raises(tt.ThinktwiceError, match="no such|there is no|nothing"):
         tt.load(db=url)
-    said(url, "backtest", "--from", START, "--to", END)
+    read_text(url, "backtest", "--from", START, "--to", END)
     with pytest.raises(tt.ConfigError, match="no run 'r0009'"):
         tt.load("r0009", db=url)
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
@@ -200,4 +200,4 @@ def test_changed_bar_of_a_saved_run_is_noticed(made, url):
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
         connection.execute("UPDATE paper_bars SET bars = replace(bars, '.', '.1') WHERE number = 5")
     assert not tt.load(db=url).verify()
-    assert "CHANGED: row 5 of its bars is damaged" in said(url, "verify", "r0001", code=1)
+    assert "CHANGED: row 5 of its bars is damaged" in read_text(url, "verify", "r0001", code=1)

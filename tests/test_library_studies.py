@@ -63,25 +63,25 @@ def plan():
 def test_check_is_that_of_the_command(plan, tmp_path):
     plan = plan | {"proposal": plan["proposal"] | {"conviction": 1.0}}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    said = without(told_by_command("check", str(tmp_path / "plan.json")), "latency_ms")
+    reply = without(told_by_command("check", str(tmp_path / "plan.json")), "latency_ms")
     for given in (plan, tmp_path / "plan.json", tt.PolicyLevelReflectionRequest.model_validate(plan)):
         found = tt.check(given)
-        assert without(found.document, "latency_ms") == said
+        assert without(found.document, "latency_ms") == reply
     assert found.status == "revise"
     assert "over_confident" in set(found.findings["code"])
 
 
 def test_check_asks_own_critics_and_an_own_model(plan):
     class Prose:
-        def complete(self, **asked):
+        def complete(self, **request):
             return "no"
 
     assert tt.check(plan).status == "pass"
     blocked = tt.check(plan, critics=lambda request: tt.finding("never", "not today"))
     assert (blocked.status, list(blocked.findings["check"])) == ("block", ["own"])
     noted = plan | {"invariants": plan["invariants"] | {"max_risk_fraction": 1e-4}}  # a finding of weight
-    asked = tt.check(noted, reflection="full", model=Prose())
-    assert asked.document["model"]["unusable"] == 1
+    question = tt.check(noted, reflection="full", model=Prose())
+    assert question.document["model"]["unusable"] == 1
     with pytest.raises(tt.DataError, match="request: proposal.conviction"):
         tt.check(plan | {"proposal": plan["proposal"] | {"conviction": "much"}})
 

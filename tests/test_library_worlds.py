@@ -76,7 +76,7 @@ def test_symbols_in_a_level_of_the_index_and_as_downloads_have_them_are_the_same
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "quoted"),
     [
         (
             lambda item: pd.concat([item.iloc[3:], item.iloc[:3]]),
@@ -93,22 +93,22 @@ def test_symbols_in_a_level_of_the_index_and_as_downloads_have_them_are_the_same
         ),
     ],
 )
-def test_frame_that_cannot_be_used_says_what_to_do(spoil, said, frame):
-    with pytest.raises(tt.DataError, match=said):
+def test_frame_that_cannot_be_used_says_what_to_do(spoil, quoted, frame):
+    with pytest.raises(tt.DataError, match=quoted):
         tt.backtest(spoil(frame), symbols="AAPL")
 
 
 @pytest.mark.parametrize(
-    ("turned", "told"),
+    ("turned", "shown"),
     [
         (lambda item: item[::-1], "rows are sorted by time"),
         (lambda item: item[::-1].rename_axis("Date").reset_index(), "rows are sorted by time"),
         (lambda item: pd.concat([item, item.iloc[[-1]]]), "1 row stood twice"),
     ],
 )
-def test_frame_that_is_turned_or_repeats_a_row_is_read_with_a_warning(turned, told, frame):
+def test_frame_that_is_turned_or_repeats_a_row_is_read_with_a_warning(turned, shown, frame):
     straight = tt.backtest(frame, symbols="AAPL")
-    with pytest.warns(UserWarning, match=told):
+    with pytest.warns(UserWarning, match=shown):
         read = tt.backtest(turned(frame), symbols="AAPL")
     assert read.document["performance"] == straight.document["performance"]
 
@@ -227,9 +227,9 @@ def test_ctrl_c_ends_a_run_in_a_child_of_a_task_group_and_its_thread():
 def test_ctrl_c_while_a_child_of_a_task_group_still_reads_its_bars_ends_the_run(monkeypatch):
     seen = list[int]()
 
-    def interrupted(given, told):
+    def interrupted(given, shown):
         signal.raise_signal(signal.SIGINT)
-        return bars_of(given, told)
+        return bars_of(given, shown)
 
     monkeypatch.setattr("thinktwice.backtesting.bars_of", interrupted)
 

@@ -29,7 +29,7 @@ def wheel(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "shown"),
     [
         ("from worker.session import Session\n", "from thinktwice.worker.session import Session\n"),
         ("import schemas\n", "from thinktwice import schemas\n"),
@@ -42,8 +42,8 @@ def wheel(tmp_path_factory):
         ("a = 1; from prompts import load_prompt\n", "a = 1; from thinktwice.prompts import load_prompt\n"),
     ],
 )  # fmt: skip
-def test_imports_of_rooms_move_below_the_package_and_nothing_else_does(source, told):
-    assert below_package(source, "x.py") == told
+def test_imports_of_rooms_move_below_the_package_and_nothing_else_does(source, shown):
+    assert below_package(source, "x.py") == shown
 
 
 def test_import_that_has_no_form_below_the_package_is_refused_with_its_line():
@@ -54,8 +54,8 @@ def test_import_that_has_no_form_below_the_package_is_refused_with_its_line():
 @check_each("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_source_keeps_its_lines_and_names_no_module_in_a_text(path):
     text = path.read_text("utf-8")
-    told = below_package(text, path.name)
-    assert told.count("\n") == text.count("\n")
+    shown = below_package(text, path.name)
+    assert shown.count("\n") == text.count("\n")
     texts = [node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)]
     named = [
         entry

@@ -74,7 +74,9 @@ class Tools:
 def _describe(name: str) -> str:
     """What a tool does, and its arguments."""
     fields = TOOLS[name].definition.payload()["input_schema"]["properties"]
-    lines = [f"    {field}: {told.get('description', '')}".rstrip(": ") for field, told in fields.items()]
+    lines = [
+        f"    {field}: {payload.get('description', '')}".rstrip(": ") for field, payload in fields.items()
+    ]
     return "\n".join([TOOLS[name].description, "", *lines])
 
 

@@ -40,7 +40,7 @@ from worker.runs.readiness import ready_engine
 if TYPE_CHECKING:
     import pandas as pd
 
-Told = Callable[[int, int | None], None]  # bars done, and bars in all as far as that is known
+Shown = Callable[[int, int | None], None]  # bars done, and bars in all as far as that is known
 
 
 @trims_errors
@@ -111,8 +111,8 @@ def backtest(
     if progress is True:
         speak_soon()
     ready_engine()
-    with told_progress(progress) as told:
-        result = in_own_loop(run_in_memory(inputs, own, told, models), before)
+    with told_progress(progress) as shown:
+        result = in_own_loop(run_in_memory(inputs, own, shown, models), before)
     for line in result.contained():
         warnings.warn(line, stacklevel=3)  # past `trims_errors`
     return result
@@ -121,7 +121,7 @@ def backtest(
 @contextmanager
 def told_progress(
     progress: Callable[[int, int], None] | bool,
-) -> Iterator[Told | None]:
+) -> Iterator[Shown | None]:
     """What is called with bars done and bars in all; None where nobody wants to hear it."""
     if progress is True:
         with progress_bar("backtest", Interrupts()) as draw:
@@ -161,8 +161,8 @@ def inputs_of(
     }
     if isinstance(bars, str | Path):
         given["runtime__data"] = str(bars)
-    told = settings_of(base, given, changes)
-    books = tuple(given_playbooks(told, playbooks_of(playbooks)))
+    shown = settings_of(base, given, changes)
+    books = tuple(given_playbooks(shown, playbooks_of(playbooks)))
     of_frame = not (bars is None or isinstance(bars, str | Path))
-    found = bars_of(bars if of_frame else told.runtime.data, told)
-    return Inputs(told, found, books, of_frame, playbooks is not None)
+    found = bars_of(bars if of_frame else shown.runtime.data, shown)
+    return Inputs(shown, found, books, of_frame, playbooks is not None)

@@ -156,10 +156,10 @@ class Guard:
         given, failures = read_order(order, fields), list[Exception]()
         held = read_held(self._account if account is None else account, given.symbol, failures)
         series = attempt(lambda: self._bars_of(bars, given.symbol), failures)
-        said = "" if why is None else attempt(lambda: str(why), failures) or ""
+        text = "" if why is None else attempt(lambda: str(why), failures) or ""
         if series is not None:
             self._shown[given.symbol] = series
-        found = self._record(self._desk.check(given, held, bars=series, why=said, failures=failures))
+        found = self._record(self._desk.check(given, held, bars=series, why=text, failures=failures))
         if isinstance(found, Verdict):
             return found
         return make_unrecorded(given, str(found), time.time_ns())
@@ -323,10 +323,10 @@ class Guard:
         if (known := self._read.get(key)) is not None:
             return known
         named = any(role_of(str(name)) == "symbol" for name in given.columns)
-        told = {"data__symbols": None if named else [symbol], "runtime__tz": self._tz}
+        payload = {"data__symbols": None if named else [symbol], "runtime__tz": self._tz}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is odd about bars is a finding here
-            found = bars_of(given, settings_of(None, told, {}))
+            found = bars_of(given, settings_of(None, payload, {}))
         if len(self._read) >= MOST_FRAMES:
             self._read.clear()
         self._read[key] = found

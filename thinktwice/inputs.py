@@ -113,9 +113,9 @@ def settings_of(
     file = Path(base) if isinstance(base, str | Path) else None
     given = ResolvedSettings(base, {}).rows() if isinstance(base, Settings) else ()
     flags = {key: (key, value) for key, value, _ in given}
-    told = {name: (WRITTEN[name], value) for name, value in arguments.items() if value is not None}
-    told |= {name: (name, value) for name, value in changes.items()}
-    flags |= {name.replace("__", "."): value for name, value in told.items()}
+    payload = {name: (WRITTEN[name], value) for name, value in arguments.items() if value is not None}
+    payload |= {name: (name, value) for name, value in changes.items()}
+    flags |= {name.replace("__", "."): value for name, value in payload.items()}
     return load_settings(file, environment={}, flags=flags, word="argument").settings
 
 
@@ -161,22 +161,22 @@ def Playbook(
     rules = {side: given for side, given in (("long", long), ("short", short)) if given is not None}
     if not rules:
         raise ConfigError(f"playbook {id!r} has rules of neither direction: give long, short or both")
-    told: dict[str, Any] = {"id": id, "rules": rules, "parameters": parameters or {}}
-    told |= {} if expectation is None else {"expectation": expectation}
-    told |= fields
+    payload: dict[str, Any] = {"id": id, "rules": rules, "parameters": parameters or {}}
+    payload |= {} if expectation is None else {"expectation": expectation}
+    payload |= fields
     try:
-        definition = PlaybookDefinition(**told)
+        definition = PlaybookDefinition(**payload)
     except ValidationError as error:
-        field, reason = explain(told, error)
+        field, reason = explain(payload, error)
         raise ConfigError(f"playbook {id!r}, {field}: {reason}") from error
     check_definition(definition, Path(id))
     warn_of_mistakes((definition,), Settings(), stacklevel=4)
     return definition
 
 
-def warn_of_mistakes(definitions: Sequence[PlaybookDefinition], told: Settings, *, stacklevel: int) -> None:
+def warn_of_mistakes(definitions: Sequence[PlaybookDefinition], shown: Settings, *, stacklevel: int) -> None:
     """Warn of what no market can make right in playbooks; the settings are those of the run."""
-    for mistake in list_mistakes(definitions, told):
+    for mistake in list_mistakes(definitions, shown):
         warnings.warn(mistake.text, stacklevel=stacklevel)
 
 
@@ -206,17 +206,17 @@ def playbooks_of(given: Playbooks) -> Sequence[PlaybookDefinition] | None:
     return tuple(sorted(books, key=lambda book: book.id))
 
 
-def bars_of(given: "pd.DataFrame | str | Path | None", told: Settings) -> BarSeries:
+def bars_of(given: "pd.DataFrame | str | Path | None", shown: Settings) -> BarSeries:
     """Bars of a DataFrame, of a file or folder, or the embedded ones, as `data` and `runtime` select them.
 
     Raises:
         DataError: they cannot be used; names the value, its row and the argument that would help.
     """
-    data, runtime, notes = told.data, told.runtime, list[str]()
+    data, runtime, notes = shown.data, shown.runtime, list[str]()
     try:
         if given is None or isinstance(given, str | Path):
             path = None if given is None else str(given)
-            named = told.model_copy(update={"runtime": runtime.model_copy(update={"data": path})})
+            named = shown.model_copy(update={"runtime": runtime.model_copy(update={"data": path})})
             bars = load_bars(named, notes.append)
         else:
             name = data.symbols[0] if len(data.symbols) == 1 else UNNAMED
@@ -247,8 +247,8 @@ def in_arguments(error: Error, columns: Iterable[object] = ()) -> Error:
     """
     times = [str(name) for name in columns if role_of(str(name)) == "time"]
     order = f"df.sort_values({times[0]!r})" if times else "df.sort_index()"
-    told = argument_words(str(error)).replace("sort the file by time", f"sort it, {order}")
-    return type(error)(told, **error.context)
+    text = argument_words(str(error)).replace("sort the file by time", f"sort it, {order}")
+    return type(error)(text, **error.context)
 
 
 def argument_words(text: str) -> str:

@@ -86,15 +86,15 @@ def own_parts(strategist: StrategistPart, judge: JudgePart, critics: CriticParts
     alone = isinstance(critics, str) or callable(critics) or not isinstance(critics, Iterable)
     several: tuple[Any, ...] = (critics,) if alone else tuple(critics)  # type: ignore[arg-type]
     given = _find_part("strategist", strategist), _find_part("judge", judge)
-    asked = tuple(_critic(_find_part("critic", name)) for name in several)
+    questions = tuple(_critic(_find_part("critic", name)) for name in several)
     own = [
         (kind, part) for kind, part in zip(("strategist", "judge"), given, strict=True) if part is not None
     ]
-    own += [("critic", critic) for critic in asked]
+    own += [("critic", critic) for critic in questions]
     return Overrides(
         strategist=_around("strategist", given[0], "answer"),
         judge=_around("judge", given[1], *OF_A_JUDGE),
-        critics=asked,
+        critics=questions,
         names=tuple(f"{kind} {getattr(part, '__name__', type(part).__name__)}" for kind, part in own),
     )
 
@@ -222,11 +222,11 @@ class _OwnPart:
 
         async def later(*given: Any, **named: Any) -> Any:
             with _raising_with(where):
-                asked = method(*given, **named)
-            if not inspect.isawaitable(asked):
-                raise TypeError(f"{where} returned {asked!r} and nothing to await: write it with async def")
+                request = method(*given, **named)
+            if not inspect.isawaitable(request):
+                raise TypeError(f"{where} returned {request!r} and nothing to await: write it with async def")
             with _raising_with(where):
-                answer = await asked
+                answer = await request
             return _answer_of(where, name, answer)
 
         return at_once if name == AT_ONCE else later
@@ -266,7 +266,7 @@ def _demand_place_for_ours(given: Callable[..., Any]) -> None:
         ) from error
 
 
-def _demand(part: object, methods: Sequence[str], told: str) -> None:
+def _demand(part: object, methods: Sequence[str], text: str) -> None:
     missing = next((method for method in methods if not hasattr(part, method)), None)
     if missing is not None:
-        raise ConfigError(f"{told} has no method {missing!r}: write it, or hand the call on to ours")
+        raise ConfigError(f"{text} has no method {missing!r}: write it, or hand the call on to ours")

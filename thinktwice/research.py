@@ -104,8 +104,8 @@ def simulate(
     given: dict[str, Any] = {"runtime__tz": tz, "runtime__start": start, "runtime__end": end}
     given |= {"data__symbols": symbols_of(symbols)}
     data = {name: terms.pop(name) for name in [*terms] if name.startswith("data__")}
-    told = settings_of(None, given, data)
-    series = bars_of(bars, told)
+    shown = settings_of(None, given, data)
+    series = bars_of(bars, shown)
 
     def result(rule: Any) -> SimulationResult:
         return simulation.simulate(

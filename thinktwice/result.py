@@ -182,8 +182,8 @@ class BacktestResult:
         for event in self.index.of_kind("policy_reflection"):
             result = event.payload["result"]
             for finding in result.get("findings", ()):
-                told = {name: finding[name] for name in ("check", "code", "severity", "message")}
-                found.append(self._of(event) | {"status": result["status"]} | told)
+                payload = {name: finding[name] for name in ("check", "code", "severity", "message")}
+                found.append(self._of(event) | {"status": result["status"]} | payload)
         return _frame(found, columns=("known_at", "symbol", "status", "check", "code", "severity", "message"))
 
     @cached_property
@@ -204,9 +204,9 @@ class BacktestResult:
         found = []
         for event in self.index.of_kind("high_level_report"):
             report, name = event.payload["report"], event.payload["report_id"]
-            told = {key: report[key] for key in ("n_episodes", "insufficient_sample", "narrative")}
-            told["sections"] = sections_with_rows(report, self.index)
-            found.append(self._of(event) | {"report_id": name, "decision": decisions.get(name)} | told)
+            payload = {key: report[key] for key in ("n_episodes", "insufficient_sample", "narrative")}
+            payload["sections"] = sections_with_rows(report, self.index)
+            found.append(self._of(event) | {"report_id": name, "decision": decisions.get(name)} | payload)
         names = (
             "known_at", "report_id", "decision", "n_episodes", "insufficient_sample", "narrative", "sections",
         )  # fmt: skip
@@ -218,8 +218,8 @@ class BacktestResult:
         found = []
         for event in self.index.of_kind("policy_frozen"):
             proposal = event.payload["policy"]["proposal"]
-            told = {name: proposal[name] for name in ("playbook_id", "direction", "conviction")}
-            found.append(self._of(event) | {"policy_id": event.payload["policy_id"]} | told)
+            payload = {name: proposal[name] for name in ("playbook_id", "direction", "conviction")}
+            found.append(self._of(event) | {"policy_id": event.payload["policy_id"]} | payload)
         return _frame(
             found, columns=("known_at", "symbol", "policy_id", "playbook_id", "direction", "conviction")
         )
@@ -281,22 +281,22 @@ class BacktestResult:
 
     def contained(self) -> list[str]:
         """What went wrong in the run and did not end it, in a line each."""
-        told = []
+        shown = []
         if failures := [event.payload for event in self.index.of_kind("error")]:
             first = failures[0]
-            said = f"{first['where']}: {first['type']}: {first['message']}"
-            told.append(f"{len(failures)} error(s) were contained in this run, first {said}")
+            text = f"{first['where']}: {first['type']}: {first['message']}"
+            shown.append(f"{len(failures)} error(s) were contained in this run, first {text}")
         model = self.document["model"]
         failed, unread = model["calls"] - model["outcomes"].get(REPLY, 0), model["unusable"]
         if failed or unread:
             calls = (event.payload["call"] for event in self.index.of_kind(KIND))
             lost = [f", first {call['message']}" for call in calls if call["outcome"] != REPLY]
             unread_told = f"{unread} replies could not be read; rules decided there"
-            asked = f"{failed} of {model['calls']} calls of a model failed"
-            told.append(f"{asked}{''.join(lost[:1])}; {unread_told}")
+            question = f"{failed} of {model['calls']} calls of a model failed"
+            shown.append(f"{question}{''.join(lost[:1])}; {unread_told}")
         elif is_silent(self.document):
-            told.append(f"{model_silence(self.document)}; the rules decided alone")
-        return told
+            shown.append(f"{model_silence(self.document)}; the rules decided alone")
+        return shown
 
     def _answers(self) -> Cassette | None:
         if not self._inputs.settings.uses_models:
@@ -325,12 +325,12 @@ class BacktestResult:
     def _silence(self) -> list[str]:
         """What would change that nothing was traded, the most frequent reason first, or why the run ended."""
         reasons = self.document["why_no_trade"]
-        told = [
+        shown = [
             f"no trade: {reason['reason']} {reason['count']:,}: {argument_words(reason['remedy'])}"
             for reason in reasons
         ]
         early = (self.document.get("ended_early") or {}).get("message")
-        return told or ([] if early is None else [early])
+        return shown or ([] if early is None else [early])
 
     def __repr__(self) -> str:
         text = StringIO()
@@ -340,12 +340,14 @@ class BacktestResult:
     def _figures(self) -> "pd.Series[Any]":
         import pandas as pd
 
-        told = {name: value for name, value in self.summary.items() if not isinstance(value, Mapping | list)}
-        return pd.Series(told, dtype=object)
+        payload = {
+            name: value for name, value in self.summary.items() if not isinstance(value, Mapping | list)
+        }
+        return pd.Series(payload, dtype=object)
 
     def _episodes(self) -> Iterable[dict[str, Any]]:
-        told = (event.payload["episode"] for event in self.index.of_kind("episode"))
-        return ({name: episode[name] for name in _names()} for episode in told)
+        shown = (event.payload["episode"] for event in self.index.of_kind("episode"))
+        return ({name: episode[name] for name in _names()} for episode in shown)
 
     def _exit_of(self, event: Event) -> str | None:
         policy = event.payload["episode"]["policy_id"]
@@ -379,8 +381,8 @@ class Why:
 
 
 def _lines(node: LineageNode, depth: int) -> Iterable[str]:
-    told = ((name, value) for name, value in node.facts.items() if value not in (None, [], {}, ""))
-    facts = ", ".join(f"{name} {visible(fact_text(name, value))}" for name, value in told)
+    shown = ((name, value) for name, value in node.facts.items() if value not in (None, [], {}, ""))
+    facts = ", ".join(f"{name} {visible(fact_text(name, value))}" for name, value in shown)
     yield f"{'  ' * depth}{visible(node.title)}{f': {facts}' if facts else ''}"
     for child in node.children:
         yield from _lines(child, depth + 1)

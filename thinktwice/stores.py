@@ -16,7 +16,7 @@ from worker.settings import load_settings
 NAME = "script"
 
 
-def store_address(db: str | None, told: Settings | None = None) -> str:
+def store_address(db: str | None, settings: Settings | None = None) -> str:
     """The store that was named, else that of settings that name one, else that of the commands.
 
     Raises:
@@ -31,8 +31,8 @@ def store_address(db: str | None, told: Settings | None = None) -> str:
             parse_url(db)
     except ConfigError as error:
         raise in_arguments(error) from error
-    if db is None and told is not None and told.runtime.db != Settings().runtime.db:
-        return told.runtime.db
+    if db is None and settings is not None and settings.runtime.db != Settings().runtime.db:
+        return settings.runtime.db
     return load_settings(flags={"runtime.db": ("db", db)}, word="argument").settings.runtime.db
 
 

@@ -53,8 +53,8 @@ class AblationResult(Study):
     @cached_property
     def arms(self) -> "pd.DataFrame":
         """Each arm with the figures of its run."""
-        told = ({"arm": arm["arm"], **(arm["run"] or {})} for arm in self.document["arms"])
-        return frame_of(told, index="arm")
+        shown = ({"arm": arm["arm"], **(arm["run"] or {})} for arm in self.document["arms"])
+        return frame_of(shown, index="arm")
 
     @cached_property
     def tiers(self) -> "pd.DataFrame":
@@ -73,8 +73,8 @@ class CheckResult(Study):
     @property
     def status(self) -> str:
         """`pass`, `revise`, `block`, or `error` where a check itself failed."""
-        told: str = self.document["status"]
-        return told
+        text: str = self.document["status"]
+        return text
 
     @cached_property
     def findings(self) -> "pd.DataFrame":
@@ -102,8 +102,8 @@ class GateResult(Study):
     @property
     def family(self) -> dict[str, Any]:
         """The tested family: size, q, and what e-BH selects."""
-        told: dict[str, Any] = self.document["family"]
-        return told
+        payload: dict[str, Any] = self.document["family"]
+        return payload
 
     @cached_property
     def clusters(self) -> "pd.DataFrame":
@@ -200,10 +200,10 @@ def check(
         ConfigError: a setting is wrong, or there is no model to ask.
     """
     answering = own_model(model)
-    told = settings_of(
+    shown = settings_of(
         settings, {"reflection__mode": reflection} | settings_of_model(model, answering), changes
     )
-    resolved, models = asked_models(told, answering)
+    resolved, models = asked_models(shown, answering)
     plan = _request(request)
     done = in_own_loop(check_plan(plan, resolved, os.environ, own_parts(None, None, critics).critics, models))
     return CheckResult(check_document(plan, resolved, done))
@@ -265,13 +265,13 @@ def faults(
     found = load(run, db=db) if isinstance(run, str) else run
     if found is None:
         ready_engine()
-        asked, index = given, in_own_loop(embedded_index(given))
+        request, index = given, in_own_loop(embedded_index(given))
     else:
         index, parts = found.index, {"llm": given.llm, "runtime": given.runtime}
-        asked = found.settings.model_copy(update=parts)
-    right = plans_of_run(index, asked, strategist=strategist)
+        request = found.settings.model_copy(update=parts)
+    right = plans_of_run(index, request, strategist=strategist)
     asking = Asking(reader, strategist, plans, models)
-    return FaultsResult(in_own_loop(study_faults(right, kinds, asked, os.environ, asking, least)))
+    return FaultsResult(in_own_loop(study_faults(right, kinds, request, os.environ, asking, least)))
 
 
 @trims_errors
@@ -305,7 +305,7 @@ def gate(
     """
     resolved = settings_of(settings, {"gate__mode": mode, "runtime__tz": tz}, changes)
     books = tuple(playbooks_of(playbooks) or ())
-    asked = Grading(resolved, None if looks is None else str(looks), reference, books)
+    request = Grading(resolved, None if looks is None else str(looks), reference, books)
     try:
         if isinstance(trades, str | Path):
             table: Path | BarTable = Path(trades)
@@ -314,8 +314,8 @@ def gate(
             # Rows that were picked keep their numbers as an index: those make no two of them differ.
             rows = trades.reset_index(drop=True) if unnamed else trades
             table = BarTable.of_frame(rows, "trades", "at least one trade")
-        found = asked.read(table)
-        graded = asked.grade(found)
+        found = request.read(table)
+        graded = request.grade(found)
     except (DataError, ConfigError) as error:
         raise in_arguments(error) from error
     return GateResult(gate_document(graded, resolved, found))

@@ -153,7 +153,7 @@ def _names(names: Any) -> str:
 def tick_events() -> str:
     """What each kind of tick event says beside its bar, a row per form, and when it is written."""
     rows = [
-        (f"`{kind}`", _names(sorted({*kind.names, *form.beside} - set(form.without))), form.when)
+        (f"`{kind}`", _names(sorted({*kind.names, *form.companions} - set(form.without))), form.when)
         for kind in TickEventKind
         for form in kind.forms
     ]

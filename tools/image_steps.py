@@ -222,10 +222,10 @@ def try_it(image: Image, secrets: Mapping[str, str]) -> None:
                 raise ConfigError(f"doctor: {check['name']}: {check['found']}")
     before = compiled_files(image)
     started = time.perf_counter()
-    said = image.run(["python", "-c", COUNTED, "backtest"], secrets)
-    _say(f"first backtest: {time.perf_counter() - started:.1f} s, {said.splitlines()[-1]}")
-    if not said.endswith("compiled 0\n") or compiled_files(image) != before or not before:
-        raise ConfigError(f"the first run compiles: {said.splitlines()[-1]}, {len(before)} files were cached")
+    text = image.run(["python", "-c", COUNTED, "backtest"], secrets)
+    _say(f"first backtest: {time.perf_counter() - started:.1f} s, {text.splitlines()[-1]}")
+    if not text.endswith("compiled 0\n") or compiled_files(image) != before or not before:
+        raise ConfigError(f"the first run compiles: {text.splitlines()[-1]}, {len(before)} files were cached")
 
 
 def compiled_files(image: Image) -> dict[str, int]:

@@ -63,9 +63,9 @@ def mutants(module: str) -> list[Mutant]:
     for function in tree.body:
         if isinstance(function, ast.FunctionDef):
             seen: Counter[str] = Counter()
-            for told, changed in _changes(function):
-                seen[told] += 1
-                change = told if seen[told] == 1 else f"{told} #{seen[told]}"
+            for shown, changed in _changes(function):
+                seen[shown] += 1
+                change = shown if seen[shown] == 1 else f"{shown} #{seen[shown]}"
                 found.append(Mutant(module, function.name, change, _compile(changed, module)))
     return found
 

@@ -75,8 +75,8 @@ def market_line(equity: FloatArray, market: FloatArray, times: IntArray) -> Mark
     left = returns - alpha - beta * others
     influence = left * (1.0 - float(others.mean()) * moved / variance)
     error = sqrt(long_run_variance(influence) / (returns.size - 2))
-    told = alpha / error if error > 1e-12 * float(np.std(returns)) else None
-    return MarketLine(alpha * bars_per_year(times), beta, told)
+    shown = alpha / error if error > 1e-12 * float(np.std(returns)) else None
+    return MarketLine(alpha * bars_per_year(times), beta, shown)
 
 
 def long_run_variance(values: FloatArray) -> float:

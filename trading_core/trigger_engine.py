@@ -386,9 +386,9 @@ class TriggerEngine:
 
     def reopen(self, boundary: Boundary) -> None:
         """Open a boundary again at the close of the symbol's next bar; a heartbeat comes by itself."""
-        asked = {*boundary.events, *boundary.overrides} - {PolicyEventKind.HEARTBEAT}
+        questions = {*boundary.events, *boundary.overrides} - {PolicyEventKind.HEARTBEAT}
         for bit, kind in (EVENTS | OVERRIDES).items():
-            if kind in asked:
+            if kind in questions:
                 self.state["held"][boundary.s] |= bit
 
     def set_kill_switch(self, on: bool) -> None:

@@ -62,8 +62,8 @@ def assemble(
     books = assemble_playbooks(settings, definitions, context.guard, first)
     called = wordings.at(first).symbols.values() or bars.symbols
     names = names_for_replies(books.definitions, called, bars.timeframe)
-    asked = assemble_models(context, os.environ, own, names=names)
-    metered = asked.accounted
+    request = assemble_models(context, os.environ, own, names=names)
+    metered = request.accounted
     engine = account_engine(context, market)
     experience = assemble_experience(settings.memory, market.clock, context.guard, books.reader.rules)
     remembered, expected = experience.memory.reader(), experience.expectations.reader()
@@ -98,7 +98,7 @@ def assemble(
     early, uncounted = metered.asked_early(), experience.memory.reader(counted=False)
     if (early.fast or early.strategist) and own.models is None and strategist is ours and not own.critics:
         again = make_provider(early, make_strategist(early), uncounted)
-        asked.account.early.ask = partial(policy_loop.ask_early, again)
+        request.account.early.ask = partial(policy_loop.ask_early, again)
     evidence = evidence_of(settings, metered.texts, wordings)
     narrator = narrator_of(metered.slow, settings.deliberation, metered.text_models())
     slow_loop = SlowLoopService(
@@ -112,7 +112,7 @@ def assemble(
         None if settings.judge.replan == "rules" else evidence,
     )
     return Session(
-        context, market, journal, events, engine, experience, books, policy_loop, slow_loop, asked, ledger,
+        context, market, journal, events, engine, experience, books, policy_loop, slow_loop, request, ledger,
         None if evidence is None else evidence.rows,
         columns_wired=len(market.columns.features.made), has_own_strategist=strategist is not ours,
     )  # fmt: skip

@@ -158,21 +158,21 @@ class RunModels(Stateful):
     accounted: Models
 
 
-def model_key(settings: Settings, environment: Mapping[str, str], asked: ModelName) -> str:
+def model_key(settings: Settings, environment: Mapping[str, str], request: ModelName) -> str:
     """The key that a model is asked with.
 
     Raises:
         ConfigError: there is none and its provider wants one, or it cannot be one.
     """
-    if asked.provider == OWN_PROVIDER:
+    if request.provider == OWN_PROVIDER:
         raise ConfigError(
             f"provider {OWN_PROVIDER!r} is an object that a script hands over, "
             "`thinktwice.backtest(model=...)`: give it there, or name another"
         )
-    variable = asked.row.key
+    variable = request.row.key
     key = secret(variable, environment)
     if key is None:
-        if asked.row.keyless:
+        if request.row.keyless:
             return NO_KEY
         asker, instead = ("reflection mode 'full'", "deterministic")
         if settings.policy_loop.strategist != "rules" and settings.reflection.mode != "full":
@@ -181,7 +181,9 @@ def model_key(settings: Settings, environment: Mapping[str, str], asked: ModelNa
             asker, instead = "the planner of evidence", "rules"
         elif settings.reflection.mode != "full":
             asker, instead = f"judge.replan {settings.judge.replan!r}", "rules"
-        local = " (any word, for a server that wants none)" if settings.llm.base_url or asked.address else ""
+        local = (
+            " (any word, for a server that wants none)" if settings.llm.base_url or request.address else ""
+        )
         raise ConfigError(
             f"{asker} needs a key: set {variable}{local}, play a cassette with --llm replay, or use "
             f"{instead!r}"
@@ -196,30 +198,33 @@ def one_model(settings: Settings, model: LanguageModel) -> Models:
     return Models(model, model, model, model, dict.fromkeys(text_models_of(settings), model))
 
 
-def model_address(settings: Settings, environment: Mapping[str, str], asked: ModelName) -> str:
+def model_address(settings: Settings, environment: Mapping[str, str], request: ModelName) -> str:
     """Where a model is asked: as its name, the settings or the environment say, else where its provider is.
 
     Raises:
         ConfigError: none of them says it, it is no address of a server, or the environment moves a model that
             counts as free to a public one.
     """
-    llm, variable = settings.llm, asked.address_variable
+    llm, variable = settings.llm, request.address_variable
     given = (
-        (f"the address of {asked.name!r}" if asked.address else "llm.base_url", llm.given_address(asked)),
+        (
+            f"the address of {request.name!r}" if request.address else "llm.base_url",
+            llm.given_address(request),
+        ),
         (variable, environment.get(variable)),
-        (f"the address of {asked.provider!r}", asked.row.address),
+        (f"the address of {request.provider!r}", request.row.address),
     )
     named, address = next(((name, value) for name, value in given if value is not None), ("", None))
     if address is None:
-        raise ConfigError(asked.address_missing())
+        raise ConfigError(request.address_missing())
     shown = masked_addresses(address)[:80]
     if not is_address(address):
         raise ConfigError(f"{named} is {shown!r}: give http://HOST:PORT or https://HOST, or unset it")
-    priced = llm.configured_price(asked.provider, asked.name) is not None
-    if named == variable and asked.row.free and not is_private(address) and not priced:
+    priced = llm.configured_price(request.provider, request.name) is not None
+    if named == variable and request.row.free and not is_private(address) and not priced:
         raise ConfigError(
             f"{variable} is {shown!r}, which is of no private network, and llm.prices has no price of "
-            f"{asked.name!r}: settings decide what a run costs, so give the address as llm.base_url or "
+            f"{request.name!r}: settings decide what a run costs, so give the address as llm.base_url or "
             "behind the name (provider/name@ADDRESS), or give the price"
         )
     return address
@@ -236,9 +241,9 @@ def check_models(settings: Settings, environment: Mapping[str, str], *, goes_on:
     if not settings.uses_models:
         return
     if settings.runtime.llm != "replay":
-        for asked in map(model_name, models_in_use(settings)):
-            model_key(settings, environment, asked)
-            model_address(settings, environment, asked)
+        for request in map(model_name, models_in_use(settings)):
+            model_key(settings, environment, request)
+            model_address(settings, environment, request)
     configured_cassette(settings)
     if not goes_on:
         open_recording(settings)
@@ -256,14 +261,14 @@ class _ModelSource:
 
     def open_model(self, place: str, word: str, form: ReplyFormat) -> RetryingModel:
         """The model of a seat or prompt at one form of its replies, its connection open."""
-        settings, asked = self.settings, model_name(word)
+        settings, request = self.settings, model_name(word)
         llm = settings.llm
-        model = wire_model(asked.row.wire)(
-            asked.name,
-            api_key=model_key(settings, self.environment, asked),
+        model = wire_model(request.row.wire)(
+            request.name,
+            api_key=model_key(settings, self.environment, request),
             guard=self.guard,
-            row=asked.row,
-            base_url=model_address(settings, self.environment, asked),
+            row=request.row,
+            base_url=model_address(settings, self.environment, request),
             stall_ms=llm.stall_ms if place in STREAMED else None,
             effort=llm.effort,
             thought_tokens=llm.thought_tokens,
@@ -305,13 +310,13 @@ def _seat_models(
     seat_model: Callable[[str, str, ReplyFormat], LanguageModel | None],
 ) -> Models:
     """What is made for each seat and each prompt about texts, of its name, its model's and its form."""
-    asked = text_models_of(settings) if texts is None else texts
+    request = text_models_of(settings) if texts is None else texts
     seats = {
         seat: seat_model(seat, word, form_of(SEAT_FORMS[seat], names))
         for seat, word in seats_of(settings).items()
     }
     found = {
-        name: seat_model(name, word, form_of(FORMS_ON_DEMAND[name], names)) for name, word in asked.items()
+        name: seat_model(name, word, form_of(FORMS_ON_DEMAND[name], names)) for name, word in request.items()
     }
     return Models(**seats, texts={name: model for name, model in found.items() if model is not None})
 
@@ -385,10 +390,10 @@ def form_of(form: ReplyFormat, names: Names | None) -> ReplyFormat:
 
 def caller_of(settings: Settings, word: str, form: ReplyFormat, prompt_hash: str) -> Caller:
     """Who asks: one model at one prompt, with the form of its replies."""
-    asked, llm = model_name(word), settings.llm
+    request, llm = model_name(word), settings.llm
     return Caller(
-        asked.provider,
-        asked.name,
+        request.provider,
+        request.name,
         form.name,
         prompt_hash,
         llm.effort,
@@ -402,9 +407,9 @@ def caller_of(settings: Settings, word: str, form: ReplyFormat, prompt_hash: str
 
 def temperature_of(settings: Settings, prompt: str) -> float | None:
     """The temperature that a prompt about texts asks for; None for every other prompt."""
-    told = settings.deliberation
-    asked = told.critique_temperature if prompt in CRITICS else told.writing_temperature
-    return asked if prompt in TEXT_FORMS else None
+    shown = settings.deliberation
+    request = shown.critique_temperature if prompt in CRITICS else shown.writing_temperature
+    return request if prompt in TEXT_FORMS else None
 
 
 def wire_model(wire: str) -> type[WireModel]:

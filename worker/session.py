@@ -138,7 +138,7 @@ class Session(Stateful):
                 "timeframe": self.bars.timeframe,
                 "label": self.bars.label,
                 "seed": self.settings.seed,
-                **({} if self.ledger.told is None else {"ledger": self.ledger.payload()}),
+                **({} if self.ledger.shown is None else {"ledger": self.ledger.payload()}),
             },
         )
         for version in self.books.reader.active():
@@ -146,8 +146,8 @@ class Session(Stateful):
 
     def listen(self) -> None:
         """Let slow loop and judge read the journal; the last wire, of a session that begins or goes on."""
-        beside = () if self.kept is None else (self.kept.add,)
-        self.journal.read_by(self.slow_loop.facts.add, self.policy_loop.signals.add, *beside)
+        others = () if self.kept is None else (self.kept.add,)
+        self.journal.read_by(self.slow_loop.facts.add, self.policy_loop.signals.add, *others)
 
     async def step(self, timing: Timing, *, history: bool = False, end: int | None = None) -> None:
         """Validate bars to the next boundary or slot, then episodes, policy loop and slow loop.

@@ -65,7 +65,7 @@ class LiveSource:
     async def ask(self, question: Question, deadline_ms: float) -> RecordedCall:
         """The outcome of one call, failed or not."""
         if deadline_ms <= 0.0:
-            return record_silence(question, 0.0, asked=False)
+            return record_silence(question, 0.0, requested=False)
         start = time.perf_counter_ns()
         try:
             reply = await self.model.complete(
@@ -78,7 +78,7 @@ class LiveSource:
         except ModelError as error:
             return record_failure(question, error, _ms_since(start))
         except TimeoutError:
-            return record_silence(question, _ms_since(start), asked=True)
+            return record_silence(question, _ms_since(start), requested=True)
         return record_reply(question, reply, _ms_since(start))
 
 
@@ -141,7 +141,7 @@ async def _ask(
     try:
         call = await source.ask(question, deadline_ms)
     except asyncio.CancelledError:
-        settle(record_silence(question, _ms_since(start), asked=True))
+        settle(record_silence(question, _ms_since(start), requested=True))
         raise
     settle(call)
     return call

@@ -86,8 +86,8 @@ class EventFold:
                     self._inputs[index] = self._inputs.get(index, "") + delta["partial_json"]
             case "message_delta":
                 self._message["stop_reason"] = event["delta"]["stop_reason"]
-                told = event.get("usage") or {}
-                counted = {name: count for name, count in told.items() if count is not None}
+                payload = event.get("usage") or {}
+                counted = {name: count for name, count in payload.items() if count is not None}
                 self._message["usage"] = (self._message.get("usage") or {}) | counted
             case "message_stop":
                 self._stopped = True

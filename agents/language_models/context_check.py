@@ -42,6 +42,6 @@ def loaded_context(document: Any, model: str) -> int:
     models = document.get("models") if isinstance(document, dict) else None
     for each in models if isinstance(models, list) else ():
         if isinstance(each, dict) and each.get("model") in (model, f"{model}:latest"):
-            told = each.get("context_length")
-            return told if isinstance(told, int) else 0
+            shown = each.get("context_length")
+            return shown if isinstance(shown, int) else 0
     return 0

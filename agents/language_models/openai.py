@@ -30,16 +30,16 @@ def read_completion(document: Any) -> Message:
     """The text of the one reply and how it ended; a refusal has a field of its own."""
     demand_kind(document["object"], "chat.completion")
     (choice,) = document["choices"]
-    stop, said = choice["finish_reason"], choice.get("message") or {"role": "assistant"}
-    demand_kind(said.get("role") or "assistant", "assistant")
-    calls = [call["function"] for call in said.get("tool_calls") or ()]
+    stop, answer = choice["finish_reason"], choice.get("message") or {"role": "assistant"}
+    demand_kind(answer.get("role") or "assistant", "assistant")
+    calls = [call["function"] for call in answer.get("tool_calls") or ()]
     complete = stop == COMPLETE or (stop == USES_TOOLS and bool(calls))
     fault = None if complete else KIND_OF_STOP.get(stop, "malformed")
     return Message(
         model=document["model"],
-        text=text_of(said.get("content")),
-        stop="refusal" if said.get("refusal") else str(stop),
-        fault="refusal" if said.get("refusal") else fault,
+        text=text_of(answer.get("content")),
+        stop="refusal" if answer.get("refusal") else str(stop),
+        fault="refusal" if answer.get("refusal") else fault,
         uses=tuple(ToolUse(name=call["name"], arguments=call["arguments"]) for call in calls),
     )
 
@@ -54,11 +54,11 @@ def count_completion(document: Any) -> tuple[Usage, int | None]:
     read, written = usage["prompt_tokens"], usage["completion_tokens"]
     uncounted = max(0, (usage.get("total_tokens") or 0) - read - written)
     cached = min(read, (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
-    told = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
+    shown = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
     counted = read_usage(
         input_tokens=read - cached, output_tokens=written + uncounted, cache_read_tokens=cached
     )
-    return counted, uncounted or (None if told is None else min(told, written))
+    return counted, uncounted or (None if shown is None else min(shown, written))
 
 
 class ChunkFold:
@@ -66,7 +66,7 @@ class ChunkFold:
 
     def __init__(self) -> None:
         self._head: dict[str, Any] = {"object": "chat.completion"}
-        self._said: dict[str, Any] = {"role": "assistant", "content": "", "refusal": ""}
+        self._quoted: dict[str, Any] = {"role": "assistant", "content": "", "refusal": ""}
         self._uses: dict[int, dict[str, str]] = {}
         self._stop: Any = None
         self._error: Any = None
@@ -82,7 +82,7 @@ class ChunkFold:
                 return
             delta = choice["delta"]
             for name in ("content", "refusal"):
-                self._said[name] += text_of(delta.get(name))
+                self._quoted[name] += text_of(delta.get(name))
             for call in delta.get("tool_calls") or ():  # the name comes first, the arguments bit by bit
                 use = self._uses.setdefault(call["index"], {"name": "", "arguments": ""})
                 for name in use:
@@ -92,7 +92,7 @@ class ChunkFold:
     def document(self) -> Any:
         """The whole reply."""
         calls = [{"function": self._uses[index]} for index in sorted(self._uses)]
-        choice = {"message": self._said | {"tool_calls": calls}, "finish_reason": self._stop}
+        choice = {"message": self._quoted | {"tool_calls": calls}, "finish_reason": self._stop}
         return self._head | {"choices": [choice | ({"error": self._error} if self._error else {})]}
 
 

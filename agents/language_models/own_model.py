@@ -40,7 +40,7 @@ class OwnModel:
         Raises:
             ModelError: it raised, or gave no text.
         """
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "system": system,
             "prompt": prompt,
             "max_tokens": max_tokens,
@@ -48,30 +48,30 @@ class OwnModel:
         }
         try:
             if inspect.iscoroutinefunction(self._model.complete):
-                given: Any = await self._model.complete(**asked)
+                given: Any = await self._model.complete(**request)
             else:
-                given = await _in_a_thread(self._model.complete, asked)
+                given = await _in_a_thread(self._model.complete, request)
         except (ModelError, TimeoutError):
             raise
         except Exception as error:
-            told = f"model {self.name!r} raised {type(error).__name__}: {error}"
-            raise ModelError(told, kind=FAILED) from error
+            text = f"model {self.name!r} raised {type(error).__name__}: {error}"
+            raise ModelError(text, kind=FAILED) from error
         if isinstance(given, str):
             return ModelReply(given, self.name, input_tokens=0, output_tokens=0, latency_ms=0.0)
         if not isinstance(given, ModelReply):
-            told = f"model {self.name!r} gave {type(given).__name__!r}: it returns text, or a ModelReply"
-            raise ModelError(told, kind=MALFORMED)
+            text = f"model {self.name!r} gave {type(given).__name__!r}: it returns text, or a ModelReply"
+            raise ModelError(text, kind=MALFORMED)
         return given
 
 
-async def _in_a_thread(complete: Any, asked: dict[str, Any]) -> Any:
+async def _in_a_thread(complete: Any, request: dict[str, Any]) -> Any:
     """What a plain function returns, or raises; its thread ends with it, and keeps no process alive."""
     answered: Future[Any] = Future()
     answered.set_running_or_notify_cancel()  # a thread goes on, whoever waits for it no more
 
     def run() -> None:
         try:
-            answered.set_result(complete(**asked))
+            answered.set_result(complete(**request))
         except BaseException as error:  # noqa: BLE001 - raised again where the answer is awaited
             answered.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
 

@@ -67,7 +67,7 @@ class RetryingModel:
             ModelError: the failure that ended it. It is not `retryable` where every try was throttled in the
                 same words and without a pause to wait for, as those are whose quota is spent.
         """
-        start, attempts, sent, lost, told = self._timer(), 0, 0, 0, set[str]()
+        start, attempts, sent, lost, shown = self._timer(), 0, 0, 0, set[str]()
         while True:
             left_ms = deadline_ms - self._since(start)
             attempts += 1
@@ -87,10 +87,10 @@ class RetryingModel:
             sent += tried
             failure.context |= {"requests": sent} | ({"lost": lost} if lost else {})
             lost += tried if failure.context.get("kind") in UNTOLD else 0
-            told.add(str(failure))
+            shown.add(str(failure))
             wait_ms = self._wait_ms(failure, attempts)
             if wait_ms is None or self._since(start) + wait_ms >= deadline_ms:
-                failure.retryable &= not (_names_no_pause(failure) and len(told) == 1)
+                failure.retryable &= not (_names_no_pause(failure) and len(shown) == 1)
                 raise failure
             await self._sleep(wait_ms / 1_000)
 
@@ -105,8 +105,8 @@ class RetryingModel:
         if attempts >= self._attempts or failure.context.get("kind") not in PASSING:
             return None
         own: float = self._first_wait_ms * 2.0 ** (attempts - 1)
-        asked: float = failure.context.get("retry_after_ms", 0.0)
-        return max(own, asked, LEAST_PAUSE_MS if _names_no_pause(failure) else 0.0)
+        request: float = failure.context.get("retry_after_ms", 0.0)
+        return max(own, request, LEAST_PAUSE_MS if _names_no_pause(failure) else 0.0)
 
     def _since(self, start: int) -> float:
         return (self._timer() - start) / NS_PER_MS

@@ -82,6 +82,6 @@ def _not_null(field: dict[str, Any]) -> dict[str, Any]:
     variants = [variant for variant in field.get("anyOf", []) if variant != NULL]
     if len(variants) != 1:
         return field
-    told = {key: value for key, value in field.items() if key != "anyOf"}
+    payload = {key: value for key, value in field.items() if key != "anyOf"}
     only: dict[str, Any] = variants[0]
-    return told | only
+    return payload | only

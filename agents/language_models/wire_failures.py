@@ -110,7 +110,7 @@ class FailedCalls:
         context: dict[str, Any] = {"status": status} if status else {}
         if pause is not None:
             context["retry_after_ms"] = pause.wait_s * 1_000
-            reason += f"; {pause.told}" if pause.told else ""
+            reason += f"; {pause.shown}" if pause.shown else ""
         return self.describe(kind, reason, attempt, retryable=kind != "rejected", **context)
 
 
@@ -143,7 +143,7 @@ def _kind_of(status: int | None, name: str, pause: Pause | None) -> str:
     if status is None:
         return KIND_OF_EVENT.get(name, "rejected")
     if status in (PAYMENT, TOO_MANY) and pause is not None and math.isfinite(pause.asked_s):
-        return "rejected" if pause.told else "throttled"
+        return "rejected" if pause.shown else "throttled"
     return KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
 
 
@@ -219,5 +219,5 @@ def _pause(headers: Mapping[str, str], body: Any) -> Pause | None:
     error = _innermost(body)
     details = error.get("details") if isinstance(error, dict) else None
     parts = details if isinstance(details, list) else ()
-    asked = [str(part["retryDelay"]) for part in parts if isinstance(part, dict) and "retryDelay" in part]
-    return pause_of({"retry-after": asked[0].removesuffix("s")}) if asked else None
+    questions = [str(part["retryDelay"]) for part in parts if isinstance(part, dict) and "retryDelay" in part]
+    return pause_of({"retry-after": questions[0].removesuffix("s")}) if questions else None

@@ -222,7 +222,7 @@ class WireModel(ABC):
         if isinstance(message, ModelError):
             raise message
         form = "" if self._format is None else json.dumps(self._format.schema)
-        asked = (system, prompt, form, *(tool.canonical_text() for tool in tools))
+        questions = (system, prompt, form, *(tool.canonical_text() for tool in tools))
         return ModelReply(
             text=message.text,
             model=message.model,
@@ -232,7 +232,7 @@ class WireModel(ABC):
             lost=int(message.usage is None),
             uses=message.uses,
             temperature_sent=attempt.temperature_sent,
-            mask=self._mask.of_reply(asked),
+            mask=self._mask.of_reply(questions),
         )
 
     async def close(self) -> None:
@@ -311,8 +311,8 @@ class WireModel(ABC):
         except (sdk.APIError, AnsweredError) as error:
             return self._failed.describe_error(error, attempt, with_tools=bool(request.tools))
         except UNREADABLE as error:
-            told = str(error) if isinstance(error, UnusableReply) else type(error).__name__
-            return self._failed.describe_malformed(told, attempt)
+            text = str(error) if isinstance(error, UnusableReply) else type(error).__name__
+            return self._failed.describe_malformed(text, attempt)
 
     async def _receive(
         self, client: Any, request: Request, taken: TakenParameters, attempt: Attempt, timeout_s: float
@@ -408,8 +408,8 @@ class WireModel(ABC):
         elif message.uses and not request.tools:
             kind, reason = "malformed", "it calls a tool where none was given"
         elif self._row.cuts and read is not None and self._cuts.is_cut(read, size, self._taken.context or 0):
-            told = f"it read {read} tokens of {size} bytes"
-            reason = f"the server cut the question: raise its context ({told})"
+            text = f"it read {read} tokens of {size} bytes"
+            reason = f"the server cut the question: raise its context ({text})"
         elif message.fault is not None:
             kind = message.fault
             reason = f"stopped with {self._mask(message.stop)[:80]!r}: no complete answer"

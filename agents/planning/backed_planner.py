@@ -14,8 +14,8 @@ class BackedPlanner:
     The plan says in `failure` why the first one's was not taken.
     """
 
-    def __init__(self, first: EvidencePlanner, behind: EvidencePlanner) -> None:
-        self._first, self._behind = first, behind
+    def __init__(self, first: EvidencePlanner, evidence_planner: EvidencePlanner) -> None:
+        self._first, self._behind = first, evidence_planner
 
     async def plan(
         self,
@@ -30,5 +30,5 @@ class BackedPlanner:
             plan = EvidencePlan(confidence=0.0, failure=str(error))
         if plan.failure is None:
             return plan
-        behind = await self._behind.plan(question, tools, earlier)
-        return behind.model_copy(update={"failure": plan.failure})
+        later = await self._behind.plan(question, tools, earlier)
+        return later.model_copy(update={"failure": plan.failure})

@@ -56,10 +56,10 @@ class PagePlanner:
         return plan.model_copy(update={"tools": tuple(self._brief(call) for call in plan.tools)})
 
     def _brief(self, call: PlannedCall) -> PlannedCall:
-        asked = call.params.get("limit", self._most)
-        if call.client != OWN or not isinstance(asked, int):
+        request = call.params.get("limit", self._most)
+        if call.client != OWN or not isinstance(request, int):
             return call
-        return call.model_copy(update={"params": {**call.params, "limit": min(asked, self._most)}})
+        return call.model_copy(update={"params": {**call.params, "limit": min(request, self._most)}})
 
 
 def _call(method: str, names: Sequence[str], about: Mapping[str, Any]) -> PlannedCall:

@@ -136,8 +136,8 @@ class _Gathering:
     def note(self, step: str, iteration: int, **facts: Any) -> None:
         """Keep an event of the work, and log it."""
         self.steps.append(EvidenceStep(step=step, iteration=iteration, facts=facts))
-        asked = visible(self.question.text)[:LOGGED]
-        LOG.info(step, extra={"iteration": iteration, "asked": asked, **facts})
+        request = visible(self.question.text)[:LOGGED]
+        LOG.info(step, extra={"iteration": iteration, "asked": request, **facts})
 
     async def plan_next(self, iteration: int) -> EvidencePlan:
         """The next plan, with the calls of it that can be made."""

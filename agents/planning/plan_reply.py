@@ -102,8 +102,8 @@ def read_plan_with_uses(text: str) -> PlanReply:
     reasoning, rest = without_reasoning(text)
     if rest is not None and _is_json(rest):
         return read_plan(text)
-    said = reasoning if rest is None else f"{reasoning}\n{shorten(rest)}"
-    return PlanReply(reasoning=shorten(said))
+    message = reasoning if rest is None else f"{reasoning}\n{shorten(rest)}"
+    return PlanReply(reasoning=shorten(message))
 
 
 def read_arguments(given: Any) -> dict[str, Any]:

@@ -41,8 +41,8 @@ class RulePlanner:
             return EvidencePlan(confidence=0.0, clarification=str(back), reasoning=why, intent="ambiguous")
         if len(matched.calls) > MOST_CALLS:
             count = len(matched.calls)
-            told = f"That takes {count} calls, and a plan has {MOST_CALLS}: ask in several questions."
-            return EvidencePlan(confidence=0.0, clarification=told, reasoning=NOT_UNDERSTOOD)
+            text = f"That takes {count} calls, and a plan has {MOST_CALLS}: ask in several questions."
+            return EvidencePlan(confidence=0.0, clarification=text, reasoning=NOT_UNDERSTOOD)
         return EvidencePlan(
             confidence=GUESSED if matched.guessed else SURE,
             tools=tuple(PlannedCall(client=OWN, method=name, params=given) for name, given in matched.calls),

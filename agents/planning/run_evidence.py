@@ -16,7 +16,7 @@ from schemas.evidence_plan import EvidencePlan, GatheredEvidence, Recommendation
 from schemas.settings.planner import OWN, PlannerSettings
 from schemas.slow_reflection import HighLevelReflectionReport, Recommendation
 from schemas.vocabulary import RecommendedAction
-from services.evidence import tool_arguments as asked
+from services.evidence import tool_arguments
 from services.evidence.tool_results import ToolResult
 from services.evidence_tools import lesson_answers, market_answers
 from services.evidence_tools.evidence_buffer import EvidenceBuffer
@@ -80,8 +80,8 @@ class RunEvidence:
     def _handler(
         self, name: str, answer: Answer, view: RunView, seen: int
     ) -> Callable[[Any, ToolProgress], Awaitable[ToolResult]]:
-        async def answer_call(arguments: asked.RunArguments, progress: ToolProgress) -> ToolResult:
-            if arguments.run != asked.LATEST:
+        async def answer_call(arguments: tool_arguments.RunArguments, progress: ToolProgress) -> ToolResult:
+            if arguments.run != tool_arguments.LATEST:
                 raise ToolRefused("there is no run but this one: leave run out")
             if arguments.at is None:
                 return answer(view, arguments)
@@ -101,7 +101,7 @@ def _gate_of(report: HighLevelReflectionReport) -> Answer:
     """What the report itself has graded."""
     clusters = report.payload()["clusters"]
 
-    def answer_call(view: RunView, arguments: asked.GateArguments) -> ToolResult:
+    def answer_call(view: RunView, arguments: tool_arguments.GateArguments) -> ToolResult:
         return lesson_answers.gate_of(view, arguments, clusters, report.content_hash[:16])
 
     return answer_call

@@ -25,9 +25,9 @@ def _summary(call: EvidenceCall) -> str:
     if document is None:
         return f"{name}: ERROR ({visible(call.reply.text)[:LONGEST_ERROR]})"
     items = items_of(document)
-    told = [count_noun(len(items), "item")] if items is not None else []
-    told += [f"{nouns}: {', '.join(found)}" for field, nouns in NAMED if (found := _names(items, field))]
-    return f"{name}: SUCCESS" + (f" ({'; '.join(told)})" if told else "")
+    shown = [count_noun(len(items), "item")] if items is not None else []
+    shown += [f"{nouns}: {', '.join(found)}" for field, nouns in NAMED if (found := _names(items, field))]
+    return f"{name}: SUCCESS" + (f" ({'; '.join(shown)})" if shown else "")
 
 
 def items_of(document: Mapping[str, Any]) -> list[Any] | None:

@@ -20,7 +20,7 @@ LONGEST_LISTING = 60_000
 LONGEST_NAME = 64
 DEEPEST = 4
 NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
-TOLD = (
+SHOWN = (
     "type",
     "enum",
     "const",
@@ -103,17 +103,17 @@ def _summary(schema: Any, definitions: dict[str, Any], depth: int = 0) -> dict[s
         return {}
     if "$ref" in schema:
         return _summary(definitions.get(str(schema["$ref"]).rpartition("/")[2]), definitions, depth + 1)
-    told = {name: schema[name] for name in TOLD if schema.get(name) is not None}
+    payload = {name: schema[name] for name in SHOWN if schema.get(name) is not None}
     if isinstance(schema.get("description"), str):
-        told["description"] = brief(schema["description"])
+        payload["description"] = brief(schema["description"])
     if isinstance(schema.get("items"), dict):
-        told["items"] = _summary(schema["items"], definitions, depth + 1)
+        payload["items"] = _summary(schema["items"], definitions, depth + 1)
     if isinstance(schema.get("properties"), dict):
-        told["properties"] = {
+        payload["properties"] = {
             str(name): _summary(part, definitions, depth + 1) for name, part in schema["properties"].items()
         }
     variants = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(variants, list):
         kinds = [_summary(part, definitions, depth + 1) for part in variants if part != {"type": "null"}]
-        return told | (kinds[0] if len(kinds) == 1 else {"anyOf": kinds})
-    return told
+        return payload | (kinds[0] if len(kinds) == 1 else {"anyOf": kinds})
+    return payload

@@ -132,8 +132,10 @@ class ModelStrategist:
         bases = plan_bases(self._rules, snapshot, revision, self._readers.frozen)
         if snapshot.position is None and not bases:
             return await self._by_rules(snapshot, revision, Fallback(NOTHING_TO_CHOOSE))
-        said = await self._ask(snapshot, revision, bases)
-        return said if isinstance(said, StrategistAnswer) else await self._by_rules(snapshot, revision, said)
+        reply = await self._ask(snapshot, revision, bases)
+        return (
+            reply if isinstance(reply, StrategistAnswer) else await self._by_rules(snapshot, revision, reply)
+        )
 
     async def _by_rules(
         self, snapshot: PolicySnapshot, revision: Revision | None, why: Fallback
@@ -145,13 +147,13 @@ class ModelStrategist:
         self, snapshot: PolicySnapshot, revision: Revision | None, bases: tuple[PlanBase, ...]
     ) -> StrategistAnswer | Fallback:
         start = self._timer()
-        said = await self._attempt(snapshot, bases, self._request_text(snapshot, revision, bases), start)
-        if isinstance(said, ReplyFault):
-            corrected = self._request_text(snapshot, revision, bases, said)
-            said = await self._attempt(snapshot, bases, corrected, start)
-        if isinstance(said, StrategistAnswer) and self._texts is not None:
-            return await self._reread(said, self._texts, snapshot, bases, start)
-        return Fallback(str(said.kind)) if isinstance(said, ReplyFault) else said
+        reply = await self._attempt(snapshot, bases, self._request_text(snapshot, revision, bases), start)
+        if isinstance(reply, ReplyFault):
+            corrected = self._request_text(snapshot, revision, bases, reply)
+            reply = await self._attempt(snapshot, bases, corrected, start)
+        if isinstance(reply, StrategistAnswer) and self._texts is not None:
+            return await self._reread(reply, self._texts, snapshot, bases, start)
+        return Fallback(str(reply.kind)) if isinstance(reply, ReplyFault) else reply
 
     async def _reread(
         self,
@@ -216,15 +218,15 @@ class ModelStrategist:
             shown = held.stop, held.entry_price, snapshot.close
             level = self._wordings.of(snapshot).price_back(read.stop, *shown)
             read = read.model_copy(update={"stop": level})
-        said = answer_of(
+        text = answer_of(
             read, snapshot, bases, self._readers.playbooks,
             own_rules=self._terms.own_rules, tick=self._terms.tick,
             background=self._readers.background(snapshot),
         )  # fmt: skip
-        if isinstance(said, ReplyFault):
-            return said
+        if isinstance(text, ReplyFault):
+            return text
         comment = self._comment(read.comment, snapshot)
-        return said.model_copy(update={"model": reply.model, "prompt_hash": self._prompt.hash, **comment})
+        return text.model_copy(update={"model": reply.model, "prompt_hash": self._prompt.hash, **comment})
 
     def _static_part(self) -> str:
         """Instructions and playbooks: the same bytes until a playbook has another version."""
@@ -238,8 +240,8 @@ class ModelStrategist:
             # Numbers as they are: a parameter is named by the very value on its grid.
             shown = self._wordings.at(0).names(quoted_json([self._show_playbook(item) for item in active]))
             measures = quoted_json(self._terms.tolerances)
-            told = f"What every plan is measured by (JSON):\n{measures}\n\nThe playbooks (JSON):\n{shown}"
-            self._static = (versions, f"{self._prompt.system}\n\n{told}")
+            text = f"What every plan is measured by (JSON):\n{measures}\n\nThe playbooks (JSON):\n{shown}"
+            self._static = (versions, f"{self._prompt.system}\n\n{text}")
         return self._static[1]
 
     def _show_playbook(self, playbook: PlaybookDefinition) -> dict[str, Any]:
@@ -266,30 +268,30 @@ class ModelStrategist:
 
 def shown_snapshot(snapshot: PolicySnapshot) -> dict[str, Any]:
     """A snapshot as the prompt carries it: without counts of nothing, and designs that the playbooks hold."""
-    told = snapshot.payload()
-    told["expectations"] = [
+    payload = snapshot.payload()
+    payload["expectations"] = [
         known if known["n"] else {name: known[name] for name in DESIGN}
-        for known in told["expectations"]
+        for known in payload["expectations"]
         if known["n"] or known["prior"]["source"] == MEASURED
     ]
-    if not told["base_rates"]["population"]:
-        del told["base_rates"]
-    return told
+    if not payload["base_rates"]["population"]:
+        del payload["base_rates"]
+    return payload
 
 
 def shown_background(background: DecisionBackground) -> dict[str, Any]:
     """A background as the prompt carries it: bars by column, what tells cases apart, and no empty part."""
-    told = background.payload()
-    del told["snapshot_hash"]
-    bars = told["recent_bars"]
-    told["recent_bars"] = {name: [bar[name] for bar in bars] for name in RecentBar.model_fields}
-    told["cases"] = [plan for plan in told["cases"] if plan["memory"]["base_rates"]["population"]]
-    for plan in told["cases"]:
+    payload = background.payload()
+    del payload["snapshot_hash"]
+    bars = payload["recent_bars"]
+    payload["recent_bars"] = {name: [bar[name] for bar in bars] for name in RecentBar.model_fields}
+    payload["cases"] = [plan for plan in payload["cases"] if plan["memory"]["base_rates"]["population"]]
+    for plan in payload["cases"]:
         memory = plan.pop("memory")
         plan |= {name: memory[name] for name in ("base_rates", "insufficient")}
         for bucket in BUCKETS:
             plan[bucket] = [{name: case[name] for name in SHOWN_OF_CASE} for case in memory[bucket]]
-    return {name: part for name, part in told.items() if part}
+    return {name: part for name, part in payload.items() if part}
 
 
 def _describe_fault(fault: ReplyFault, wording: Wording) -> dict[str, str]:

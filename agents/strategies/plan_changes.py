@@ -131,14 +131,14 @@ def answer_of(
     fault = _unknown_reason(reply, snapshot, background)
     if fault is not None:
         return fault
-    told = "; ".join(describe_reasons(reply.because, snapshot, background)) or "no reason is given"
+    text = "; ".join(describe_reasons(reply.because, snapshot, background)) or "no reason is given"
     if isinstance(reply, TightenReply):
-        return _read_tightening(reply, snapshot, tick, told)
+        return _read_tightening(reply, snapshot, tick, text)
     if isinstance(reply, HoldReply):
         if snapshot.position is None:
             return ReplyFault(FaultKind.NO_POSITION, "there is no position to hold: propose or abstain")
-        return StrategistAnswer(kind=PlanKind.HOLD, reason=f"the model holds: {told}")
-    return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=f"the model abstains: {told}")
+        return StrategistAnswer(kind=PlanKind.HOLD, reason=f"the model holds: {text}")
+    return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=f"the model abstains: {text}")
 
 
 def _unknown_reason(
@@ -212,7 +212,7 @@ def _read_proposal(
 
 
 def _read_tightening(
-    reply: TightenReply, snapshot: PolicySnapshot, tick: float, told: str
+    reply: TightenReply, snapshot: PolicySnapshot, tick: float, text: str
 ) -> StrategistAnswer | ReplyFault:
     position = snapshot.position
     if position is None:
@@ -222,7 +222,7 @@ def _read_tightening(
     if (level - position.stop) * sign <= 0 or (snapshot.close - level) * sign <= 0:
         message = f"stop {level!r} does not lie between stop {position.stop!r} and close {snapshot.close!r}"
         return ReplyFault(FaultKind.STOP_NOT_TIGHTER, message)
-    reason = f"the model tightens: {told}"
+    reason = f"the model tightens: {text}"
     return StrategistAnswer(kind=PlanKind.TIGHTEN, reason=reason, tighter_stop=level)
 
 

@@ -108,11 +108,13 @@ class ReasonCorrector:
         quoted = {name: quoted_json(value) for name, value in values.items()}
         parts = quote_parts(task, newest.candidate.text)
         reply = await self.models.ask(REASONS, self.max_tokens, budget, **parts, **quoted)
-        said = read_as(reply, lambda text: read_text_reply(wording.names_back(text), ReasonsReply))
-        if isinstance(said, NoReply):
-            return said
-        known = self.text.keep_known(said.because)
-        comment = said.comment and (self.text.keep(said.comment) or "")  # empty: there was one
+        answer_given = read_as(reply, lambda text: read_text_reply(wording.names_back(text), ReasonsReply))
+        if isinstance(answer_given, NoReply):
+            return answer_given
+        known = self.text.keep_known(answer_given.because)
+        comment = answer_given.comment and (
+            self.text.keep(answer_given.comment) or ""
+        )  # empty: there was one
         return self.text.draft(Reasons(because=known, comment=comment)) if known else NOTHING_NEW
 
 

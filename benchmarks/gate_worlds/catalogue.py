@@ -266,7 +266,7 @@ class World:
     def label(self) -> str:
         """Its kind and what is set about it, in a few words."""
         kind = KINDS[self.kind]
-        words = [self.kind, *(_SAID[name](self.given) for name in _SAID if name in kind.takes)]
+        words = [self.kind, *(_QUOTED[name](self.given) for name in _QUOTED if name in kind.takes)]
         if self.first is not None:
             words.append(
                 f"{self.first:+g}R" if self.later is None else f"{self.first:+g} to {self.later:+g}R"
@@ -276,7 +276,7 @@ class World:
         return ", ".join(words + ([f"{self.years} years"] if self.years > 1 else []))
 
 
-_SAID: dict[str, Callable[[Parameters], str]] = {
+_QUOTED: dict[str, Callable[[Parameters], str]] = {
     "target": lambda p: f"+{p.target:g}/-1" if p.target else "t3",
     "per_week": lambda p: f"{p.per_week:g} a week",
     "symbols": lambda p: f"{p.symbols} at once",

@@ -142,8 +142,8 @@ class KeptParts:
     def _take(self, place: str, line: bytes) -> None:
         again = "remove the line, and its runs are drawn again"
         try:
-            told = json.loads(line)
-            key, runs, digest = told["part"], told["runs"], told["digest"]
+            payload = json.loads(line)
+            key, runs, digest = payload["part"], payload["runs"], payload["digest"]
             found = self._digest(key, runs)
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"{place} does not hold a part of worlds: {again}") from error
@@ -175,8 +175,8 @@ class KeptParts:
         self.parts[key] = runs
         if self._path is not None:
             with self._path.open("a", encoding="utf-8") as file:
-                told = {"part": key, "runs": runs, "digest": self._digest(key, runs)}
-                file.write(json.dumps(told) + "\n")
+                payload = {"part": key, "runs": runs, "digest": self._digest(key, runs)}
+                file.write(json.dumps(payload) + "\n")
 
 
 def measure_rows(

@@ -48,8 +48,8 @@ def headline(document: dict[str, Any]) -> str:
     parts = []
     worst = document["worst"]
     if worst is not None:
-        told = f"{_percent(worst['rate'])} (se {_percent(worst['se'])}) of its runs"
-        parts.append(f"worst null world: {worst['world']}, flagged in {told}")
+        text = f"{_percent(worst['rate'])} (se {_percent(worst['se'])}) of its runs"
+        parts.append(f"worst null world: {worst['world']}, flagged in {text}")
     missed = len(document["broken"])
     held = f"{document['targets'] - missed} of {document['targets']} targets hold"
     parts.append(held if document["targets"] else "no target is set for this world")
@@ -91,12 +91,12 @@ def _cell(row: dict[str, Any], name: str) -> str:
 def _difference(one: dict[str, Any]) -> str:
     if one["mean"] is None:
         return "-"
-    told = f"{one['mean']:+.2f}"
+    text = f"{one['mean']:+.2f}"
     if one["lower"] is not None:
-        told += f" [{one['lower']:+.2f}, {one['upper']:+.2f}]"
+        text += f" [{one['lower']:+.2f}, {one['upper']:+.2f}]"
     if "target" not in one:
-        return told
-    return f"{told} (> {one['target']:.2g}{'' if one['holds'] else ', MISSED'})"
+        return text
+    return f"{text} (> {one['target']:.2g}{'' if one['holds'] else ', MISSED'})"
 
 
 def _verdict(rate: dict[str, Any]) -> str:

@@ -68,8 +68,8 @@ def better(right: Sequence[Case], faulty: Sequence[Case], found: Mapping[str, Re
                 if (theirs - own) * sign > 0:
                     what = f"{theirs} of {of} {word} orders of {kind!r} stopped, ours {own}"
                     names.setdefault(what, []).append(title)
-    told = [f"{what} ({', '.join(titles)})" for what, titles in names.items()]
-    return "; ".join(told) or "no other stops more of a kind of faults, or fewer right orders of a kind"
+    shown = [f"{what} ({', '.join(titles)})" for what, titles in names.items()]
+    return "; ".join(shown) or "no other stops more of a kind of faults, or fewer right orders of a kind"
 
 
 def section(right: Sequence[Case], faulty: Sequence[Case], found: Mapping[str, Reasons]) -> str:

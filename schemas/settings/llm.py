@@ -246,14 +246,16 @@ class LlmSettings(Contract):
 
     def _is_free(self, provider: str, name: str) -> bool:
         """Whether a model runs on a machine of one's own: by its provider, and each address given for it."""
-        asked = ModelName(provider, name)
-        seats = [seat for seat in self._seats() if (seat.provider, seat.name) == (provider, name)] or [asked]
-        return asked.row.free and all(map(is_private, filter(None, map(self.given_address, seats))))
+        request = ModelName(provider, name)
+        seats = [seat for seat in self._seats() if (seat.provider, seat.name) == (provider, name)] or [
+            request
+        ]
+        return request.row.free and all(map(is_private, filter(None, map(self.given_address, seats))))
 
-    def given_address(self, asked: ModelName) -> str | None:
+    def given_address(self, request: ModelName) -> str | None:
         """Where the settings say that a model is asked; None: they do not."""
-        is_main = self.model == NO_MODEL or model_name(self.model).provider == asked.provider
-        return asked.address or (self.base_url if is_main else None)
+        is_main = self.model == NO_MODEL or model_name(self.model).provider == request.provider
+        return request.address or (self.base_url if is_main else None)
 
     def price(self, provider: str, name: str) -> ModelPrice:
         """What a model counts as; where nobody names its price, the dearest published one or nothing."""

@@ -174,7 +174,7 @@ OF_TRADES: dict[str, dict[str, Any]] = {
 }
 CLUSTER, RUN = _read_cluster, _read_run
 MEASURES: dict[str, Measure] = {
-    **{name: Measure(read=_read_trades(name), **told) for name, told in OF_TRADES.items()},
+    **{name: Measure(read=_read_trades(name), **shown) for name, shown in OF_TRADES.items()},
     "gate_trades": Measure("number of graded trades", "count", 0, CLUSTER("n")),
     "blocks": Measure("number of complete blocks", "count", 0, CLUSTER("blocks")),
     "gate_mean_r": Measure("mean R of the gate", "r", 2, CLUSTER("mean_r"), signed=True),

@@ -70,8 +70,8 @@ def read_sentences(text: str, facts: RunFacts) -> Iterator[ReadSentence]:
             narrowed = reader.narrows(sentence) or narrowed and ITEM.match(sentence) is not None
         if any(character.isdigit() for character in sentence):
             start = found.start() + found[0].index(sentence)
-            told = () if narrowed or _is_of_same_words(claims, facts) else claims
-            yield ReadSentence(start, start + len(sentence), sentence, told)
+            shown = () if narrowed or _is_of_same_words(claims, facts) else claims
+            yield ReadSentence(start, start + len(sentence), sentence, shown)
         before = sentence if found["stop"] else ""
 
 
@@ -130,10 +130,10 @@ class _Reader:
         is_read = of is not None and _suits(MEASURES[name], found["number"], found["unit"])
         if not is_read or counted and not MEASURES[name].of_trades:
             return ()
-        told = [(name, found["number"]), *([("trades", counted)] if counted else [])]
+        shown = [(name, found["number"]), *([("trades", counted)] if counted else [])]
         return tuple(
             ValueClaim.model_validate({"measure": measure, "of": of, "stated": number.replace(",", "")})
-            for measure, number in told
+            for measure, number in shown
         )
 
     def _subject(self, parts: Mapping[str, str]) -> dict[str, str] | None:

@@ -198,5 +198,5 @@ def describe_claim(claim: Claim) -> str:
         words[0] = claim.stated + SUFFIX.get(MEASURES[claim.measure].unit, "")
     if isinstance(claim, ShareClaim) and claim.stated is not None:
         words[2 if claim.stated.endswith("%") else 0] = claim.stated
-    figures = tuple(_FigureRead(0.0, "count", 0, said) for said in words)
+    figures = tuple(_FigureRead(0.0, "count", 0, reply) for reply in words)
     return render(claim, ClaimResult(figures, ()))

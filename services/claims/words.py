@@ -46,9 +46,9 @@ def period_words(period: str) -> str:
 
 def predicate(of: Of) -> str:
     """What is said of trades that are this subject: "won and were in AAPL"."""
-    said = [
+    lines = [
         PREDICATES[name].format(period_words(value) if name == "period" else value)
         for name, value in of.payload().items()
         if value is not None
     ]
-    return " and ".join(said)
+    return " and ".join(lines)

@@ -39,7 +39,7 @@ class TextCounters:
         self.statuses[done.status] += 1
         self.elapsed_ms.append(done.elapsed_ms)
         scores = [
-            said.overall for said in done.critiques if said.source == "model" and said.overall is not None
+            reply.overall for reply in done.critiques if reply.source == "model" and reply.overall is not None
         ]
         self.scores += scores[-1:]
         if done.self_reported_gain is not None:

@@ -52,16 +52,16 @@ async def extract_claims(text: str, facts: RunFacts, models: TextModels | None, 
     if models is None or not models.has(EXTRACTION):
         return read_by_rules(text, facts)
     reply = await models.ask(EXTRACTION, TOKENS, budget, text=quoted_json(text))
-    said = read_as(reply, lambda answer: read_text_reply(answer, ExtractionReply))
-    if isinstance(said, NoReply):
+    answer_given = read_as(reply, lambda answer: read_text_reply(answer, ExtractionReply))
+    if isinstance(answer_given, NoReply):
         ruled = read_by_rules(text, facts)
-        return ReadClaims(ruled.claims, ruled.not_read, failed=f"{said.kind}: {said.detail}")
+        return ReadClaims(ruled.claims, ruled.not_read, failed=f"{answer_given.kind}: {answer_given.detail}")
     placed = [
         ReadClaim(item.claim, text.index(item.quote), text.index(item.quote) + len(item.quote))
-        for item in said.claims
+        for item in answer_given.claims
         if item.quote and item.quote in text
     ]
-    unplaced = len(said.claims) - len(placed)
+    unplaced = len(answer_given.claims) - len(placed)
     return ReadClaims(tuple(placed), tuple(_unread(text, placed)), by_model=True, unplaced=unplaced)
 
 

@@ -235,8 +235,8 @@ def read_assessment(text: str) -> Assessment:
         reply = read_text_reply(text, CritiqueReply)
     except MalformedReply:
         return parse_assessment(text)
-    told = None if reply.assessment == "PASS" else reply.explanation
-    return Assessment(reply.assessment, clamp_share(reply.confidence), told)
+    shown = None if reply.assessment == "PASS" else reply.explanation
+    return Assessment(reply.assessment, clamp_share(reply.confidence), shown)
 
 
 def _reads(name: str) -> Callable[[str], bool]:

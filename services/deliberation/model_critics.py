@@ -65,11 +65,13 @@ class Rewrites:
         return sum(not seen.failures for seen in rounds) < self.most
 
     def keep(
-        self, task: Task, candidate: TextCandidate, said: QualityRewriteReply | ReviewRewriteReply
+        self, task: Task, candidate: TextCandidate, reply: QualityRewriteReply | ReviewRewriteReply
     ) -> None:
         """Keep the text of a reply, if it has one."""
-        if any(section.claims for section in said.sections) and self.claims is not None:
-            self.kept[place_of(task, candidate)] = self.claims.draft(said.sections, reasoning=said.reasoning)
+        if any(section.claims for section in reply.sections) and self.claims is not None:
+            self.kept[place_of(task, candidate)] = self.claims.draft(
+                reply.sections, reasoning=reply.reasoning
+            )
 
     def take(self, task: Task, candidate: TextCandidate) -> Draft | None:
         """What is to stand in the place of a candidate; None where nothing came, or it was taken."""
@@ -195,24 +197,24 @@ class CachedCritic:
         if key in self.kept:
             self.hits += 1
             return self.kept[key].model_copy(update={"candidate": candidate.number})
-        said = await self.inner.critique(task, candidate, rounds, budget)
-        if not isinstance(said, NoReply):
-            self.kept[key] = said
-        return said
+        reply = await self.inner.critique(task, candidate, rounds, budget)
+        if not isinstance(reply, NoReply):
+            self.kept[key] = reply
+        return reply
 
 
 def pass_critic(models: TextModels, settings: PassSettings) -> ModelCritic:
     """PASS or NEEDS CORRECTION against a checklist."""
 
     def read(text: str, task: Task, candidate: TextCandidate) -> Critique:
-        said = read_assessment(text)
+        reply = read_assessment(text)
         return Critique(
             critic=CRITIQUE,
             source="model",
             candidate=candidate.number,
-            verdict=VERDICT_OF[said.verdict],
-            confidence=said.confidence,
-            explanation=said.explanation or "",
+            verdict=VERDICT_OF[reply.verdict],
+            confidence=reply.confidence,
+            explanation=reply.explanation or "",
         )
 
     checklist = {"checklist": quoted_json(list(settings.checklist))}
@@ -230,8 +232,8 @@ def quality_critic(
             return known | {"threshold": f"{100.0 * rewrites.threshold:g}"}
         return known | {"other": quoted_json(None if other is None else describe_critique(other))}
 
-    def critique(said: QualityReply, candidate: TextCandidate) -> Critique:
-        scores = {name: getattr(said, name) / 100.0 for name in DIMENSIONS}
+    def critique(quality_reply: QualityReply, candidate: TextCandidate) -> Critique:
+        scores = {name: getattr(quality_reply, name) / 100.0 for name in DIMENSIONS}
         return Critique(
             critic=QUALITY,
             source="model",
@@ -239,9 +241,9 @@ def quality_critic(
             verdict="accept",
             scores=scores,
             overall=round(sum(scores.values()) / len(scores), 9),
-            issues=said.issues,
-            suggestions=said.suggestions,
-            missing_elements=said.missing_elements,
+            issues=quality_reply.issues,
+            suggestions=quality_reply.suggestions,
+            missing_elements=quality_reply.missing_elements,
         )
 
     tokens = settings.critique_tokens, settings.improvement_tokens
@@ -254,15 +256,15 @@ def review_critic(
     """One score by the review questions; see `_scoring_critic`."""
     known = {"questions": quoted_json(list(settings.questions)), "threshold": f"{settings.threshold:g}"}
 
-    def critique(said: ReviewReply, candidate: TextCandidate) -> Critique:
+    def critique(review_reply: ReviewReply, candidate: TextCandidate) -> Critique:
         return Critique(
             critic=REVIEW,
             source="model",
             candidate=candidate.number,
             verdict="accept",
-            overall=said.score,
-            explanation=said.critique,
-            suggestions=said.improvements,
+            overall=review_reply.score,
+            explanation=review_reply.critique,
+            suggestions=review_reply.improvements,
         )
 
     tokens = settings.eval_tokens, REVIEWED_TOKENS
@@ -284,10 +286,10 @@ def _scoring_critic(
     name = prompt if rewrites is None else REWRITES[prompt]
 
     def read(text: str, task: Task, candidate: TextCandidate) -> Critique:
-        said: Any = read_text_reply(text, CONTRACTS[name])
+        reply: Any = read_text_reply(text, CONTRACTS[name])
         if rewrites is not None:
-            rewrites.keep(task, candidate, said)
-        return critique(said, candidate)
+            rewrites.keep(task, candidate, reply)
+        return critique(reply, candidate)
 
     return ModelCritic(models, name, tokens[0] if rewrites is None else sum(tokens), values, read)
 

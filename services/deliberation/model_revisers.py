@@ -43,8 +43,10 @@ class Corrector:
         ]
         values = _quote_text(task, newest) | {"faults": quoted_json(faults)}
         reply = await self.models.ask(CORRECTION, self.max_tokens, budget, **values)
-        said = read_as(reply, lambda text: read_text_reply(text, CorrectionReply))
-        return said if isinstance(said, NoReply) else _draft(self.claims, said.sections)
+        answer_given = read_as(reply, lambda text: read_text_reply(text, CorrectionReply))
+        return (
+            answer_given if isinstance(answer_given, NoReply) else _draft(self.claims, answer_given.sections)
+        )
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,12 @@ async def _write(
 ) -> Draft | NoReply:
     """One text from another and its critiques; what was thought is kept apart."""
     reply = await models.ask(IMPROVEMENT, max_tokens, budget, **values, critiques=quoted_json(critiques))
-    said = read_as(reply, lambda text: read_text_reply(text, ImprovementReply))
-    return said if isinstance(said, NoReply) else _draft(claims, said.sections, said.reasoning)
+    answer_given = read_as(reply, lambda text: read_text_reply(text, ImprovementReply))
+    return (
+        answer_given
+        if isinstance(answer_given, NoReply)
+        else _draft(claims, answer_given.sections, answer_given.reasoning)
+    )
 
 
 def _draft(claims: ClaimWriter, sections: Sequence[Section], reasoning: str = "") -> Draft | NoReply:

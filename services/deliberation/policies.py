@@ -95,8 +95,8 @@ def _overall(critiques: Sequence[Critique]) -> float | None:
     models = [critique for critique in critiques if critique.source not in INDEPENDENT]
     caps = {name: min(c.scores[name] for c in rules if name in c.scores) for name in _dimensions(rules)}
     plain = [c.overall for c in models if c.overall is not None and not c.scores]
-    said = {name: fmean(c.scores[name] for c in models if name in c.scores) for name in _dimensions(models)}
-    scores = list((caps | {name: min(score, caps.get(name, 1.0)) for name, score in said.items()}).values())
+    answer = {name: fmean(c.scores[name] for c in models if name in c.scores) for name in _dimensions(models)}
+    scores = list((caps | {name: min(score, caps.get(name, 1.0)) for name, score in answer.items()}).values())
     if plain:
         return min(fmean(plain), fmean(scores)) if scores else fmean(plain)
     return fmean(scores) if scores else None

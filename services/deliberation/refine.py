@@ -207,14 +207,14 @@ class Loop:
                 self.failure = NoReply(BUDGET_SPENT, "no call is left")
                 break
             started = self.budget.elapsed_ms
-            said = await await_within(
+            reply = await await_within(
                 critic.critique(self.task, candidate, tuple(self.rounds), self.budget), self.budget
             )
-            if isinstance(said, NoReply):
-                self.failure = said
+            if isinstance(reply, NoReply):
+                self.failure = reply
             else:
-                heard.append(said)
-                self.trace.note_critique(said, self.budget.elapsed_ms - started)
+                heard.append(reply)
+                self.trace.note_critique(reply, self.budget.elapsed_ms - started)
         return tuple(heard)
 
     async def next_draft(self) -> Draft | StopReason:
@@ -222,17 +222,17 @@ class Loop:
         if self.reviser is None:
             return "no_revision"
         started, newest = self.budget.elapsed_ms, self.rounds[-1].candidate
-        said = await await_within(
+        reply = await await_within(
             self.reviser.revise(self.task, tuple(self.rounds), self.budget), self.budget
         )
-        if isinstance(said, NoReply) and said.kind == NOTHING_LEFT:
+        if isinstance(reply, NoReply) and reply.kind == NOTHING_LEFT:
             return "no_revision"
-        if isinstance(said, NoReply):
-            self.failure = said
-            return "budget" if said.kind == BUDGET_SPENT else "model_failed"
-        self.trace.note_revision(said, newest.text, self.budget.elapsed_ms - started)
-        is_same = said.author != "model" and (said.text, said.source) == (newest.text, newest.source)
-        return "no_revision" if is_same else said
+        if isinstance(reply, NoReply):
+            self.failure = reply
+            return "budget" if reply.kind == BUDGET_SPENT else "model_failed"
+        self.trace.note_revision(reply, newest.text, self.budget.elapsed_ms - started)
+        is_same = reply.author != "model" and (reply.text, reply.source) == (newest.text, newest.source)
+        return "no_revision" if is_same else reply
 
     async def run(self, draft: Draft) -> StopReason:
         """Rounds until one of the reasons to stop."""
@@ -334,8 +334,8 @@ def _end(
 
 
 def _model_score(seen: Round) -> float | None:
-    said = [c.overall for c in seen.critiques if c.source not in INDEPENDENT and c.overall is not None]
-    return said[-1] if said else None
+    lines = [c.overall for c in seen.critiques if c.source not in INDEPENDENT and c.overall is not None]
+    return lines[-1] if lines else None
 
 
 def _with_agreement(critique: Critique, rules: Sequence[Critique]) -> Critique:

@@ -83,13 +83,13 @@ def usage_of(reply: ModelReply) -> CallUsage:
 
 def quote_parts(task: Task, text: str | None = None) -> dict[str, str]:
     """Question, material and text, where there is one, as every prompt has them."""
-    told = {"question": task.question, "material": task.material, "text": text}
-    return {name: quoted_json(said) for name, said in told.items() if said is not None}
+    payload = {"question": task.question, "material": task.material, "text": text}
+    return {name: quoted_json(reply) for name, reply in payload.items() if reply is not None}
 
 
 def describe_critique(critique: Critique) -> dict[str, Any]:
     """What a writer, or another critic, is told of a critique."""
-    said: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "critic": critique.critic,
         "scores": dict(critique.scores),
         "overall": critique.overall,
@@ -104,7 +104,7 @@ def describe_critique(critique: Critique) -> dict[str, Any]:
         ],
         "faults": [found.message for found in critique.findings if found.code != CLAIM_REFUSED],
     }
-    return {name: value for name, value in said.items() if value not in (None, "", [], {})}
+    return {name: value for name, value in answer.items() if value not in (None, "", [], {})}
 
 
 def with_comments_alone(done: Deliberation, keep: Callable[[str], str | None]) -> Deliberation:

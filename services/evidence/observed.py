@@ -35,10 +35,10 @@ class KnownSnapshot:
     row: FactRow
 
     @classmethod
-    def of(cls, told: Mapping[str, Any], row: FactRow) -> "KnownSnapshot":
+    def of(cls, payload: Mapping[str, Any], row: FactRow) -> "KnownSnapshot":
         """A snapshot from its plain data."""
-        account = {name: float(told["risk"][field]) for name, field in RISK.items()}
-        return cls(told["symbol"], told["bar_label"], float(told["close"]), account, row)
+        account = {name: float(payload["risk"][field]) for name, field in RISK.items()}
+        return cls(payload["symbol"], payload["bar_label"], float(payload["close"]), account, row)
 
 
 @dataclass(frozen=True)

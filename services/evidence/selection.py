@@ -37,9 +37,9 @@ def chosen_of(known: Sequence[KnownEpisode], subject: Subject) -> list[KnownEpis
 
 def _tests(subject: Subject) -> Iterator[Test]:
     for name, field in NAMED_FIELDS.items():
-        asked = getattr(subject, name)
-        if asked is not None:
-            yield _name_test(field, asked)
+        request = getattr(subject, name)
+        if request is not None:
+            yield _name_test(field, request)
     if subject.outcome is not None:
         yield won if subject.outcome == "won" else is_loss
     if subject.period is not None:
@@ -47,5 +47,5 @@ def _tests(subject: Subject) -> Iterator[Test]:
         yield lambda episode: start <= episode.entry_label < end
 
 
-def _name_test(field: str, asked: str) -> Test:
-    return lambda episode: bool(getattr(episode, field) == asked)
+def _name_test(field: str, question: str) -> Test:
+    return lambda episode: bool(getattr(episode, field) == question)

@@ -13,8 +13,7 @@ from pydantic import ValidationError
 
 from schemas.errors import ToolRefused, nearest
 from schemas.tool import ToolDefinition
-from services.evidence import tool_arguments as asked
-from services.evidence import tool_results as told
+from services.evidence import tool_arguments, tool_results
 
 SHOWN = 8
 NEAR = 200  # names that a mistyped one is compared with
@@ -28,8 +27,8 @@ class EvidenceTool:
 
     name: str
     description: str
-    arguments: type[asked.ToolArguments]
-    result: type[told.ToolResult]
+    arguments: type[tool_arguments.ToolArguments]
+    result: type[tool_results.ToolResult]
     reads_only: bool = True
 
     @cached_property
@@ -50,74 +49,74 @@ TOOLS = {
         EvidenceTool(
             "runs",
             "Runs of the store, newest first, with their symbols and how they ended.",
-            asked.RunListArguments,
-            told.RunListResult,
+            tool_arguments.RunListArguments,
+            tool_results.RunListResult,
         ),
         EvidenceTool(
             "market",
             "Price, regime, features and position of a symbol at its newest evaluation.",
-            asked.SnapshotArguments,
-            told.SnapshotResult,
+            tool_arguments.SnapshotArguments,
+            tool_results.SnapshotResult,
         ),
         EvidenceTool(
             "playbooks",
             "Versions of playbooks: rules, state, changes, and what their trades have shown.",
-            asked.PlaybookArguments,
-            told.PlaybookResult,
+            tool_arguments.PlaybookArguments,
+            tool_results.PlaybookResult,
         ),
         EvidenceTool(
             "trades",
             "Resolved trades with R, exit and failure mode, and figures over all that match.",
-            asked.TradeArguments,
-            told.TradeResult,
+            tool_arguments.TradeArguments,
+            tool_results.TradeResult,
         ),
         EvidenceTool(
             "account",
             "Return, Sharpe, drawdown, exposure, equity, and open positions with what holds them.",
-            asked.AccountArguments,
-            told.AccountResult,
+            tool_arguments.AccountArguments,
+            tool_results.AccountResult,
         ),
         EvidenceTool(
             "costs",
             "Fees, slippage and carry of the trades; calls, tokens and dollars of models by seat.",
-            asked.CostArguments,
-            told.CostResult,
+            tool_arguments.CostArguments,
+            tool_results.CostResult,
         ),
         EvidenceTool(
             "decisions",
             "Why no trade was taken: policies, entries, and what stopped others, counted by reason.",
-            asked.DecisionArguments,
-            told.DecisionResult,
+            tool_arguments.DecisionArguments,
+            tool_results.DecisionResult,
         ),
         EvidenceTool(
             "reports",
             "Reports of the slow reflection with the judge's verdicts; one of them in full.",
-            asked.ReportArguments,
-            told.ReportResult,
+            tool_arguments.ReportArguments,
+            tool_results.ReportResult,
         ),
         EvidenceTool(
             "gate",
             "What each playbook and regime has proven: grade, mean R, interval, e-value, reason.",
-            asked.GateArguments,
-            told.GateResult,
+            tool_arguments.GateArguments,
+            tool_results.GateResult,
         ),
         EvidenceTool(
             "why",
             "Why a fill happened: back to order, policy, snapshot, checks, verdict and playbook.",
-            asked.FillArguments,
-            told.FillResult,
+            tool_arguments.FillArguments,
+            tool_results.FillResult,
         ),
         EvidenceTool(
             "check",
             "Whether a plan would pass the fast reflection now, and what would pass instead.",
-            asked.PlanArguments,
-            told.PlanResult,
+            tool_arguments.PlanArguments,
+            tool_results.PlanResult,
         ),
         EvidenceTool(
             "rule",
             "What an entry rule would have traded on a run's bars; the rule is noted as tried.",
-            asked.RuleArguments,
-            told.RuleResult,
+            tool_arguments.RuleArguments,
+            tool_results.RuleResult,
             reads_only=False,  # the note makes the next runs on these bars harder to please
         ),
     )
@@ -199,7 +198,7 @@ def the_one(
 
 def page_of(
     items: Sequence[Item],
-    arguments: asked.PageArguments,
+    arguments: tool_arguments.PageArguments,
     place: Callable[[Item], int] | None = None,
     *,
     newest_first: bool = False,

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from services.evidence import tool_arguments as asked
-from services.evidence import tool_results as told
+from services.evidence import tool_arguments, tool_results
 from services.evidence.tools import demand_known, demand_span, page_of
 from services.evidence_tools.run_view import RunView, iso, row_of
 from services.journal.index import Event
@@ -64,7 +63,9 @@ class DecisionCounts:
                 self._alike.setdefault(key, _Group()).events.append(event)
             self._taken[kind] = max(len(events), self._taken.get(kind, 0))
 
-    def chosen(self, end: int, arguments: asked.DecisionArguments) -> Iterator[tuple[_Key, Sequence[Event]]]:
+    def chosen(
+        self, end: int, arguments: tool_arguments.DecisionArguments
+    ) -> Iterator[tuple[_Key, Sequence[Event]]]:
         """The rows before number `end` that are of the symbol and the playbook, and not too old."""
         symbol, book = arguments.symbol, arguments.playbook_id
         for key, alike in self._alike.items():
@@ -74,7 +75,7 @@ class DecisionCounts:
                     yield key, found
 
 
-def decisions(view: RunView, arguments: asked.DecisionArguments) -> told.DecisionResult:
+def decisions(view: RunView, arguments: tool_arguments.DecisionArguments) -> tool_results.DecisionResult:
     """Counts of what was decided and of each reason against it."""
     demand_known("symbol", arguments.symbol, view.symbols)
     demand_known("playbook", arguments.playbook_id, view.playbook_ids)
@@ -95,7 +96,7 @@ def decisions(view: RunView, arguments: asked.DecisionArguments) -> told.Decisio
     }
     filled = newest.get(("entry_filled", None))
     entry = None if filled is None else row_of(filled)
-    return told.DecisionResult(
+    return tool_results.DecisionResult(
         **view.cite((*(reason.row for reason in reasons), entry), cursor),
         evaluations=reached["policy_evaluation"],
         policies_frozen=reached["policy_frozen"],
@@ -106,9 +107,9 @@ def decisions(view: RunView, arguments: asked.DecisionArguments) -> told.Decisio
     )
 
 
-def _reason(both: tuple[str, str | None], count: int, event: Event) -> told.ReasonSeen:
+def _reason(both: tuple[str, str | None], count: int, event: Event) -> tool_results.ReasonSeen:
     at = iso(event.row.known_at)
-    return told.ReasonSeen(
+    return tool_results.ReasonSeen(
         what=STOPPED[both[0]], reason=str(both[1]), count=count, newest=at, row=row_of(event)
     )
 

@@ -74,8 +74,8 @@ def _event(row: JournalRow) -> Event:
 
 def _clusters(row: JournalRow, payload: Mapping[str, Any] | None) -> str:
     if payload is None:
-        told = json.loads(row.payload)
-        clusters = told["report"]["clusters"]
+        fields = json.loads(row.payload)
+        clusters = fields["report"]["clusters"]
     else:
-        told, clusters = payload, payload["report"].payload()["clusters"]
-    return canonical_json({"report_id": told["report_id"], "report": {"clusters": clusters}})
+        fields, clusters = payload, payload["report"].payload()["clusters"]
+    return canonical_json({"report_id": fields["report_id"], "report": {"clusters": clusters}})

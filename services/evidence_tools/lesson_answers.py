@@ -6,8 +6,7 @@ from typing import Any
 from schemas.claims import FactRow
 from schemas.judge import ReplanVerdict
 from schemas.vocabulary import REGIMES
-from services.evidence import tool_arguments as asked
-from services.evidence import tool_results as told
+from services.evidence import tool_arguments, tool_results
 from services.evidence.tools import NEAR, demand_known, page_of, the_one
 from services.evidence_tools.report_rows import sections_with_rows
 from services.evidence_tools.run_view import RunView, iso, row_of, with_times
@@ -59,7 +58,7 @@ CLUSTER = (
 )
 
 
-def reports(view: RunView, arguments: asked.ReportArguments) -> told.ReportResult:
+def reports(view: RunView, arguments: tool_arguments.ReportArguments) -> tool_results.ReportResult:
     """Reports with their verdicts, newest first; one of them in full where it is named."""
     found = view.index.of_kind(REPORT)
     if arguments.report_id is not None:
@@ -70,7 +69,7 @@ def reports(view: RunView, arguments: asked.ReportArguments) -> told.ReportResul
     full = arguments.report_id is not None
     decided = {event.payload["report_id"]: row_of(event) for event in view.index.of_kind("replan_verdict")}
     rows = [*map(row_of, page), *(decided.get(_id(event)) for event in page)]
-    return told.ReportResult(
+    return tool_results.ReportResult(
         **view.cite(rows, cursor),
         total=len(found),
         reports=tuple(_report(view, event, decided.get(_id(event)), full=full) for event in page),
@@ -81,9 +80,9 @@ def _id(event: Event) -> str:
     return str(event.payload["report_id"])
 
 
-def _report(view: RunView, event: Event, decided: FactRow | None, *, full: bool) -> told.ReportSeen:
+def _report(view: RunView, event: Event, decided: FactRow | None, *, full: bool) -> tool_results.ReportSeen:
     past, report = view.past_runs[_id(event)], event.payload["report"]
-    return told.ReportSeen(
+    return tool_results.ReportSeen(
         report_id=_id(event),
         known_at=iso(past.known_at),
         n_episodes=past.n_episodes,
@@ -108,7 +107,7 @@ def _verdict(past: PastRun, verdict: ReplanVerdict) -> dict[str, Any]:
     return {"verdict_id": past.verdict_id, **{name: made[name] for name in names}, "refused": refused}
 
 
-def gate(view: RunView, arguments: asked.GateArguments) -> told.GateResult:
+def gate(view: RunView, arguments: tool_arguments.GateArguments) -> tool_results.GateResult:
     """The clusters of the newest report."""
     newest = view.index.of_kind(REPORT)[-1:]
     clusters = [cluster for event in newest for cluster in event.payload["report"]["clusters"]]
@@ -116,8 +115,11 @@ def gate(view: RunView, arguments: asked.GateArguments) -> told.GateResult:
 
 
 def gate_of(
-    view: RunView, arguments: asked.GateArguments, clusters: Sequence[dict[str, Any]], report_id: str | None
-) -> told.GateResult:
+    view: RunView,
+    arguments: tool_arguments.GateArguments,
+    clusters: Sequence[dict[str, Any]],
+    report_id: str | None,
+) -> tool_results.GateResult:
     """Clusters of a report, which has a row only where the run has written it."""
     demand_known("playbook", arguments.playbook_id, view.playbook_ids)
     demand_known("regime", arguments.regime, REGIMES)
@@ -129,7 +131,7 @@ def gate_of(
         and arguments.regime in (None, cluster["regime"])
     ]
     page, cursor = page_of(matching, arguments)
-    return told.GateResult(
+    return tool_results.GateResult(
         **view.cite((row_of(event) for event in newest), cursor),
         report_id=report_id,
         resolved=len(view.episodes),
@@ -137,7 +139,7 @@ def gate_of(
     )
 
 
-def playbooks(view: RunView, arguments: asked.PlaybookArguments) -> told.PlaybookResult:
+def playbooks(view: RunView, arguments: tool_arguments.PlaybookArguments) -> tool_results.PlaybookResult:
     """Versions by playbook and number; with rules and parameters where one playbook is named."""
     demand_known("playbook", arguments.playbook_id, view.playbook_ids)
     history = view.history
@@ -152,7 +154,7 @@ def playbooks(view: RunView, arguments: asked.PlaybookArguments) -> told.Playboo
             document["definition"] = version.definition.payload()
         documents.append(document)
         rows += [row_of(event) for event in view.index.versions(version.definition.content_hash)]
-    return told.PlaybookResult(
+    return tool_results.PlaybookResult(
         **view.cite(rows, cursor),
         versions=tuple(documents),
     )

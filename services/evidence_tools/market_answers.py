@@ -10,8 +10,7 @@ from schemas.errors import ToolRefused
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import REGIMES
 from services.claims.subjects import NotInRun, read_period
-from services.evidence import tool_arguments as asked
-from services.evidence import tool_results as told
+from services.evidence import tool_arguments, tool_results
 from services.evidence.catalogue import CATALOGUE, is_loss, won
 from services.evidence.facts import Subject
 from services.evidence.selection import KnownEpisode, chosen_of
@@ -51,7 +50,7 @@ COMMON: dict[str, Callable[[Episode], str]] = {
 }
 
 
-def market(view: RunView, arguments: asked.SnapshotArguments) -> told.SnapshotResult:
+def market(view: RunView, arguments: tool_arguments.SnapshotArguments) -> tool_results.SnapshotResult:
     """The newest snapshot of each symbol that was asked for."""
     demand_known("symbol", arguments.symbol, view.symbols)
     newest = view.newest_snapshots
@@ -59,16 +58,16 @@ def market(view: RunView, arguments: asked.SnapshotArguments) -> told.SnapshotRe
     found = [(number, newest[symbol]) for number, symbol in enumerate(wanted) if symbol in newest]
     page, cursor = page_of(found, arguments, lambda item: item[0])
     snapshots = tuple(_snapshot(event) for _, event in page)
-    return told.SnapshotResult(
+    return tool_results.SnapshotResult(
         **view.cite((snapshot.row for snapshot in snapshots), cursor),
         snapshots=snapshots,
     )
 
 
-def _snapshot(event: Event) -> told.SnapshotSeen:
+def _snapshot(event: Event) -> tool_results.SnapshotSeen:
     seen = event.payload["snapshot"]
     labels = None if seen["regime"] is None else RegimeLabels.model_validate(seen["regime"]["labels"])
-    return told.SnapshotSeen(
+    return tool_results.SnapshotSeen(
         symbol=seen["symbol"],
         bar=iso(seen["bar_label"]),
         known_at=iso(seen["known_at"]),
@@ -84,7 +83,7 @@ def _snapshot(event: Event) -> told.SnapshotSeen:
     )
 
 
-def trades(view: RunView, arguments: asked.TradeArguments) -> told.TradeResult:
+def trades(view: RunView, arguments: tool_arguments.TradeArguments) -> tool_results.TradeResult:
     """Resolved trades that match, newest first, with the figures of all of them."""
     demand_known("symbol", arguments.symbol, view.symbols)
     demand_known("playbook", arguments.playbook_id, view.playbook_ids)
@@ -102,7 +101,7 @@ def trades(view: RunView, arguments: asked.TradeArguments) -> told.TradeResult:
     seen = tuple(_episode(known, view.exit_of(known)) for known in page)
     found = [known.episode for known in matching]
     modes = Counter(str(trade.failure_mode) for trade in found if trade.failure_mode is not None)
-    return told.TradeResult(
+    return tool_results.TradeResult(
         **view.cite((item.row for item in seen), cursor),
         figures=_figures(found),
         failure_modes=dict(sorted(modes.items())),
@@ -119,7 +118,7 @@ def _read_period(period: str) -> tuple[int, int]:
 
 
 def _page(
-    matching: list[KnownEpisode], arguments: asked.TradeArguments
+    matching: list[KnownEpisode], arguments: tool_arguments.TradeArguments
 ) -> tuple[list[KnownEpisode], str | None]:
     """A page by time, or of the trades that have most of what the order names; of equal ones the newest."""
     if arguments.order is None:
@@ -129,7 +128,7 @@ def _page(
     return page_of(ranked, arguments)
 
 
-def _groups(matching: list[KnownEpisode], by: str | None) -> tuple[told.GroupSeen, ...]:
+def _groups(matching: list[KnownEpisode], by: str | None) -> tuple[tool_results.GroupSeen, ...]:
     if by is None:
         return ()
     common = COMMON.get(by) or attrgetter(by)
@@ -137,7 +136,9 @@ def _groups(matching: list[KnownEpisode], by: str | None) -> tuple[told.GroupSee
     for known in matching:
         found.setdefault(str(common(known.episode)), []).append(known)
     groups = [
-        told.GroupSeen(name=name, figures=_figures([trade.episode for trade in some]), row=some[-1].row)
+        tool_results.GroupSeen(
+            name=name, figures=_figures([trade.episode for trade in some]), row=some[-1].row
+        )
         for name, some in found.items()
     ]
     return tuple(sorted(groups, key=lambda group: (-group.figures["total_r"], group.name)))
@@ -151,15 +152,15 @@ def _figures(trades: list[Episode]) -> dict[str, float]:
     """What the fact catalogue answers on these trades; the count alone where there is none."""
     if not trades:
         return {"trades": 0.0}
-    told = {name: CATALOGUE[name](trades) for name in FIGURES}
-    return {name: float(value) for name, value in told.items() if value is not None}
+    payload = {name: CATALOGUE[name](trades) for name in FIGURES}
+    return {name: float(value) for name, value in payload.items() if value is not None}
 
 
-def _episode(known: KnownEpisode, fill_id: str | None) -> told.EpisodeSeen:
+def _episode(known: KnownEpisode, fill_id: str | None) -> tool_results.EpisodeSeen:
     trade = known.episode
-    names = told.EpisodeSeen.model_fields.keys() & Episode.model_fields.keys()
+    names = tool_results.EpisodeSeen.model_fields.keys() & Episode.model_fields.keys()
     same = {name: getattr(trade, name) for name in names - {"exit_reason", "failure_mode"}}
-    return told.EpisodeSeen(
+    return tool_results.EpisodeSeen(
         **same,
         entered=iso(trade.entry_label),
         exited=iso(trade.exit_label),
@@ -170,7 +171,7 @@ def _episode(known: KnownEpisode, fill_id: str | None) -> told.EpisodeSeen:
     )
 
 
-def why(view: RunView, arguments: asked.FillArguments) -> told.FillResult:
+def why(view: RunView, arguments: tool_arguments.FillArguments) -> tool_results.FillResult:
     """The tree of reasons behind a fill or a stop move, step by step in depth first order."""
     index, prefix = view.index, arguments.fill_id
     opened = view.open_entries.get(prefix)
@@ -181,7 +182,7 @@ def why(view: RunView, arguments: asked.FillArguments) -> told.FillResult:
     root = trace(index, event) if event.row.kind in FILL_KINDS else trace_move(index, event)
     page, cursor = page_of(list(_nodes(root, 0)), arguments)
     shown = tuple(_step(node, depth) for node, depth in page)
-    return told.FillResult(
+    return tool_results.FillResult(
         **view.cite((step.row for step in shown), cursor),
         fill_id=_key(event),
         steps=shown,
@@ -204,10 +205,10 @@ def _nodes(node: LineageNode, depth: int) -> Iterator[tuple[LineageNode, int]]:
         yield from _nodes(child, depth + 1)
 
 
-def _step(node: LineageNode, depth: int) -> told.LineageStep:
+def _step(node: LineageNode, depth: int) -> tool_results.LineageStep:
     row: Any = None if node.seq is None else {"seq": node.seq, "kind": node.kind}
     facts = {name: value for name, value in node.facts.items() if value not in (None, [], {}, "")}
-    return told.LineageStep(
+    return tool_results.LineageStep(
         depth=depth,
         title=node.title,
         kind=node.kind,

@@ -53,7 +53,7 @@ class VersionHistory:
     def expires_at(self) -> int | None:
         """When its trial ends or its first measure is weighed again, ns."""
         at, latest = self.transitions[-1]
-        renewed = [told["expires_at"] for when, told in self.renewals if when >= at]
+        renewed = [payload["expires_at"] for when, payload in self.renewals if when >= at]
         return renewed[-1] if renewed and latest.state is VersionState.ACTIVE else latest.expires_at
 
 
@@ -91,8 +91,8 @@ class PlaybookHistory:
         if row.kind == "playbook_version":
             self._note_version(row.known_at, payload)
         elif row.kind == "measure_renewed":
-            told = {name: payload[name] for name in RENEWED}
-            self._versions[payload["version_hash"]].renewals.append((row.known_at, told))
+            fields = {name: payload[name] for name in RENEWED}
+            self._versions[payload["version_hash"]].renewals.append((row.known_at, fields))
         elif row.kind == "shadow_episode":
             self._note_paper_trade(payload)
         elif row.kind == "episode":
@@ -111,7 +111,7 @@ class PlaybookHistory:
         """A version as plain data; times in ns, ids as they stand in the journal."""
         parent = self._versions.get(one.first.parent_hash or "")
         differs = () if parent is None else changes(parent.definition, one.definition)
-        said = one.latest.evidence
+        answer = one.latest.evidence
         return {
             "playbook_id": one.definition.id,
             "version": one.definition.version,
@@ -128,10 +128,12 @@ class PlaybookHistory:
             "verdict_id": one.first.verdict_id,
             "action_id": one.first.action_id,
             "transitions": [_transition(at, version) for at, version in one.transitions],
-            "renewals": [{"known_at": at, **told} for at, told in one.renewals],
-            "evidence": {name: value for name, value in said.items() if not name.startswith(COUNTER)},
+            "renewals": [{"known_at": at, **shown} for at, shown in one.renewals],
+            "evidence": {name: value for name, value in answer.items() if not name.startswith(COUNTER)},
             "counter_evidence": {
-                name.removeprefix(COUNTER): value for name, value in said.items() if name.startswith(COUNTER)
+                name.removeprefix(COUNTER): value
+                for name, value in answer.items()
+                if name.startswith(COUNTER)
             },
             "account": self._summarise(one.traded),
             "paper": self._summarise(one.on_paper),

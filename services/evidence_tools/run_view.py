@@ -114,19 +114,19 @@ class RunView:
     def _proposed(self) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
         for event in self.index.of_kind("policy_proposal"):
-            told = event.glance()
-            plan = told["proposal"]
+            payload = event.glance()
+            plan = payload["proposal"]
             if plan is not None:
-                found.setdefault(told["snapshot_hash"], set()).add(plan["playbook_id"])
+                found.setdefault(payload["snapshot_hash"], set()).add(plan["playbook_id"])
         return found
 
     def playbooks_of(self, event: Event) -> Collection[str]:
         """Those that a row names, or that were proposed at its snapshot."""
         payload = event.glance()
-        told = payload.get("policy", payload)
-        if "playbook_id" in told:
-            return (told["playbook_id"],)
-        return self._proposed.get(told.get("snapshot_hash", ""), ())
+        fields = payload.get("policy", payload)
+        if "playbook_id" in fields:
+            return (fields["playbook_id"],)
+        return self._proposed.get(fields.get("snapshot_hash", ""), ())
 
     @cached_property
     def past_runs(self) -> dict[str, PastRun]:

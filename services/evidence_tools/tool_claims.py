@@ -8,8 +8,7 @@ from schemas.errors import ToolRefused
 from services.claims.check import ClaimResult, check
 from services.claims.sections import render
 from services.claims.subjects import NotInRun, members_of
-from services.evidence import tool_arguments as asked
-from services.evidence import tool_results as told
+from services.evidence import tool_arguments, tool_results
 from services.evidence.run_facts import RunFacts
 
 OF_TRADES: tuple[MeasureName, ...] = (
@@ -35,7 +34,9 @@ def _values(measures: Sequence[MeasureName], of: Of = WHOLE) -> Iterator[Claim]:
     yield from (ValueClaim(measure=measure, of=of) for measure in measures)
 
 
-def _trades(arguments: asked.TradeArguments, result: told.TradeResult, facts: RunFacts) -> Iterator[Claim]:
+def _trades(
+    arguments: tool_arguments.TradeArguments, result: tool_results.TradeResult, facts: RunFacts
+) -> Iterator[Claim]:
     of = Of(
         playbook=arguments.playbook_id,
         symbol=arguments.symbol,
@@ -53,12 +54,12 @@ def _trades(arguments: asked.TradeArguments, result: told.TradeResult, facts: Ru
                 yield from _values(OF_A_GROUP, groups[group.name])
 
 
-def _market(arguments: Any, result: told.SnapshotResult, facts: RunFacts) -> Iterator[Claim]:
+def _market(arguments: Any, result: tool_results.SnapshotResult, facts: RunFacts) -> Iterator[Claim]:
     for seen in result.snapshots:
         yield ValueClaim(measure="close", of=Of(symbol=seen.symbol))
 
 
-def _playbooks(arguments: Any, result: told.PlaybookResult, facts: RunFacts) -> Iterator[Claim]:
+def _playbooks(arguments: Any, result: tool_results.PlaybookResult, facts: RunFacts) -> Iterator[Claim]:
     names = dict.fromkeys(str(version["playbook_id"]) for version in result.versions)
     for name in [*names][:MOST_PLAYBOOKS]:
         of = Of(playbook=name)
@@ -76,7 +77,7 @@ def _grade(of: Of, facts: RunFacts) -> Iterator[Claim]:
         yield GradeClaim(of=of, grade=found.grade)
 
 
-def _gate(arguments: Any, result: told.GateResult, facts: RunFacts) -> Iterator[Claim]:
+def _gate(arguments: Any, result: tool_results.GateResult, facts: RunFacts) -> Iterator[Claim]:
     for cluster in result.clusters:
         if cluster["timeframe"] is None and (cluster["regime"] is None or arguments.regime is not None):
             of = Of(playbook=cluster["playbook_id"], regime=cluster["regime"])
@@ -84,7 +85,7 @@ def _gate(arguments: Any, result: told.GateResult, facts: RunFacts) -> Iterator[
             yield from _values(OF_A_CLUSTER, of)
 
 
-def _reports(arguments: Any, result: told.ReportResult, facts: RunFacts) -> Iterator[Claim]:
+def _reports(arguments: Any, result: tool_results.ReportResult, facts: RunFacts) -> Iterator[Claim]:
     yield from _values(("reports",))
     if arguments.report_id is None and facts.report is not None:
         yield from _values(("report_trades", "recommendations"))
@@ -117,8 +118,8 @@ CLAIMS: Mapping[str, Callable[[Any, Any, RunFacts], Iterator[Claim]]] = {
 
 
 def statements_of(
-    tool: str, arguments: Any, result: told.ToolResult, facts: RunFacts
-) -> tuple[told.ToolStatement, ...]:
+    tool: str, arguments: Any, result: tool_results.ToolResult, facts: RunFacts
+) -> tuple[tool_results.ToolStatement, ...]:
     """What an answer says, claim by claim; what the run has no figure for is left out.
 
     Raises:
@@ -130,7 +131,7 @@ def statements_of(
         raise ToolRefused(str(error)) from error
     found = ((claim, check(claim, facts)) for claim in claims)
     return tuple(
-        told.ToolStatement(claim=claim, text=render(claim, held), rows=held.rows)
+        tool_results.ToolStatement(claim=claim, text=render(claim, held), rows=held.rows)
         for claim, held in found
         if isinstance(held, ClaimResult)
     )

@@ -125,7 +125,7 @@ class RowAssembler:
         self._handed: dict[int, Mapping[str, Bar]] = {}
         self._most_labels = max(2, min(MOST_LABELS, MOST_WAITING // len(self.symbols)))
         self._last = after
-        self._told = SeenOnce()
+        self._shown = SeenOnce()
         self._strangers: set[str] = set()
 
     def recall(self, rows: Sequence[BarRow], conflicts: Collection[tuple[str, int]]) -> None:
@@ -133,7 +133,7 @@ class RowAssembler:
         for row in rows[-self._most_labels :]:
             self._remember(row.label, row.bars)
         for symbol, label in conflicts:
-            self._told.first((Kind.CONFLICT, symbol, label))
+            self._shown.first((Kind.CONFLICT, symbol, label))
 
     def take(self, raw: RawBar, now: int, *, closed: bool = True) -> list[FeedAnomaly]:
         """Keep a bar for its row, or say what is wrong with it.
@@ -152,7 +152,7 @@ class RowAssembler:
         self.counts[kind] += 1
         if raw.symbol not in self._watches:
             return self._stranger(raw.symbol[:_LONGEST_NAME])
-        if not self._told.first((kind, raw.symbol, raw.label)):
+        if not self._shown.first((kind, raw.symbol, raw.label)):
             return []
         if kind is Kind.CONFLICT:
             waiting = raw.label in self._waiting

@@ -98,8 +98,8 @@ class ClockWatch:
     def _apart(self, source: SourceTime) -> int:
         """By how much our clock is ahead of the source's; 0 within the limit."""
         wall = self.wall()
-        ahead, behind = wall - source.latest, source.earliest - wall
-        return ahead if ahead > self._limit else -behind if behind > self._limit else 0
+        ahead, later = wall - source.latest, source.earliest - wall
+        return ahead if ahead > self._limit else -later if later > self._limit else 0
 
 
 def _anomaly(reason: str, ahead: int) -> FeedAnomaly:

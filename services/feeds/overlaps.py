@@ -30,12 +30,12 @@ class OverlapGuard:
     """
 
     def __init__(
-        self, feed: MarketFeed, bars: BarSeries | None, told: Iterable[Mapping[str, Any]] = ()
+        self, feed: MarketFeed, bars: BarSeries | None, shown: Iterable[Mapping[str, Any]] = ()
     ) -> None:
         self._timeframe, self._label = feed.timeframe, feed.label
         self._bar_ns = TIMEFRAME_SECONDS[feed.timeframe] * NS
         refused = [
-            (past["symbol"], past["bar_label"]) for past in told if past["detail"].get("reason") == OVERLAPS
+            (past["symbol"], past["bar_label"]) for past in shown if past["detail"].get("reason") == OVERLAPS
         ]
         self._last: dict[str, list[int]] = {symbol: [] for symbol in feed.symbols}
         self._seen = {symbol: deque[int](maxlen=_SEEN) for symbol in feed.symbols}

@@ -70,8 +70,8 @@ class PriceLevel:
             self.accept(bar)
             return None
         elif self._doubts >= LONGEST_DOUBT:
-            told = label == self._unsettled_told
-            self.unsettled = None if told else {"bar": list(bar), "doubts": self._doubts, **self._against()}
+            shown = label == self._unsettled_told
+            self.unsettled = None if shown else {"bar": list(bar), "doubts": self._doubts, **self._against()}
             self.take_unsettled(label, bar)
             return None
         else:
@@ -153,15 +153,15 @@ class PlausibilityGuard:
         """
         held: dict[str, list[tuple[int, Bar]]] = {symbol: [] for symbol in self._levels}
         unsettled: dict[str, set[int]] = {symbol: set() for symbol in self._levels}
-        for told in doubts:
-            symbol, label = told["symbol"], told["bar_label"]
-            if told["anomaly"] == FeedAnomalyKind.WITHHELD:
+        for payload in doubts:
+            symbol, label = payload["symbol"], payload["bar_label"]
+            if payload["anomaly"] == FeedAnomalyKind.WITHHELD:
                 self._withheld = label
-            elif told["anomaly"] == FeedAnomalyKind.UNSETTLED:
+            elif payload["anomaly"] == FeedAnomalyKind.UNSETTLED:
                 unsettled[symbol].add(label)
                 self._levels[symbol].note_unsettled(label)
             else:
-                held[symbol].append((label, Bar(*told["detail"]["bar"])))
+                held[symbol].append((label, Bar(*payload["detail"]["bar"])))
         for s, symbol in enumerate(good.symbols):
             level, waiting = self._levels[symbol], deque(held[symbol])
             for label, bar in _newest(good, s, ATR_BARS + 1 + len(waiting)):
@@ -184,11 +184,11 @@ class PlausibilityGuard:
         Returns:
             The anomalies; the row, or None when no bar is left in it.
         """
-        told, left, shut = list[FeedAnomaly](), dict[str, Bar](), dict[str, str]()
+        shown, left, shut = list[FeedAnomaly](), dict[str, Bar](), dict[str, str]()
         for symbol, bar in row.bars.items():
             level = self._levels[symbol]
             anomaly = None if level.knows(row.label) else _judge_bar(level, symbol, row.label, bar)
-            told += [] if anomaly is None else [anomaly]
+            shown += [] if anomaly is None else [anomaly]
             if level.knows(row.label):
                 shut[symbol] = str(BlockReason.IMPLAUSIBLE)
                 continue
@@ -196,15 +196,15 @@ class PlausibilityGuard:
             if level.blocks:
                 shut[symbol] = str(BlockReason.UNSETTLED)
         if not shut:
-            return told, row
+            return shown, row
         blocks = blocks and not row.history
         blocked = {**dict(sorted(shut.items())), **row.blocked} if blocks else row.blocked
         if left:
-            return told, replace(row, bars=left, blocked=blocked)
+            return shown, replace(row, bars=left, blocked=blocked)
         if blocks and (self._withheld is None or row.label > self._withheld):
             self._withheld = row.label
-            told.append(FeedAnomaly(FeedAnomalyKind.WITHHELD, None, row.label, {"blocked": dict(blocked)}))
-        return told, None
+            shown.append(FeedAnomaly(FeedAnomalyKind.WITHHELD, None, row.label, {"blocked": dict(blocked)}))
+        return shown, None
 
 
 def _judge_bar(level: PriceLevel, symbol: str, label: int, bar: Bar) -> FeedAnomaly | None:

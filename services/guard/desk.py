@@ -222,8 +222,8 @@ class GuardDesk:
                 )
             order_hash, until = checked.verdict.order_hash, now + ASKED_FOR_NS
             question = Question(content_hash([verdict.id, order_hash]), order_hash, verdict.id, until)
-            asked = question.hash in self.ledger.questions
-            return question.hash, [] if asked else [
+            request = question.hash in self.ledger.questions
+            return question.hash, [] if request else [
                 Entry("guard_asked", asdict(question), checked.order.symbol)
             ]
 
@@ -237,7 +237,9 @@ class GuardDesk:
         """
 
         def decide(now: int) -> tuple[Question, list[Entry]]:
-            found = [asked for asked in self.ledger.questions.values() if asked.hash.startswith(question)]
+            found = [
+                request for request in self.ledger.questions.values() if request.hash.startswith(question)
+            ]
             if len(found) != 1 or not question:
                 raise DataError(f"question {question!a}: {len(found)} begin so: `thinktwice guard questions`")
             if found[0].approve is not None:

@@ -127,8 +127,8 @@ class Ledger:
     def _fold_verdict(self, payload: dict[str, Any]) -> None:
         order = Order.model_validate(payload["order"])
         verdict = Verdict.model_validate(payload["verdict"] | {"findings": ()})
-        beside = {name: payload[name] for name in BESIDE}
-        checked = CheckedOrder(order, verdict, **beside)
+        others = {name: payload[name] for name in BESIDE}
+        checked = CheckedOrder(order, verdict, **others)
         if payload["approved"] is not None:
             self._used.add(payload["approved"])
         if facts := payload["facts"]:
@@ -240,16 +240,16 @@ class Ledger:
         start = bisect_left(self._entries, since, key=_time)
         return self._entries[start : bisect_left(self._entries, until, key=_time)]
 
-    def last_like(self, asked: CheckedOrder, since: int) -> CheckedOrder | None:
+    def last_like(self, checked_order: CheckedOrder, since: int) -> CheckedOrder | None:
         """The last that passed after a time (ns) and does the same, whatever its reasons are.
 
         Here as in `closing` a row counts as long before its time as after it: a clock was set back, or that
         of another machine is ahead.
         """
-        for before in reversed(self._of_symbol.get(asked.order.symbol, ())):
+        for before in reversed(self._of_symbol.get(checked_order.order.symbol, ())):
             if before.at <= since:
                 break
-            if before.at < 2 * asked.at - since and _is_alike(before, asked):
+            if before.at < 2 * checked_order.at - since and _is_alike(before, checked_order):
                 return before
         return None
 
@@ -310,17 +310,19 @@ def _time(checked: CheckedOrder) -> int:
     return checked.at
 
 
-def _is_alike(before: CheckedOrder, asked: CheckedOrder) -> bool:
-    first, second = before.order, asked.order
-    by_units = before.quantity is not None and asked.quantity is not None
-    sizes = (before.quantity, asked.quantity) if by_units else (before.notional, asked.notional)
+def _is_alike(before: CheckedOrder, checked_order: CheckedOrder) -> bool:
+    first, second = before.order, checked_order.order
+    by_units = before.quantity is not None and checked_order.quantity is not None
+    sizes = (
+        (before.quantity, checked_order.quantity) if by_units else (before.notional, checked_order.notional)
+    )
     named = (first.stop, first.target) == (second.stop, second.target) or first.strategy == second.strategy
-    unpriced = before.price is None or asked.price is None
+    unpriced = before.price is None or checked_order.price is None
     return (
         first.side == second.side
         and named
         and _is_near(*sizes)
-        and (unpriced or _is_near(before.price, asked.price))
+        and (unpriced or _is_near(before.price, checked_order.price))
     )
 
 

@@ -141,12 +141,12 @@ class OrderContext:
         """What is said of an order that reduces."""
         kinds = " and a ".join(dict.fromkeys(other.kind for other in self.resting_exits))
         rest = f"; a {kinds} order to {self.order.side} rests beside it: cancel what must not fill too"
-        told = "only lowers the exposure of its symbol"
+        text = "only lowers the exposure of its symbol"
         if self.account is None:
             own = "is no more than this guard's orders opened"
-            said = "says so itself" if self.order.reduce_only else own
-            told = f"{said}; no account tells what is held"
-        return f"the order {told}: no more is asked" + (rest if kinds else "")
+            message = "says so itself" if self.order.reduce_only else own
+            text = f"{message}; no account tells what is held"
+        return f"the order {text}: no more is asked" + (rest if kinds else "")
 
     @cached_property
     def checked(self) -> CheckedOrder:
@@ -341,8 +341,8 @@ def find_repeats(seen: OrderContext) -> Answers:
         left = seen.left_to_close
         text = f"the order may close more than the {left:.6g} units that are left"
         if left < abs(seen.position):
-            beside = f"{order.kind} orders that rest, or passed less than {window_s:g} s ago"
-            text += f" of {abs(seen.position):.6g} beside {beside} (a stop waits for none)"
+            companion = f"{order.kind} orders that rest, or passed less than {window_s:g} s ago"
+            text += f" of {abs(seen.position):.6g} beside {companion} (a stop waits for none)"
         text += ": close them by quantity first"
         remedy = Remedy(field="quantity", op="at_most", value=left)
         yield _revise("exit_larger_than_position", text, remedy if left > 0 else None)
@@ -388,13 +388,13 @@ def find_bad_levels(seen: OrderContext) -> Answers:
     if price is None:
         yield from ("levels", "stop_distance") if order.stop or order.target else ()
         return
-    for name, level, side, beside in (
+    for name, level, side, other in (
         ("stop", order.stop, -sign, least),
         ("target", order.target, sign, 0.0),
     ):
         if level is not None and (level - price) * side <= 0:
             text = f"the {name} {level!r} of an order to {order.side} lies on the wrong side of {price!r}"
-            yield _revise(f"{name}_on_wrong_side", text, bound(name, side > 0, price + side * beside, beside))
+            yield _revise(f"{name}_on_wrong_side", text, bound(name, side > 0, price + side * other, other))
     if order.stop is None:
         return
     if atr is None:

@@ -43,9 +43,9 @@ def _problem_of(payload: Mapping[str, Any], settings: GuardSettings | None, ledg
     found = [finding for finding in stored.findings if finding.code != "approved"]
     made, approved = make_verdict(seen, found, stored.not_checked, stored.mode)
     row = row_of(seen, made, approved)
-    for said, again in ((stored.payload(), made.payload()), (payload, row)):
-        if wrong := next((name for name in again if said[name] != again[name]), None):
-            return f"{wrong} of its verdict is {again[wrong]!r}, not {said[wrong]!r}"
+    for reply, again in ((stored.payload(), made.payload()), (payload, row)):
+        if wrong := next((name for name in again if reply[name] != again[name]), None):
+            return f"{wrong} of its verdict is {again[wrong]!r}, not {reply[wrong]!r}"
     codes = [finding.code for finding in found]
     limits = [] if seen.reduces or "guard_error" in codes else [each.code for each in check_limits(seen)[0]]
     fit = limits == codes[: len(limits)]

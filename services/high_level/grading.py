@@ -213,7 +213,7 @@ def _finding(
         grade=verdict.decision.grade,
         strongest_action=verdict.decision.strongest_action,
         reason="; ".join(
-            filter(None, (full_reason(verdict.decision, seen, shown), figures.beside(verdict.claim)))
+            filter(None, (full_reason(verdict.decision, seen, shown), figures.companions(verdict.claim)))
         ),
         evidence=tuple(episode.episode_id for episode in item.episodes[-EVIDENCE_LIMIT:]),
         **figures._asdict(),

@@ -74,8 +74,8 @@ class NarrativeWriter:
         if isinstance(reply, NoReply):
             return NoReply(reply.kind, f"model failed: {reply.detail}")
         budget.charge(usage_of(reply))
-        said = read_as(reply, read_narrative)
-        return said if isinstance(said, NoReply) else self.claims.draft(said)
+        text = read_as(reply, read_narrative)
+        return text if isinstance(text, NoReply) else self.claims.draft(text)
 
 
 @dataclass(frozen=True)

@@ -124,8 +124,8 @@ def _read_request(
     snapshot = _read(
         PolicySnapshot, _part(index, event, "policy_snapshot", result.snapshot_hash, "snapshot"), event
     )
-    told = _part(index, event, "policy_proposal", result.proposal_hash, "proposal")
-    proposal = _read(PolicyProposal, told, event)
+    shown = _part(index, event, "policy_proposal", result.proposal_hash, "proposal")
+    proposal = _read(PolicyProposal, shown, event)
     if version := result.playbook_hash:
         stored = _part(index, event, "playbook_version", version, "definition")
         playbook: PlaybookDefinition = _read(PlaybookDefinition, stored, event)

@@ -110,8 +110,8 @@ def trace_reflection(index: JournalIndex, reflection: Event) -> LineageNode:
         children.append(_node("amendment of the policy", reflection, payload["proposal_hash"], facts))
     verdict = _verdict_on(index, reflection)
     if verdict is not None:
-        told = verdict.payload["verdict"]
-        children.append(_node("judge at the boundary", verdict, verdict.payload["verdict_hash"], told))
+        shown = verdict.payload["verdict"]
+        children.append(_node("judge at the boundary", verdict, verdict.payload["verdict_hash"], shown))
     return replace(found, children=(*found.children, *children))
 
 
@@ -165,9 +165,9 @@ def _management_nodes(index: JournalIndex, fill: Event) -> Iterator[LineageNode]
     if entry is None:
         return
     for event in index.between(tuple(MANAGED), fill.row.symbol, entry.row.seq, fill.row.seq):
-        behind = _amendment(index, event.payload.get("amendment_id"))
+        later = _amendment(index, event.payload.get("amendment_id"))
         yield _node(
-            MANAGED[event.row.kind], event, event.payload.get("fill_id"), _plain(event.payload), behind
+            MANAGED[event.row.kind], event, event.payload.get("fill_id"), _plain(event.payload), later
         )
 
 
@@ -205,10 +205,10 @@ def _amendment(index: JournalIndex, amendment_id: str | None) -> Iterator[Lineag
 def _clamps(index: JournalIndex, subject: str, snapshot: str) -> Iterator[LineageNode]:
     """What was asked for and not allowed of a plan or an amendment, before it was judged."""
     for event in index.naming("proposal_clamped", "snapshot_hash", snapshot):
-        told = event.payload
-        if told["proposal_hash"] == subject:
-            facts = {name: told[name] for name in ("asked", "allowed", "asked_hash")}
-            yield _node(f"clamp of {told['field']}", event, None, facts)
+        payload = event.payload
+        if payload["proposal_hash"] == subject:
+            facts = {name: payload[name] for name in ("asked", "allowed", "asked_hash")}
+            yield _node(f"clamp of {payload['field']}", event, None, facts)
 
 
 def _policy(index: JournalIndex, policy_id: str | None, frozen: Event | None) -> LineageNode:

@@ -77,7 +77,7 @@ class ModelAccount(Stateful):
     """
 
     STATE: ClassVar = {
-        "_asked": Counter[str],
+        "_requested": Counter[str],
         "_symbol": str | None,
         "ledger": PART,
         "paid": PART,
@@ -106,7 +106,7 @@ class ModelAccount(Stateful):
         self._journal = journal
         self._clock = clock
         self._breakers: dict[tuple[str, str], Breaker] = {}
-        self._asked: Counter[str] = Counter()
+        self._requested: Counter[str] = Counter()
         self._symbol: str | None = None
         self._pending: list[_PendingCall] = []
         self.ledger = Ledger(settings, due or Due())
@@ -164,13 +164,13 @@ class ModelAccount(Stateful):
             )
         key = question_key(caller, system, prompt, max_tokens, tools)
         question = Question(
-            caller, system, prompt, max_tokens, self._asked[key] + 1, not self.requests, tuple(tools)
+            caller, system, prompt, max_tokens, self._requested[key] + 1, not self.requests, tuple(tools)
         )
         price = self._price(caller)
         refusal = self.ledger.refusal(question, price, self._clock.now, self._list_pending())
         if refusal is not None:
             self._refuse(caller, refusal)
-        self._asked[key] += 1
+        self._requested[key] += 1
         self._pending.append(_PendingCall(question, estimate_use(question, price)))
         return question
 
@@ -183,7 +183,7 @@ class ModelAccount(Stateful):
         return self._settings.price(caller.provider, caller.model)
 
     def _list_pending(self) -> list[tuple[Purse, Spent]]:
-        return [(asked.question.caller.purse, asked.kept_back) for asked in self._pending]
+        return [(request.question.caller.purse, request.kept_back) for request in self._pending]
 
     def record_crowded_out(self, question: Question) -> RecordedCall | None:
         """The record of an admitted question for which what was asked early leaves no room; None: it does."""
@@ -210,12 +210,12 @@ class ModelAccount(Stateful):
             return None
         turn, price = TURN.get(), self._price(caller)
         key = question_key(caller, system, prompt, max_tokens, tools)
-        repeat = self._asked[key] + turn.asked[key] + 1
+        repeat = self._requested[key] + turn.requested[key] + 1
         question = Question(caller, system, prompt, max_tokens, repeat, tools=tuple(tools))
         others = [*self._list_pending(), *self.early.uses_beside(turn)]
         if self.paid.refusal(question, price, self._clock.now, [*turn.uses.values()], others, early=True):
             return None
-        turn.asked[key] += 1
+        turn.requested[key] += 1
         turn.uses[key, repeat] = caller.purse, estimate_use(question, price)
         return question
 
@@ -226,15 +226,17 @@ class ModelAccount(Stateful):
 
     def settle(self, call: RecordedCall, question: Question) -> None:
         """Record a call and charge it, once every call that was admitted before it is."""
-        for asked in self._pending:
-            if asked.question is question:
-                asked.call = call
+        for request in self._pending:
+            if request.question is question:
+                request.call = call
         self._settle_in_order()
 
     def release(self, question: Question) -> None:
         """Hold nothing back any more for a call that was never settled."""
         self._pending = [
-            asked for asked in self._pending if asked.question is not question or asked.call is not None
+            request
+            for request in self._pending
+            if request.question is not question or request.call is not None
         ]
         self._settle_in_order()
 
@@ -351,8 +353,8 @@ class ModelAccount(Stateful):
         left = f", {refusal.reserved:g} of it left to decisions" if refusal.reserved else ""
         words = f"llm.per_{refusal.scope}.{refusal.limit} = {refusal.allowed:g}{left}"
         self._note_limit(caller, f"{refusal.scope}_{refusal.limit}", words)
-        asked = {"model": caller.model, "prompt": caller.prompt, "purse": purse}
-        self._event("model_budget", {**asked, **asdict(refusal)})
+        request = {"model": caller.model, "prompt": caller.prompt, "purse": purse}
+        self._event("model_budget", {**request, **asdict(refusal)})
         raise ModelError(_describe_refusal(caller, refusal), kind=BUDGET)
 
     def _note_breaker(self, call: RecordedCall, change: BreakerChange, outcome: str) -> None:

@@ -62,8 +62,8 @@ async def ask(
     tools: Tools = (),
 ) -> ModelReply | NoReply:
     """The model's reply within a deadline, or why there is none; `tools` are those that it may call."""
-    asked = tool_arguments(tools) | {"system": system, "prompt": prompt, "max_tokens": max_tokens}
-    return await _within(partial(model.complete, deadline_ms=deadline_ms, **asked), deadline_ms)
+    request = tool_arguments(tools) | {"system": system, "prompt": prompt, "max_tokens": max_tokens}
+    return await _within(partial(model.complete, deadline_ms=deadline_ms, **request), deadline_ms)
 
 
 async def ask_at_once(
@@ -85,13 +85,13 @@ async def ask_at_once(
     try:
         replies = [partial(call.reply, deadline_ms) for call in calls]
         if any(call.waits for call in calls):
-            told = await _all([_within(reply, deadline_ms) for reply in replies])
+            shown = await _all([_within(reply, deadline_ms) for reply in replies])
         else:
-            told = [await _within(reply, deadline_ms) for reply in replies]
+            shown = [await _within(reply, deadline_ms) for reply in replies]
     finally:
         for call in calls:
             call.release()
-    answers = iter(told)
+    answers = iter(shown)
     return [call if isinstance(call, NoReply) else next(answers) for call in admitted]
 
 
@@ -102,11 +102,11 @@ def _admit(model: CallAdmission, system: str, prompt: str, max_tokens: int) -> P
         return _failure(error, "")
 
 
-async def _all(asked: Sequence[Awaitable[ModelReply | NoReply]]) -> list[ModelReply | NoReply]:
+async def _all(questions: Sequence[Awaitable[ModelReply | NoReply]]) -> list[ModelReply | NoReply]:
     """Every answer; an error comes when all are over, the first one in order."""
-    if len(asked) == 1:
-        return [await asked[0]]
-    answers = await asyncio.gather(*asked, return_exceptions=True)
+    if len(questions) == 1:
+        return [await questions[0]]
+    answers = await asyncio.gather(*questions, return_exceptions=True)
     for answer in answers:
         if isinstance(answer, BaseException):
             raise answer
@@ -126,6 +126,6 @@ async def _within(reply: Callable[[], Awaitable[ModelReply]], deadline_ms: float
 
 
 def _failure(error: ModelError, late: str) -> NoReply:
-    said, kind = str(error), str(error.context.get("kind", "error"))
+    text, kind = str(error), str(error.context.get("kind", "error"))
     # A call that was given up here is recorded so: played back, it ends with the same words.
-    return NoReply(kind, late if kind == TIMEOUT and said.endswith(GIVEN_UP) else said)
+    return NoReply(kind, late if kind == TIMEOUT and text.endswith(GIVEN_UP) else text)

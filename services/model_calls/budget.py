@@ -116,11 +116,11 @@ def measure_use(call: RecordedCall, question: Question, price: ModelPrice) -> tu
     that the provider turned away with a status, has no tokens to pay. Requests that were lost before the last
     one are charged as it is, and so is a reply without a count.
     """
-    told = call.usage or Usage(input_tokens=0, output_tokens=0)
+    shown = call.usage or Usage(input_tokens=0, output_tokens=0)
     last = call.usage is None and bool(call.requests) and call.outcome in UNTOLD
     untold, guess = call.lost + last, estimate(question)
-    tokens = told.total + untold * guess.total
-    usd = price_of(told, price) + untold * price_of(guess, price)
+    tokens = shown.total + untold * guess.total
+    usd = price_of(shown, price) + untold * price_of(guess, price)
     return Spent(1, tokens, usd, call.latency_ms / 1e3), untold > 0
 
 

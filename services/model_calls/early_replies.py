@@ -24,7 +24,7 @@ Asked = tuple[str, int]  # key and repeat of a question
 class EarlyTurn:
     """What was asked for one symbol before its turn: how often each question, and what each call may use."""
 
-    asked: Counter[str] = field(default_factory=Counter)
+    requested: Counter[str] = field(default_factory=Counter)
     uses: dict[Asked, tuple[Purse, Spent]] = field(default_factory=dict)
 
 
@@ -99,7 +99,7 @@ class EarlyReplies:
             self.turns.append(turn)
             with suppress(Exception):  # the turn meets it again, or asks for itself what was not asked
                 await ask(evaluation)
-        return bool(turn.asked)
+        return bool(turn.requested)
 
     def keep(self, question: Question, call: RecordedCall, spent: Spent) -> None:
         """Keep the outcome of a call for the turn that asks for it."""
@@ -108,10 +108,10 @@ class EarlyReplies:
 
     def take(self, question: Question) -> RecordedCall | None:
         """The outcome of exactly this question, once; None where it was not asked before."""
-        asked = (question.key, question.repeat)
-        call = self._kept.pop(asked, None) if self._kept else None
+        questions = (question.key, question.repeat)
+        call = self._kept.pop(questions, None) if self._kept else None
         for turn in self.turns if call is not None else ():
-            turn.uses.pop(asked, None)
+            turn.uses.pop(questions, None)
         return call
 
     def uses_beside(self, turn: EarlyTurn | None) -> list[tuple[Purse, Spent]]:
@@ -121,8 +121,8 @@ class EarlyReplies:
     def _clear(self) -> None:
         """Every turn is over: what is left was asked in vain."""
         for turn in self.turns:
-            for asked, (purse, spent) in turn.uses.items():
-                if asked in self._kept:
+            for request, (purse, spent) in turn.uses.items():
+                if request in self._kept:
                     self._drop(purse, spent)
         self._kept.clear()
         self.turns.clear()

@@ -72,13 +72,13 @@ class Caller:
     def parameters(self) -> dict[str, Any]:
         """What else it is asked with, apart from the bound of the reply; empty for the provider's own."""
         form = None if self.form is None else self.form.hash
-        told = {
+        payload = {
             "effort": self.effort,
             "thought_tokens": self.thought_tokens or None,
             "reply_format": form,
             "temperature": self.temperature,
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: value for name, value in payload.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -105,20 +105,20 @@ class Question:
     @property
     def size(self) -> int:
         """Bytes of the input."""
-        told = (self.system, self.prompt, *(tool.canonical_text() for tool in self.tools))
-        return sum(len(text.encode()) for text in told)
+        shown = (self.system, self.prompt, *(tool.canonical_text() for tool in self.tools))
+        return sum(len(text.encode()) for text in shown)
 
 
 def question_key(caller: Caller, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> str:
     """The key of a question, however often it is asked; tools have a part in it where there are any."""
-    told = {"tools": [tool.content_hash for tool in tools]} if tools else {}
+    payload = {"tools": [tool.content_hash for tool in tools]} if tools else {}
     return content_hash(
         {
             "provider": caller.provider,
             "model": caller.model,
             "prompt_hash": caller.prompt_hash,
             "parameters": {"max_tokens": max_tokens, **caller.parameters},
-            "input_hash": content_hash({"system": system, "prompt": prompt, **told}),
+            "input_hash": content_hash({"system": system, "prompt": prompt, **payload}),
         }
     )
 
@@ -253,9 +253,9 @@ def record_failure(question: Question, error: ModelError, latency_ms: float) -> 
     )
 
 
-def record_silence(question: Question, latency_ms: float, *, asked: bool) -> RecordedCall:
-    """The record of a call that the clock ended: waited for in vain, or `asked` too late to be made."""
-    if asked:
+def record_silence(question: Question, latency_ms: float, *, requested: bool) -> RecordedCall:
+    """The record of a call that the clock ended: waited for in vain, or `requested` too late to be made."""
+    if requested:
         message = f"model {question.caller.model!r}: {GIVEN_UP}"
         return _record_of(question, latency_ms, outcome=TIMEOUT, message=message, retryable=True)
     return record_refusal(question, LATE, f"model {question.caller.model!r}: no time was left to ask it")

@@ -155,5 +155,5 @@ def first_problem(error: ValidationError) -> str:
     if first["type"] == "value_error":
         return f"{place}: {str(first['ctx']['error'])[: 3 * SHOWN]}"
     limits = sorted(first.get("ctx", {}).items())
-    told = ", ".join(f"{name} {str(value)[:SHOWN]}" for name, value in limits if name != "error")
-    return f"{place}: {first['type'].replace('_', ' ')}{f' ({told})' if told else ''}"
+    text = ", ".join(f"{name} {str(value)[:SHOWN]}" for name, value in limits if name != "error")
+    return f"{place}: {first['type'].replace('_', ' ')}{f' ({text})' if text else ''}"

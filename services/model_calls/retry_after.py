@@ -30,12 +30,12 @@ class Pause:
         return min(self.asked_s, self.most_s)
 
     @property
-    def told(self) -> str | None:
+    def shown(self) -> str | None:
         """What to say of a wait that is not obeyed in full; None for any other."""
         if self.asked_s <= self.most_s:
             return None
-        asked = f"of {self.asked_s:g} s" if math.isfinite(self.asked_s) else "up to a date"
-        return f"it asks for a pause {asked}, of which {self.most_s:g} s are kept"
+        question = f"of {self.asked_s:g} s" if math.isfinite(self.asked_s) else "up to a date"
+        return f"it asks for a pause {question}, of which {self.most_s:g} s are kept"
 
 
 def pause_of(

@@ -319,8 +319,8 @@ def _risks(steps: Sequence[PlanStep], proposed: Sequence[Proposed]) -> tuple[str
 
 def _outcome(steps: Sequence[PlanStep]) -> str:
     made = [f"{made.playbook_id} version {made.version}" for step in steps for made in step.makes]
-    told = f"In force: {', '.join(made)}." if made else "No version of a playbook changes."
-    return told[:1_000]
+    text = f"In force: {', '.join(made)}." if made else "No version of a playbook changes."
+    return text[:1_000]
 
 
 def apply_action(

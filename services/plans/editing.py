@@ -122,8 +122,8 @@ def _edit_step(step: PlanStep, action: JudgeAction | RollbackAction, edits: Sequ
             if getattr(action, edit.field) is None:
                 raise ConfigError(f"steps.{step.number}.{edit.field}: a {action.kind} has no {edit.field}")
             new = _number(edit, whole=edit.field == "life_blocks")
-            told = {"reason": f"{edit.field} was edited from {getattr(action, edit.field):g}"}
-            action = JudgeAction(**(action.payload() | told | {edit.field: new, "lowers_exposure": False}))
+            payload = {"reason": f"{edit.field} was edited from {getattr(action, edit.field):g}"}
+            action = JudgeAction(**(action.payload() | payload | {edit.field: new, "lowers_exposure": False}))
         else:
             raise ConfigError(
                 f"steps.{step.number}.{edit.field} cannot be edited: {', '.join(FIELDS)} can; other actions "

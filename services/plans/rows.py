@@ -79,11 +79,11 @@ class PlanRows:
         state: PlanState,
         reasons: Sequence[str],
         now: int,
-        told: ChangePlan | None = None,
+        change_plan: ChangePlan | None = None,
     ) -> None:
-        """A decision, and what became of the plan by it; the bytes where they are not those `told` before."""
+        """A decision, and what became of the plan by it; the bytes where they differ from `change_plan`."""
         plan = decided.plan if isinstance(decided, WaitingPlan) else None
-        other = plan is not None and told is not None and told.content_hash != plan.content_hash
+        other = plan is not None and change_plan is not None and change_plan.content_hash != plan.content_hash
         about = _about(decided)
         payload = {
             "plan_id": about.plan_id,

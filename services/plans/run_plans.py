@@ -278,7 +278,7 @@ class RunPlans(Stateful):
         approved = replace(waiting, plan=plan, edited=edited)
         if plan.expires_at <= now:
             return self._end(approved, "expire", by, "expired", ("it was approved too late",), now)
-        return self._approve(approved, by, now, told=waiting.plan)
+        return self._approve(approved, by, now, shown=waiting.plan)
 
     def _take_in(self, plan: ChangePlan, waiting: WaitingPlan | None, now: int) -> dict[str, Any]:
         """A plan that was made beside the run, or an edit of one that waits, waits here from now on."""
@@ -296,7 +296,7 @@ class RunPlans(Stateful):
         return WaitingPlan(plan, edited=plan.revision > 1, changes=dict(list_changes(plan)))
 
     def _approve(
-        self, waiting: WaitingPlan, by: str, now: int, told: ChangePlan | None = None
+        self, waiting: WaitingPlan, by: str, now: int, shown: ChangePlan | None = None
     ) -> dict[str, Any]:
         """Hold an approved plan against the present, then run the phase that is due."""
         started, plan = time.perf_counter(), waiting.plan
@@ -304,8 +304,8 @@ class RunPlans(Stateful):
         limit = self._settings.plans.max_move_atr
         reasons = stale_reasons(plan, self.facts(now), proven, limit)
         if reasons:
-            return self._end(waiting, "approve", by, "stale", reasons, now, told)
-        self._rows.write_decision(waiting, "approve", by, "approved", (), now, told)
+            return self._end(waiting, "approve", by, "stale", reasons, now, shown)
+        self._rows.write_decision(waiting, "approve", by, "approved", (), now, shown)
         try:
             done = self._executor.carry_out(plan, plan.due, proven, now)
         except StepFailed as failed:
@@ -409,10 +409,10 @@ class RunPlans(Stateful):
         state: PlanState,
         reasons: Sequence[str],
         now: int,
-        told: ChangePlan | None = None,
+        shown: ChangePlan | None = None,
     ) -> dict[str, Any]:
         self.waiting.pop(waiting.plan.plan_id, None)
-        self._rows.write_decision(waiting, decision, by, state, reasons, now, told)
+        self._rows.write_decision(waiting, decision, by, state, reasons, now, shown)
         self._finish(waiting, state, self._list_made(waiting.plan, ()))
         if decision == "cancel":
             self.closed |= dict.fromkeys(list_proven(waiting))

@@ -101,8 +101,8 @@ def list_changes(proposal: PolicyProposal, playbook: PlaybookDefinition) -> froz
     Raises:
         ConfigError: the playbook has no rules for the plan's direction.
     """
-    own, asked = _own_plan(playbook, proposal.direction), proposal.__dict__
-    return frozenset(name for name, value in own.items() if asked[name] != value)
+    own, request = _own_plan(playbook, proposal.direction), proposal.__dict__
+    return frozenset(name for name, value in own.items() if request[name] != value)
 
 
 @lru_cache(maxsize=1024)

@@ -90,10 +90,10 @@ def rules_differ_from_playbook(request: PolicyLevelReflectionRequest, levels: Pl
 
 def orders_differ_from_playbook(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """An entry, a refinement, a break-even or a scale-out of another kind or at another place."""
-    asked = request.proposal.terms()
+    question = request.proposal.terms()
     for name, wanted in request.playbook.terms().items():
-        if asked[name] != wanted:
-            message = f"{name} is {asked[name]!r}, the playbook says {wanted!r}"
+        if question[name] != wanted:
+            message = f"{name} is {question[name]!r}, the playbook says {wanted!r}"
             yield major("orders_differ_from_playbook", message, name, remedy=own_term(request, name))
 
 
@@ -105,11 +105,11 @@ def plan_outgrows_playbook(request: PolicyLevelReflectionRequest, levels: PlanLe
         remedy = Remedy(field="activation_window_bars", op="equals", value=window)
         yield major("orders_differ_from_playbook", message, "activation_window_bars", remedy=remedy)
     for field in ("horizon_bars", "activation_window_bars"):
-        asked, bound = getattr(request.proposal, field), getattr(request.playbook, field)
-        if asked > bound:
+        question, bound = getattr(request.proposal, field), getattr(request.playbook, field)
+        if question > bound:
             remedy = Remedy(field=field, op="at_most", value=bound)
             code = f"{field.removesuffix('_bars')}_exceeds_playbook"
-            yield major(code, f"{field} is {asked}, the playbook's is {bound}", remedy=remedy)
+            yield major(code, f"{field} is {question}, the playbook's is {bound}", remedy=remedy)
 
 
 def text_contradicts_direction(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:

@@ -146,12 +146,12 @@ def _shown_plan(proposal: PolicyProposal, wording: Wording) -> dict[str, object]
 
 def _reasons(request: PolicyLevelReflectionRequest, wording: Wording) -> list[dict[str, object]]:
     """The reasons with their places, what each comes to in words, and what code finds."""
-    told = []
+    shown = []
     for place, reason in enumerate(request.proposal.because):
         found = holds(reason, request.proposal, request.playbook, request.snapshot)
         words = "; ".join(describe_reasons([reason], request.snapshot, None, request.proposal, wording))
-        told.append({"reason": place, **reason.payload(), "words": words, "holds": found})
-    return told
+        shown.append({"reason": place, **reason.payload(), "words": words, "holds": found})
+    return shown
 
 
 def weigh_reply(
@@ -191,8 +191,8 @@ def _read(text: str) -> ConsolidationReply | Finding:
         return read_reply(text, _REPLY, longest=LONGEST_REPLY)
     except MalformedReply as error:
         if error.extra:
-            told = f"the reply brings {count_noun(len(error.extra), 'field')} of its own"
-            return refuse("model_scope_refused", f"{told}; a need for something new is a deferred need")
+            message = f"the reply brings {count_noun(len(error.extra), 'field')} of its own"
+            return refuse("model_scope_refused", f"{message}; a need for something new is a deferred need")
         return refuse("model_reply_malformed", error.plain)
 
 
@@ -209,8 +209,8 @@ def _weigh(
 
 def _overrule(objection: Objection, request: PolicyLevelReflectionRequest) -> Finding:
     message, evidence = _describe(objection, request)
-    told = f"{message}: code finds it true and on the plan's side, so {objection.code} does not count"
-    return note("objection_overruled", told, evidence)
+    text = f"{message}: code finds it true and on the plan's side, so {objection.code} does not count"
+    return note("objection_overruled", text, evidence)
 
 
 def _describe(objection: Objection, request: PolicyLevelReflectionRequest) -> tuple[str, str]:

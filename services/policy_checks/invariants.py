@@ -105,9 +105,9 @@ def entry_while_in_position(request: PolicyLevelReflectionRequest) -> Findings:
 
 def risk_fraction_is_over_cap(request: PolicyLevelReflectionRequest) -> Findings:
     """Risk per trade of the playbook above the cap: a note, because the engine clamps each order."""
-    cap, asked = request.invariants.max_risk_fraction, request.playbook.risk_fraction
-    if asked > cap:
-        message = f"risk fraction {asked!r} of the playbook is over the cap {cap!r}: orders are clamped"
+    cap, question = request.invariants.max_risk_fraction, request.playbook.risk_fraction
+    if question > cap:
+        message = f"risk fraction {question!r} of the playbook is over the cap {cap!r}: orders are clamped"
         remedy = Remedy(field="risk_fraction", op="at_most", value=cap)
         yield finding(CheckName.INVARIANT, Severity.MINOR, "risk_fraction_over_cap", message, remedy=remedy)
 

@@ -114,8 +114,8 @@ def rationale_of(
     wording: Wording = PLAIN,
 ) -> str:
     """Why a plan is proposed, in words; values are those of the snapshot, as `wording` tells them."""
-    told = "; ".join(describe_reasons(because, snapshot, background, proposal, wording))
-    return f"{proposal.direction.capitalize()} by {proposal.playbook_id}: {told}."
+    text = "; ".join(describe_reasons(because, snapshot, background, proposal, wording))
+    return f"{proposal.direction.capitalize()} by {proposal.playbook_id}: {text}."
 
 
 def describe_reasons(

@@ -104,8 +104,8 @@ def _describe_plan(plan: PlanOutcome, event: TickValidationEvent) -> dict[str, A
     elif event.kind is TickEventKind.ORDER_REFUSED:
         update["orders_refused"] = (*plan.orders_refused, event.detail["reason"])
     elif event.kind is TickEventKind.EXIT_FILLED:
-        told = event.detail
-        trade = ClosedTrade(closed_at=event.known_at, reason=told["reason"], r=told["r"])
+        payload = event.detail
+        trade = ClosedTrade(closed_at=event.known_at, reason=payload["reason"], r=payload["r"])
         update["trades"] = (*plan.trades, trade)
     return update
 

@@ -19,7 +19,7 @@ class ProposalClamp:
     """One field of a proposal that asked for more than is allowed."""
 
     field: str
-    asked: float | int
+    requested: float | int
     allowed: float | int
 
 

@@ -160,8 +160,8 @@ class PolicyCounters(Stateful):
 
     def second_reader(self) -> dict[str, Any]:
         """About how many plans it was asked, and how many of its verdicts do not count, by why."""
-        asked = {name: self.reader[name] for name in ("asked", "nothing_to_decide")}
-        return asked | {"unused": dict(sorted(self.reader_unused.items()))}
+        request = {name: self.reader[name] for name in ("asked", "nothing_to_decide")}
+        return request | {"unused": dict(sorted(self.reader_unused.items()))}
 
     def strategist(self) -> dict[str, Any]:
         """Who answered and why the rules stood in: in the `strategist` part of the run's JSON document."""

@@ -51,7 +51,7 @@ class Evaluation:
     record: PolicyJournal
     budget: RevisionBudget
     event_id: str
-    asked: AccountState | None = None
+    requested: AccountState | None = None
     snapshot: PolicySnapshot | None = None
     background: DecisionBackground | None = None
     conclusion: Conclusion | None = None

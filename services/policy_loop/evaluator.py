@@ -75,10 +75,12 @@ class PolicyEvaluator:
         invariants = self._invariants(snapshot)
         revision: Revision | None = None
         while True:
-            asked = await self.provider().provide(snapshot, invariants, evaluation.budget, revision)
-            plan, clamps = self._within_bounds(asked, snapshot)
+            request = await self.provider().provide(snapshot, invariants, evaluation.budget, revision)
+            plan, clamps = self._within_bounds(request, snapshot)
             self._take(evaluation, snapshot, plan)
-            evaluation.record.clamps(snapshot, asked.last.answer.proposal, plan.last.answer.proposal, clamps)
+            evaluation.record.clamps(
+                snapshot, request.last.answer.proposal, plan.last.answer.proposal, clamps
+            )
             if plan.end is PlanEnd.NO_PROPOSAL:
                 return self._without_proposal(evaluation, snapshot, plan.last.answer)
             if plan.end is not PlanEnd.PASSED:
@@ -181,8 +183,8 @@ class PolicyEvaluator:
         if snapshot.position is not None:
             return self.fall_back(evaluation, snapshot, answer.reason, may_keep=True)
         if snapshot.active_policy_id is not None:
-            said = "held" if answer.kind is PlanKind.HOLD else "abstained"
-            return self.fall_back(evaluation, snapshot, f"{said}: {answer.reason}", may_keep=True)
+            text = "held" if answer.kind is PlanKind.HOLD else "abstained"
+            return self.fall_back(evaluation, snapshot, f"{text}: {answer.reason}", may_keep=True)
         if not evaluation.invocations:
             evaluation.not_invoked(InvocationOutcome.SKIPPED, NOTHING_TO_REFLECT)
         held = answer.kind is PlanKind.HOLD
@@ -247,8 +249,8 @@ class PolicyEvaluator:
         reflection = self.provider().reflect_amendment(request)
         evaluation.record.amendment(evaluation.rounds, snapshot, amendment, reflection)
         if stop is not None and level is not None and level != stop:
-            asked = amendment.model_copy(update={"stop": stop})
-            evaluation.record.clamps(snapshot, asked, amendment, (ProposalClamp("stop", stop, level),))
+            question = amendment.model_copy(update={"stop": stop})
+            evaluation.record.clamps(snapshot, question, amendment, (ProposalClamp("stop", stop, level),))
         evaluation.rounds += 1
         evaluation.note_reflection(reflection)
         self.counters.count_amendment(reflection)

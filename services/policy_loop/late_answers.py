@@ -33,12 +33,12 @@ class LateAnswers:
 
         A failure is no answer: what follows it depends on the present, not on what was asked.
         """
-        if evaluation.asked is None or evaluation.conclusion is None:
+        if evaluation.requested is None or evaluation.conclusion is None:
             return None
         s, concluded = evaluation.boundary.s, evaluation.conclusion
         now = self.builder.account_state(s)
-        stale = why_stale(evaluation.asked, now, self.settings().max_answer_bars)
-        if stale is None and now.row != evaluation.asked.row:
+        stale = why_stale(evaluation.requested, now, self.settings().max_answer_bars)
+        if stale is None and now.row != evaluation.requested.row:
             regime = self.builder.regime(self.builder.last_row(s), s)
             stale = why_not_eligible(concluded, in_force(s), opened_by(s), regime, self.playbooks)
         return stale or self.why_out_of_date(s, concluded, opened_by(s) or in_force(s))

@@ -133,7 +133,7 @@ class PolicyJournal:
     def round(self, number: int, snapshot: PolicySnapshot, answered: PlanRound) -> None:
         """One answer of the strategist and the reflection it met."""
         answer, reflection = answered.answer, answered.reflection
-        asked = {"model": answer.model, "fallback": answer.fallback, "prompt_hash": answer.prompt_hash}
+        request = {"model": answer.model, "fallback": answer.fallback, "prompt_hash": answer.prompt_hash}
         own_words = {"comment": answer.comment, "dropped_comments": answer.dropped_comments}
         self._write_proposal(
             number,
@@ -142,13 +142,13 @@ class PolicyJournal:
             None,
             str(answer.kind),
             answer.reason,
-            asked | own_words | {"passed_over": answer.passed_over},
+            request | own_words | {"passed_over": answer.passed_over},
         )
         if answer.deliberation is not None and answer.proposal is not None:
-            told = deliberation_rows(
+            shown = deliberation_rows(
                 answer.deliberation, "rationale", proposal_hash=answer.proposal.content_hash
             )
-            for kind, payload, telemetry in told:
+            for kind, payload, telemetry in shown:
                 self._append(kind, payload, telemetry)
         if reflection is not None and answer.proposal is not None:
             self._write_reflection(snapshot, answer.proposal.content_hash, reflection, None)
@@ -212,7 +212,7 @@ class PolicyJournal:
                     "asked_hash": before.content_hash,
                     "snapshot_hash": snapshot.content_hash,
                     "field": clamp.field,
-                    "asked": clamp.asked,
+                    "asked": clamp.requested,
                     "allowed": clamp.allowed,
                 },
             )

@@ -90,7 +90,7 @@ class SignalLog(Stateful):
         "first_row": int,
     }
     REBUILT = frozenset(
-        {"_engine", "_in_force", "_takers", "_places", "_seen", "_asked", "_refused", "_regimes"}
+        {"_engine", "_in_force", "_takers", "_places", "_seen", "_requested", "_refused", "_regimes"}
     )
 
     def __init__(self, engine: TriggerEngine, in_force: Callable[[int], FrozenPolicy | None]) -> None:
@@ -99,7 +99,7 @@ class SignalLog(Stateful):
         self._in_force = in_force
         self._places: dict[Standing, int] = {}
         self._seen = np.full(len(engine.bars.symbols), -len(STATES) - 1, dtype=np.int64)
-        self._asked: dict[str, tuple[EntryRule, str]] = {}
+        self._requested: dict[str, tuple[EntryRule, str]] = {}
         self._refused: dict[str, dict[EntryRule, str]] = {}
         self._regimes: dict[str, str] = {}
         self.standings: list[Standing] = []
@@ -186,15 +186,15 @@ class SignalLog(Stateful):
         for base in payload["passed_over"]:
             rule = base.proposal.playbook_id, base.proposal.direction
             self._refused[symbol].setdefault(rule, base.codes[0])
-        self._asked.pop(symbol, None)
+        self._requested.pop(symbol, None)
         if (plan := payload["proposal"]) is not None:
-            self._asked[symbol] = (plan.playbook_id, plan.direction), payload["proposal_hash"]
+            self._requested[symbol] = (plan.playbook_id, plan.direction), payload["proposal_hash"]
 
     def _reflection(self, symbol: str, payload: Mapping[str, Any]) -> None:
         result = payload["result"]
-        if symbol not in self._asked or not isinstance(result, PolicyLevelReflectionResult):
+        if symbol not in self._requested or not isinstance(result, PolicyLevelReflectionResult):
             return
-        rule, found = self._asked[symbol][0], self._refused[symbol]
+        rule, found = self._requested[symbol][0], self._refused[symbol]
         if result.status is ReflectionStatus.PASS:
             found.pop(rule, None)
         else:
@@ -203,9 +203,9 @@ class SignalLog(Stateful):
             )
 
     def _verdict(self, symbol: str, payload: Mapping[str, Any]) -> None:
-        rule, asked = self._asked.get(symbol, (None, None))
+        rule, request = self._requested.get(symbol, (None, None))
         refused = payload["verdict"].decision is not JudgeDecision.APPROVE
-        if rule is not None and refused and asked == payload["proposal_hash"]:
+        if rule is not None and refused and request == payload["proposal_hash"]:
             self._refused[symbol].setdefault(rule, JUDGE)
 
     def _evaluation(self, symbol: str, payload: Mapping[str, Any]) -> None:

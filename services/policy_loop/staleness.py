@@ -37,25 +37,27 @@ class AccountState:
     kill_switch: bool
 
 
-def why_stale(asked: AccountState, now: AccountState, most_bars: int) -> str | None:
-    """Why an answer to `asked` may not be acted on at `now`; None when it may.
+def why_stale(account_state: AccountState, now: AccountState, most_bars: int) -> str | None:
+    """Why an answer to `account_state` may not be acted on at `now`; None when it may.
 
     Args:
-        asked: state when the snapshot was taken.
+        account_state: state when the snapshot was taken.
         now: state when the answer is there.
         most_bars: rows that may have been validated in between.
     """
-    late = now.row - asked.row
+    late = now.row - account_state.row
     if late > most_bars:
         return f"{late} bars later than its snapshot, at most {most_bars} are allowed"
-    if now.position != asked.position:
-        return f"the position was {_describe(asked.position)} and is {_describe(now.position)}"
-    if now.state != asked.state and not any({now.state, asked.state} <= group for group in ALIKE):
-        return f"the state was {asked.state} and is {now.state}"
-    if now.regime != asked.regime:
-        return f"the regime was {asked.regime} and is {now.regime}"
-    if (now.halted, now.kill_switch) != (asked.halted, asked.kill_switch):
-        return f"entries were {_entries(asked)} and are {_entries(now)}"
+    if now.position != account_state.position:
+        return f"the position was {_describe(account_state.position)} and is {_describe(now.position)}"
+    if now.state != account_state.state and not any(
+        {now.state, account_state.state} <= group for group in ALIKE
+    ):
+        return f"the state was {account_state.state} and is {now.state}"
+    if now.regime != account_state.regime:
+        return f"the regime was {account_state.regime} and is {now.regime}"
+    if (now.halted, now.kill_switch) != (account_state.halted, account_state.kill_switch):
+        return f"entries were {_entries(account_state)} and are {_entries(now)}"
     return None
 
 

@@ -13,7 +13,7 @@ from schemas.tool import ToolReply
 from services.model_calls.quoting import count_noun
 
 PLAN, CALL = "evidence_plan", "evidence_call"
-TOLD = ("playbook_id", "regime", "kind", "question", "status", "confidence", "complete")
+SHOWN = ("playbook_id", "regime", "kind", "question", "status", "confidence", "complete")
 TOLD_OF_CALL = ("call_id", "tool", "params", "status", "ids", "rows")
 Row = tuple[str, dict[str, Any], dict[str, Any] | None]
 
@@ -43,18 +43,18 @@ def told_evidence(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, li
     for kind, payload in rows:
         if kind == PLAN:
             made = calls[payload["evidence_id"]] = list[dict[str, Any]]()
-            told = {name: payload[name] for name in TOLD} | {"calls": made}
-            found.setdefault(payload["report_id"], []).append(told)
+            fields = {name: payload[name] for name in SHOWN} | {"calls": made}
+            found.setdefault(payload["report_id"], []).append(fields)
         elif kind == CALL:
             calls[payload["evidence_id"]].append({name: payload[name] for name in TOLD_OF_CALL})
     return found
 
 
-def evidence_line(told: Mapping[str, Any]) -> str:
+def evidence_line(payload: Mapping[str, Any]) -> str:
     """`read for open_experiment of squeeze_breakout: trades (5 ids), gate (1 id)`."""
-    where = " in ".join(name for name in (told["playbook_id"], told["regime"]) if name is not None)
-    calls = ", ".join(f"{call['tool']} ({_brought(call)})" for call in told["calls"])
-    return f"read for {told['kind']}{where and f' of {where}'}: {calls or told['status']}"
+    where = " in ".join(name for name in (payload["playbook_id"], payload["regime"]) if name is not None)
+    calls = ", ".join(f"{call['tool']} ({_brought(call)})" for call in payload["calls"])
+    return f"read for {payload['kind']}{where and f' of {where}'}: {calls or payload['status']}"
 
 
 def _brought(call: Mapping[str, Any]) -> str:

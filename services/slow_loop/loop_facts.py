@@ -68,7 +68,7 @@ class LoopFacts(Stateful):
         "_deferred": list[tuple[int, DeferredItem]],
         "_drift": PART,
         "_signals": PART,
-        "_asked": dict[str, dict[str, Any]],
+        "_requested": dict[str, dict[str, Any]],
         "_proposals": dict[str, PolicyProposal | None],
         "_blocked": dict[str, PolicyProposal | None],
         "runs": PART,
@@ -94,7 +94,7 @@ class LoopFacts(Stateful):
         self._deferred: list[tuple[int, DeferredItem]] = []
         self._drift = DriftWindow()
         self._signals = UntradedSignals(settings.execution)
-        self._asked: dict[str, dict[str, Any]] = {}  # the latest snapshot of a symbol
+        self._requested: dict[str, dict[str, Any]] = {}  # the latest snapshot of a symbol
         self._proposals: dict[str, PolicyProposal | None] = {}
         self._blocked: dict[str, PolicyProposal | None] = {}
         self.runs = PastRuns()
@@ -158,9 +158,9 @@ class LoopFacts(Stateful):
         self.last_seq = row.seq
         takers = [fold[row.kind] for fold in (self._takers, self.run_state.takers) if row.kind in fold]
         if takers:
-            told = json.loads(row.payload) if payload is None else payload
+            fields = json.loads(row.payload) if payload is None else payload
             for taker in takers:
-                taker(row, told)
+                taker(row, fields)
         if row.kind == "high_level_report":
             self._forget(row.known_at)
 
@@ -262,7 +262,7 @@ class LoopFacts(Stateful):
             tested_before=tuple(trial.hypothesis for trial in tested),
             open_entries=self.open_entries(clock),
             same_rules=dict(epochs.same_rules),
-            ledger=self._before.told,
+            ledger=self._before.shown,
         )
 
     def list_tested(self) -> list[str]:
@@ -282,8 +282,8 @@ class LoopFacts(Stateful):
 
     def shadow_trials(self, clock: int) -> tuple[dict[str, Any], ...]:
         """What open trials and banned cells had shown when that was last told."""
-        told = [trials for at, trials in self._shadow if at <= clock]
-        return told[-1] if told else ()
+        shown = [trials for at, trials in self._shadow if at <= clock]
+        return shown[-1] if shown else ()
 
     def _find_last_clock(self, slot: int, clock: int) -> int:
         """Clock of the last report before `slot`, or the beginning: what was known later is new."""
@@ -365,8 +365,8 @@ class LoopFacts(Stateful):
     def _snapshot(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         """A snapshot taken anew for a late answer belongs to the same evaluation."""
         symbol, snapshot = str(row.symbol), payload["snapshot"]
-        again = symbol in self._asked and self._asked[symbol]["event_id"] == payload["event_id"]
-        self._asked[symbol] = {"event_id": payload["event_id"], "bar_label": snapshot["bar_label"]}
+        again = symbol in self._requested and self._requested[symbol]["event_id"] == payload["event_id"]
+        self._requested[symbol] = {"event_id": payload["event_id"], "bar_label": snapshot["bar_label"]}
         self._blocked.pop(symbol, None)
         if snapshot["regime"] is not None and not again:
             self._drift.note_regime(row.known_at, snapshot["regime"]["fingerprint"])
@@ -389,7 +389,7 @@ class LoopFacts(Stateful):
         symbol = str(row.symbol)
         blocked = self._blocked.pop(symbol, None)
         if blocked is not None and payload["outcome"] != EvaluationOutcome.STALE:
-            self._signals.note_blocked(symbol, self._asked[symbol]["bar_label"], blocked, row.known_at)
+            self._signals.note_blocked(symbol, self._requested[symbol]["bar_label"], blocked, row.known_at)
 
     def _breach(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         killed = payload["limit"] == "kill_switch"

@@ -45,7 +45,7 @@ class ShadowTrials(Stateful):
     """
 
     STATE: ClassVar = {
-        "_told": Pairs(TrialKey, dict[str, Any]),
+        "_shown": Pairs(TrialKey, dict[str, Any]),
         "_spent": set[TrialKey],
         "_refuted": Pairs(TrialKey, tuple[ShadowTrial, dict[str, Any]]),
         "_cuts": list[dict[str, Any]],
@@ -73,7 +73,7 @@ class ShadowTrials(Stateful):
         self._journal = context.events
         self._open: dict[TrialKey, ShadowLedger] = {}
         self._beside: dict[TrialKey, ShadowLedger] = {}  # what candidates are compared with
-        self._told: dict[TrialKey, Evidence] = {}
+        self._shown: dict[TrialKey, Evidence] = {}
         self._spent: set[TrialKey] = set()
         self._refuted: dict[TrialKey, tuple[ShadowTrial, Evidence]] = {}
         self._cuts: list[Evidence] = []
@@ -134,7 +134,7 @@ class ShadowTrials(Stateful):
         self._follow(row)
         changed: list[PlaybookVersion] = []
         self.shown, self.measured, self.proven = {}, {}, {}
-        self._told, self._cuts = {}, []
+        self._shown, self._cuts = {}, []
         for trial, key in [(opened, self._key(opened)) for opened in self._lifecycle.shadows()]:
             if trial not in self._lifecycle.shadows():
                 continue  # a promotion before it in this step has ended it
@@ -145,7 +145,7 @@ class ShadowTrials(Stateful):
             level = self._levels_of(trial.kind).of(_place(key))
             if level is not None:
                 evidence["e_needed"] = round_figure(1.0 / level)
-            self._told[key] = evidence
+            self._shown[key] = evidence
             if trial.kind != "banned_cell":
                 self.shown[trial.version_hash] = evidence
             if trial.kind == "candidate" and level is not None:
@@ -166,17 +166,17 @@ class ShadowTrials(Stateful):
                 since_cut(cut, traded), self._gate, now, cut.before, min(held, default=None)
             )
             self._note_measure(cut.ledger, shown)
-            told = _describe(cut.before, "risk_cut", None) | {"value": cut.risk_fraction}
-            self._cuts.append(told | self.measured.get(cut.ledger, shown))
+            payload = _describe(cut.before, "risk_cut", None) | {"value": cut.risk_fraction}
+            self._cuts.append(payload | self.measured.get(cut.ledger, shown))
 
     def _evidence(self, trial: ShadowTrial, key: TrialKey, row: int, now: int) -> Evidence:
         """What a trial has shown; a candidate's e-value is that of its difference from the incumbent."""
-        ledger, beside = self._open[key], self._beside.get(key)
+        ledger, other = self._open[key], self._beside.get(key)
         own = trial_evidence(ledger.episodes, self._gate, now, trial.definition, ledger.open_since)
-        if beside is None:
+        if other is None:
             return own
-        beside.advance(row + 1)
-        return own | paired_evidence(ledger, beside, self._gate, now)
+        other.advance(row + 1)
+        return own | paired_evidence(ledger, other, self._gate, now)
 
     def _note_measure(self, ledger: Key, evidence: Evidence) -> None:
         """Note what the trades since a measure have shown, and whether that contradicts it."""
@@ -234,7 +234,7 @@ class ShadowTrials(Stateful):
     def summaries(self) -> tuple[Evidence, ...]:
         """What open trials, risk cuts and refuted candidates have shown so far, for the next request."""
         shown: list[tuple[ShadowTrial, str, Evidence | None]] = [
-            (opened, opened.kind, self._told.get(self._key(opened))) for opened in self._lifecycle.shadows()
+            (opened, opened.kind, self._shown.get(self._key(opened))) for opened in self._lifecycle.shadows()
         ]
         for key, (trial, evidence) in self._refuted.items():
             in_force = self._lifecycle.active(trial.definition.id)

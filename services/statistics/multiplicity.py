@@ -53,8 +53,8 @@ class Family:
     @cached_property
     def family_id(self) -> str:
         """Content id over members, weights, epochs and q, and how much was tried before."""
-        told = ("members", "weights", "q", "epochs", "tried_before")
-        return content_id({name: getattr(self, name) for name in told})
+        shown = ("members", "weights", "q", "epochs", "tried_before")
+        return content_id({name: getattr(self, name) for name in shown})
 
     def __len__(self) -> int:
         return len(self.members)

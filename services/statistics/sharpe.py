@@ -86,7 +86,7 @@ class SharpeFigures(NamedTuple):
     dsr: float | None = None
     minimum_track_record: float | None = None
 
-    def beside(self, claim: Claim | None) -> str:
+    def companions(self, claim: Claim | None) -> str:
         """Why they do not say what the gate does; empty where they do."""
         if self.psr is None:
             return ""

@@ -171,8 +171,8 @@ class Sample:
         if self.side is None:
             return [f"{both}: its side depends on that, and no claim stands; {step}"]
         here, there = (reading.e_values[CLAIMS.index(own)] for reading in self.readings)
-        told = f"{both}, and E {here:.4g} or {there:.4g}: the smaller one counts; {step}"
-        return [told] if there < here else []
+        text = f"{both}, and E {here:.4g} or {there:.4g}: the smaller one counts; {step}"
+        return [text] if there < here else []
 
     @property
     def note(self) -> str:

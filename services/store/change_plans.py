@@ -63,7 +63,7 @@ class ChangePlanRepository(Repository):
     """The plans of one store."""
 
     async def put(
-        self, run_id: str, plan: ChangePlan, who: Operator | None = None, **told: Any
+        self, run_id: str, plan: ChangePlan, who: Operator | None = None, **payload: Any
     ) -> PlanRecord:
         """Keep a plan that a command has made; one that waits already stays as it is.
 
@@ -72,7 +72,7 @@ class ChangePlanRepository(Repository):
             plan: its first revision.
             who: hands it in to the process of a run that trades, where it waits and expires; None for a run
                 that is over.
-            told: two_phase, reasoning and elapsed_ms of phase 1.
+            payload: two_phase, reasoning and elapsed_ms of phase 1.
 
         Raises:
             ConfigError: the same plan, of the same bar, was decided before.
@@ -80,7 +80,7 @@ class ChangePlanRepository(Repository):
 
         async def work(connection: AsyncConnection) -> PlanRecord:
             trades = await self._hold(connection, run_id)
-            values = new_columns(run_id, plan, **told)
+            values = new_columns(run_id, plan, **payload)
             made = await connection.execute(insert_once(self._url.dialect, change_plans).values(values))
             if made.rowcount == 1:
                 await seal_plan(connection, run_id, plan.plan_id)
@@ -408,7 +408,7 @@ def _no_process(run_id: str) -> str:
 
 def _other_revision(record: PlanRecord, digits: str) -> str:
     edits = [change for change in record.decisions if change.decision == EDIT]
-    since = f" ({edits[-1].told})" if edits else ""
+    since = f" ({edits[-1].shown})" if edits else ""
     return (
         f"{digits!r} is not the hash of plan {record.plan_id} as it stands: its newest revision "
         f"{record.revision} has {record.hash[:HASH_DIGITS]}{since}; see `thinktwice plans show`"
@@ -417,5 +417,5 @@ def _other_revision(record: PlanRecord, digits: str) -> str:
 
 def _not_open(record: PlanRecord, rule: str) -> str:
     last = record.decisions[-1] if record.decisions else None
-    said = "" if last is None else f" ({last.told})"
-    return f"plan {record.plan_id} is {record.state.replace('_', ' ')}{said}: {rule}"
+    text = "" if last is None else f" ({last.shown})"
+    return f"plan {record.plan_id} is {record.state.replace('_', ' ')}{text}: {rule}"

@@ -194,14 +194,14 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
     chain = list(chain_of(error))
     for cause in chain:
         if isinstance(cause, FileLost):
-            told = f"store {url.text}: {cause}: {_not_stored(cause)}"
-            return StoreLost(told, lost=cause, url=url)
-    state, said = _read_code(chain)
+            text = f"store {url.text}: {cause}: {_not_stored(cause)}"
+            return StoreLost(text, lost=cause, url=url)
+    state, message = _read_code(chain)
     if any(getattr(link, "sqlite_errorname", None) == "SQLITE_IOERR_SHORT_READ" for link in chain):
         # The index names frames that the log lacks; it is made anew once nobody has it open.
         return StoreError(f"store {url.text} {LOG_LOST}")
-    found = _find_meaning(said, CLEARER) or meaning_of(state) or _find_meaning(said, CAUSES)
-    if is_refused(error) or said.lower().startswith(UNABLE):
+    found = _find_meaning(message, CLEARER) or meaning_of(state) or _find_meaning(message, CAUSES)
+    if is_refused(error) or message.lower().startswith(UNABLE):
         limited = too_few_files(error)
         if limited is not None:
             return StoreError(f"store {url.text} cannot be opened: {limited}")
@@ -213,7 +213,7 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
         return StoreError(
             f"store {url.text} cannot be reached: check host, port and that the server runs", retryable=True
         )
-    return StoreError(f"store {url.text} failed: {said.splitlines()[0]}")
+    return StoreError(f"store {url.text} failed: {message.splitlines()[0]}")
 
 
 @contextmanager
@@ -246,9 +246,9 @@ def _read_code(chain: Sequence[BaseException]) -> tuple[str, str]:
 
 def _words(error: BaseException) -> str:
     """The message of the driver, without what its adapter says of classes around it."""
-    said = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
-    return said.strip() or type(error).__name__
+    text = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
+    return text.strip() or type(error).__name__
 
 
-def _find_meaning(said: str, causes: Causes) -> Meaning | None:
-    return next((meaning for start, meaning in causes if re.match(start, said.lower())), None)
+def _find_meaning(text: str, causes: Causes) -> Meaning | None:
+    return next((meaning for start, meaning in causes if re.match(start, text.lower())), None)

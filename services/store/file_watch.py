@@ -196,15 +196,15 @@ class FileWatch:
                 self._check_contents(self._beside, user)
 
     def _loss(self, became: str) -> FileLost:
-        told = f"{str(self._path)!r} {became}"
+        text = f"{str(self._path)!r} {became}"
         overwritten, damaged = became == OVERWRITTEN, became == DAMAGED
         left = () if overwritten or damaged or self._beside is None else companions_of(self._beside)
         return FileLost(
-            self._path, told, overwritten=overwritten, damaged=damaged,
+            self._path, text, overwritten=overwritten, damaged=damaged,
             file=self._main, runs=self._runs, stale=left,
         )  # fmt: skip
 
-    def _check_writer(self, beside: Path) -> None:
+    def _check_writer(self, other: Path) -> None:
         """Whether a checkpoint explains that the file has changed since the last look.
 
         One that wrote after that look had begun before it and was not through, or has been noted since.
@@ -213,32 +213,32 @@ class FileWatch:
             raise self._lost
         index = self._companions.get("-shm")
         before = self._index.brought(index)
-        stamp = _stamp(beside)
+        stamp = _stamp(other)
         known, changed = self._brought, self._seen is not None and self._seen != stamp
         if changed and known is not None and known.settled and self._index.brought(index) == known:
-            self._lost = self._describe_foreign_write(beside)
+            self._lost = self._describe_foreign_write(other)
             raise self._lost
         self._brought, self._seen = before, stamp
 
-    def _describe_foreign_write(self, beside: Path) -> FileLost:
+    def _describe_foreign_write(self, companion: Path) -> FileLost:
         """What another program has made of the file, once that has come to rest."""
-        _wait_for_rest(beside)
-        found = _runs_in(beside)
+        _wait_for_rest(companion)
+        found = _runs_in(companion)
         other = found is not None and not _is_resumable(self._runs, found)
-        if other or _is_whole(beside):
+        if other or _is_whole(companion):
             return self._loss(OVERWRITTEN)
         return self._loss(DAMAGED)
 
-    def _check_contents(self, beside: Path, user: sqlite3.Connection) -> None:
+    def _check_contents(self, other: Path, user: sqlite3.Connection) -> None:
         """Whether the file still holds the runs that it held; one that is being written is read later."""
-        stamp = _stamp(beside)
+        stamp = _stamp(other)
         if stamp == self._stamp:
             return
         known, idle = _read_runs(user), not user.in_transaction
         whole = idle and _all_in_file(user)
-        stamp = _stamp(beside)
-        found = _runs_in(beside)
-        if found is None or _stamp(beside) != stamp:
+        stamp = _stamp(other)
+        found = _runs_in(other)
+        if found is None or _stamp(other) != stamp:
             return
         now = _read_runs(user)
         lost = whole and known == now and found != now
@@ -273,8 +273,8 @@ def _became(found: Identity) -> str:
 
 def companions_of(path: Path) -> list[Path]:
     """Logs and index that lie beside a store, whichever file they were written for."""
-    beside = [path.with_name(path.name + end) for end in (*COMPANIONS, "-journal")]
-    return [file for file in beside if file.exists()]
+    others = [path.with_name(path.name + end) for end in (*COMPANIONS, "-journal")]
+    return [file for file in others if file.exists()]
 
 
 def identity_of(path: Path) -> Identity:

@@ -117,9 +117,9 @@ async def _trial_problems(connection: AsyncConnection, run_id: str, seal: str | 
     first = select(journal.c.payload).where(journal.c.run_id == run_id, journal.c.seq == 0)
     begun = await connection.scalar(first)
     try:
-        told = json.loads(row.ledger)
+        payload = json.loads(row.ledger)
         if begun is not None and json.loads(begun).get("ledger") != (
-            told if told["configurations"] else None
+            payload if payload["configurations"] else None
         ):
             return ["it did not start with what the ledger of trials says"]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -188,10 +188,10 @@ def _intended_problem(
         return "is not among those that were intended"
     if kept.seq != seq or kept.state not in ("intended", "acknowledged"):
         return "was changed after it was written"
-    told = seq in parts[ACKNOWLEDGED]
-    if kept.state == "intended" and (told or finished):
+    shown = seq in parts[ACKNOWLEDGED]
+    if kept.state == "intended" and (shown or finished):
         return "was set back to 'intended'"
-    if kept.state == "acknowledged" and not told:
+    if kept.state == "acknowledged" and not shown:
         return "was set to 'acknowledged'"
     return None
 
@@ -257,14 +257,16 @@ async def _sealed_problems(
 
 def _find_changes(table: Table, row: Row[Any]) -> Iterator[tuple[str, str]]:
     """Kind and id of each text of a row that does not fit the columns beside it."""
-    told = row._mapping
-    of = told.get("report_id") or f"{told['job']} {told['slot']}"
-    asked = {name: told[name] for name in ("request_hash", "known_at") if name in told}
-    if "report" in told and not _is(told["report"], told["report_id"], asked):
+    payload = row._mapping
+    of = payload.get("report_id") or f"{payload['job']} {payload['slot']}"
+    request = {name: payload[name] for name in ("request_hash", "known_at") if name in payload}
+    if "report" in payload and not _is(payload["report"], payload["report_id"], request):
         yield "report", of
-    if told.get("request") is not None and not _is(told["request"], told["request_hash"], {}):
+    if payload.get("request") is not None and not _is(payload["request"], payload["request_hash"], {}):
         yield "request of report", of
-    if told.get("verdict") is not None and not _is(told["verdict"], told["verdict_id"], {"report_id": of}):
+    if payload.get("verdict") is not None and not _is(
+        payload["verdict"], payload["verdict_id"], {"report_id": of}
+    ):
         yield "verdict on report", of
 
 

@@ -330,9 +330,9 @@ async def project(connection: AsyncConnection, run_id: str, rows: Sequence[Journ
         if stored is None and row.kind == "two_phase_phase1_complete" and payload["plan"] is not None:
             plan = ChangePlan.model_validate(payload["plan"])
             elapsed_ms = (json.loads(row.telemetry or "null") or {}).get("elapsed_ms")
-            told = {"reasoning": payload["reasoning"], "elapsed_ms": elapsed_ms and round(elapsed_ms)}
-            told["journalled"] = True
-            await connection.execute(change_plans.insert().values(new_columns(run_id, plan, **told)))
+            fields = {"reasoning": payload["reasoning"], "elapsed_ms": elapsed_ms and round(elapsed_ms)}
+            fields["journalled"] = True
+            await connection.execute(change_plans.insert().values(new_columns(run_id, plan, **fields)))
             await seal_plan(connection, run_id, plan.plan_id)
         elif stored is not None:
             own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == payload["plan_id"])
@@ -368,9 +368,9 @@ def _decision_of_plan(stored: StoredPlan, row: JournalRow, payload: dict[str, An
     if payload["plan"] is not None and payload["plan_hash"] != record.hash:
         plan = ChangePlan.model_validate(payload["plan"])
         values |= revision_columns((*stored.revisions, plan))
-    said = (payload["decision"], payload["plan_hash"], payload["by"])
+    lines = (payload["decision"], payload["plan_hash"], payload["by"])
     last = record.decisions[-1] if record.decisions else None
-    if last is None or (last.decision, last.hash, last.by) != said:
-        decision = PlanDecision(said[0], payload["revision"], said[1], said[2], row.known_at)
+    if last is None or (last.decision, last.hash, last.by) != lines:
+        decision = PlanDecision(lines[0], payload["revision"], lines[1], lines[2], row.known_at)
         values["decisions"] = with_decision(record.decisions, decision)
     return values

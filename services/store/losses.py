@@ -33,8 +33,8 @@ def losses_of(run_id: str, last: int | None = None) -> Iterator[None]:
         lost = error.context.get("lost")
         if lost is None:
             raise
-        told = _loss(lost, error.context["url"], run_id, last)
-        raise StoreLost(f"{error}; {told}", run_id=run_id) from error
+        shown = _loss(lost, error.context["url"], run_id, last)
+        raise StoreLost(f"{error}; {shown}", run_id=run_id) from error
     except StoreDamaged as error:
         if "file" not in error.context:
             raise
@@ -55,8 +55,8 @@ async def demand_readable(url: StoreUrl) -> None:
     except (OSError, sqlite3.Error) as error:
         raise store_error(error, url) from error
     if damage is not None:
-        told = damage.splitlines()[-1]
-        raise StoreDamaged(f"store {url.text} is damaged: {told}: {MEND}", file=url.path)
+        shown = damage.splitlines()[-1]
+        raise StoreDamaged(f"store {url.text} is damaged: {shown}: {MEND}", file=url.path)
 
 
 def _loss(lost: FileLost, url: StoreUrl, run_id: str, last: int | None) -> str:

@@ -150,14 +150,14 @@ async def withdraw_plan(
     waits = _of(run_id) & (operator_requests.c.state == "waiting") & (operator_requests.c.kind == "plan")
     columns = (operator_requests.c.number, operator_requests.c.payload)
     found = (await connection.execute(select(*columns).where(waits))).all()
-    asked = [(number, json.loads(payload)) for number, payload in found]
+    questions = [(number, json.loads(payload)) for number, payload in found]
     numbers = [
         number
-        for number, payload in asked
+        for number, payload in questions
         if (payload["plan_id"], payload["decision"]) == (plan_id, "approve")
     ]
-    told = canonical_json({"plan_id": plan_id, "reasons": [reason]})
-    values = {"state": "refused", "result": told, "answered_ms": now_ms(dialect)}
+    shown = canonical_json({"plan_id": plan_id, "reasons": [reason]})
+    values = {"state": "refused", "result": shown, "answered_ms": now_ms(dialect)}
     own = waits & operator_requests.c.number.in_(numbers)
     await connection.execute(update(operator_requests).where(own).values(values))
 
@@ -166,8 +166,8 @@ async def plan_was_handed_in(connection: AsyncConnection, run_id: str, plan_id: 
     """Whether the process of a run was, or is to be, told of a plan that a command has made."""
     own = _of(run_id) & (operator_requests.c.kind == "plan")
     found = (await connection.execute(select(operator_requests.c.payload).where(own))).scalars()
-    asked = map(json.loads, found)
-    return any((item["plan_id"], item["decision"]) == (plan_id, "submit") for item in asked)
+    request = map(json.loads, found)
+    return any((item["plan_id"], item["decision"]) == (plan_id, "submit") for item in request)
 
 
 async def demand_running(connection: AsyncConnection, run_id: str) -> None:

@@ -49,7 +49,7 @@ class PlanDecision:
     at: int
 
     @property
-    def told(self) -> str:
+    def shown(self) -> str:
         """`cancel by ann at 2026-01-31 16:00 UTC (revision 2)`."""
         moment = f"{ns_to_datetime(self.at):%Y-%m-%d %H:%M} UTC"
         return f"{self.decision} by {self.by} at {moment} (revision {self.revision})"
@@ -120,8 +120,8 @@ class StoredPlan:
     @property
     def carried_out(self) -> tuple[tuple[int, PlanStep], ...]:
         """Steps of earlier phases, behind which the plan asked again, each with the revision that had it."""
-        made_by_edit = {told.revision for told in self.record.decisions if told.decision == EDIT}
-        approved = {told.hash for told in self.record.decisions if told.decision == "approve"}
+        made_by_edit = {shown.revision for shown in self.record.decisions if shown.decision == EDIT}
+        approved = {shown.hash for shown in self.record.decisions if shown.decision == "approve"}
         return tuple(
             (before.revision, step)
             for before, after in pairwise(self.revisions)
@@ -135,9 +135,9 @@ class StoredPlan:
         return frozenset(plan.content_hash for plan in self.revisions)
 
 
-def new_columns(run_id: str, plan: ChangePlan, **told: Any) -> dict[str, Any]:
-    """The row of a plan that waits for a decision; `told` may hold two_phase, reasoning and elapsed_ms."""
-    two_phase = told.get("two_phase")
+def new_columns(run_id: str, plan: ChangePlan, **payload: Any) -> dict[str, Any]:
+    """The row of a plan that waits for a decision; `payload` may hold two_phase, reasoning and elapsed_ms."""
+    two_phase = payload.get("two_phase")
     return {
         "run_id": run_id,
         "plan_id": plan.plan_id,
@@ -145,12 +145,12 @@ def new_columns(run_id: str, plan: ChangePlan, **told: Any) -> dict[str, Any]:
         "phase": 1,
         "trigger": plan.trigger,
         "made_at": plan.made_at,
-        "journalled": int(told.get("journalled", False)),
+        "journalled": int(payload.get("journalled", False)),
         "decisions": "[]",
         "reasons": "[]",
         "two_phase": None if two_phase is None else canonical_json(two_phase),
-        "reasoning": told.get("reasoning"),
-        "elapsed_ms": told.get("elapsed_ms"),
+        "reasoning": payload.get("reasoning"),
+        "elapsed_ms": payload.get("elapsed_ms"),
         **revision_columns((plan,)),
     }
 
@@ -232,7 +232,7 @@ def as_record(row: Row[Any]) -> PlanRecord:
     try:
         read = {name: values[name] and json.loads(values[name]) for name in IN_JSON}
         read["steps"] = {int(number): state for number, state in read["steps"].items()}
-        read["decisions"] = tuple(PlanDecision(**told) for told in read["decisions"])
+        read["decisions"] = tuple(PlanDecision(**shown) for shown in read["decisions"])
         read["reasons"] = tuple(read["reasons"])
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise _describe_damage(row, f"its row cannot be read: {type(error).__name__}") from error

@@ -121,9 +121,9 @@ def part_of(table: Table, row: Row[Any]) -> str:
 
 def hash_row(table: Table, row: Row[Any]) -> tuple[str, ...]:
     """The seals that a row has to have; revisions, which a list of plans does not read, have the second."""
-    told = row._mapping
-    hashes = (hash_values(*(told[name] for name in told if name in table.c and name != REVISIONS)),)
-    return (*hashes, hash_values(told[REVISIONS])) if REVISIONS in told else hashes
+    shown = row._mapping
+    hashes = (hash_values(*(shown[name] for name in shown if name in table.c and name != REVISIONS)),)
+    return (*hashes, hash_values(shown[REVISIONS])) if REVISIONS in shown else hashes
 
 
 def own_seal(table: Table) -> Label[Any]:

@@ -123,8 +123,8 @@ class Statement(aiosqlite.Cursor):
 
     async def _run(self, *given: Any) -> "Statement":
         connection = self._conn
-        told = await connection._execute(_ran, connection._conn, connection.take_begin(), *given)
-        self._cursor, self._rows, self._has_more = told
+        shown = await connection._execute(_ran, connection._conn, connection.take_begin(), *given)
+        self._cursor, self._rows, self._has_more = shown
         return self
 
     async def fetchmany(self, size: int | None = None) -> Sequence[Any]:
@@ -149,7 +149,7 @@ class Statement(aiosqlite.Cursor):
             await super().close()
 
 
-def _serve(asked: SimpleQueue[Any]) -> None:
+def _serve(request: SimpleQueue[Any]) -> None:
     """Do what a connection is asked for until it is closed.
 
     A command that was cancelled closes its event loop while a statement still runs: nobody waits for the
@@ -157,7 +157,7 @@ def _serve(asked: SimpleQueue[Any]) -> None:
     """
     while True:
         try:
-            return _connection_worker_thread(asked)  # type: ignore[no-any-return]
+            return _connection_worker_thread(request)  # type: ignore[no-any-return]
         except RuntimeError as error:  # the functions themselves raise nothing here
             if str(error) != CLOSED:
                 raise

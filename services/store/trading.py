@@ -229,9 +229,9 @@ class TradingRepository(Repository):
         Raises:
             LeaseLost: another process trades this run.
         """
-        said = {"owner": lease.owner, "seen_ms": now_ms(self._url.dialect), "signs": canonical_json(signs)}
-        statement = insert_into(self._url.dialect, trading_processes).values(run_id=run_id, **said)
-        statement = statement.on_conflict_do_update(index_elements=[trading_processes.c.run_id], set_=said)
+        answer = {"owner": lease.owner, "seen_ms": now_ms(self._url.dialect), "signs": canonical_json(signs)}
+        statement = insert_into(self._url.dialect, trading_processes).values(run_id=run_id, **answer)
+        statement = statement.on_conflict_do_update(index_elements=[trading_processes.c.run_id], set_=answer)
         with losses_of(run_id):
             await self._run_write(lambda connection: connection.execute(statement), lease)
 

@@ -89,9 +89,9 @@ def test_model_judge_drops_what_it_does_not_keep_and_says_why(keep, actions, dec
     assert [item.action for item in dropped] == [action for action in RULES.actions if action not in actions]
     names = {"a1": "the drift that explains the loss is over",
              "a2": "an earlier action has had no time to show"}  # fmt: skip
-    said = [f"The model drops {name}, giving as its reason: {why}."
+    lines = [f"The model drops {name}, giving as its reason: {why}."
             for name, why in names.items() if name not in keep]  # fmt: skip
-    words = " ".join([f"The report recommends {REPORT.recommended_action}.", *said])
+    words = " ".join([f"The report recommends {REPORT.recommended_action}.", *lines])
     assert {reason.reason for reason in dropped} == {words}
     assert verdict.refused[0] == RULES.refused[0]
 

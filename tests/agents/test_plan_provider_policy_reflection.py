@@ -40,11 +40,11 @@ class ScriptedReflection:
 
     def __init__(self, statuses: Sequence[ReflectionStatus]) -> None:
         self.statuses = list(statuses)
-        self.asked: list[PolicyProposal] = []
+        self.requested: list[PolicyProposal] = []
 
     async def reflect(self, request, *, source, lint=()):
-        self.asked.append(request.proposal)
-        status = self.statuses[min(len(self.asked), len(self.statuses)) - 1]
+        self.requested.append(request.proposal)
+        status = self.statuses[min(len(self.requested), len(self.statuses)) - 1]
         finding = Finding(
             check=CheckName.COHERENCE, code="scripted", severity=Severity.MAJOR, message="as told"
         )
@@ -86,7 +86,7 @@ def test_plan_provider_policy_reflection_runs_on_every_proposal_it_passes_on() -
     reflection = ScriptedReflection([ReflectionStatus.PASS])
     plan, budget = provided(ScriptedStrategist(proposing(0.4)), reflection)
     assert plan.end is PlanEnd.PASSED
-    assert reflection.asked == [plan.last.answer.proposal]
+    assert reflection.requested == [plan.last.answer.proposal]
     assert plan.last.reflection.proposal_hash == plan.last.answer.proposal.content_hash
     assert budget.used == 0
 
@@ -95,7 +95,7 @@ def test_plan_provider_policy_reflection_block_ends_the_plan() -> None:
     reflection = ScriptedReflection([ReflectionStatus.BLOCK])
     plan, _ = provided(ScriptedStrategist(proposing(0.4, 0.3)), reflection)
     assert plan.end is PlanEnd.BLOCKED
-    assert len(reflection.asked) == 1
+    assert len(reflection.requested) == 1
 
 
 def test_plan_provider_policy_reflection_revise_is_resubmitted_with_its_findings() -> None:
@@ -111,14 +111,14 @@ def test_plan_provider_policy_reflection_revises_at_most_twice_then_stands_down(
     reflection = ScriptedReflection([ReflectionStatus.REVISE])
     plan, budget = provided(strategist, reflection)
     assert plan.end is PlanEnd.STAND_DOWN
-    assert (len(reflection.asked), budget.used) == (3, 2)
+    assert (len(reflection.requested), budget.used) == (3, 2)
 
 
 def test_plan_provider_policy_reflection_identical_resubmission_is_a_stand_down() -> None:
     reflection = ScriptedReflection([ReflectionStatus.REVISE])
     plan, _ = provided(ScriptedStrategist(proposing(0.6, 0.6)), reflection)
     assert (plan.end, plan.reason) == (PlanEnd.STAND_DOWN, "identical resubmission")
-    assert len(reflection.asked) == 1
+    assert len(reflection.requested) == 1
 
 
 def test_plan_provider_policy_reflection_off_leaves_the_record_that_says_so() -> None:
@@ -141,7 +141,7 @@ def test_plan_provider_policy_reflection_abstention_needs_none() -> None:
     reflection = ScriptedReflection([ReflectionStatus.PASS])
     answer = StrategistAnswer(kind=PlanKind.ABSTAIN, reason="nothing eligible")
     plan, _ = provided(ScriptedStrategist([answer]), reflection)
-    assert (plan.end, reflection.asked) == (PlanEnd.NO_PROPOSAL, [])
+    assert (plan.end, reflection.requested) == (PlanEnd.NO_PROPOSAL, [])
 
 
 def test_plan_provider_policy_reflection_rules_lower_an_overconfident_conviction_and_pass() -> None:

@@ -39,8 +39,8 @@ def ended(words: list[str], folder: Path, **environment: str) -> tuple[int, str,
     done = subprocess.run(
         words, cwd=folder, env=given, input="{not json", capture_output=True, text=True, check=False
     )
-    printed, said = (FIGURES.sub("#", without_waiting(text)) for text in (done.stdout, done.stderr))
-    return done.returncode, printed, said
+    printed, reply = (FIGURES.sub("#", without_waiting(text)) for text in (done.stdout, done.stderr))
+    return done.returncode, printed, reply
 
 
 def test_forked_command_prints_the_bytes_of_a_fresh_one_and_ends_as_it_does(tmp_path):
@@ -57,7 +57,7 @@ def test_forked_command_prints_the_bytes_of_a_fresh_one_and_ends_as_it_does(tmp_
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_forked_command_that_is_stopped_ends_as_a_fresh_one(tmp_path, number, code):
-    told = []
+    shown = []
     for program, name in ((FRESH, "fresh"), (thinktwice(), "forked")):
         folder = tmp_path / name
         folder.mkdir()
@@ -74,10 +74,10 @@ def test_forked_command_that_is_stopped_ends_as_a_fresh_one(tmp_path, number, co
             assert process.poll() is None, process.communicate()
             time.sleep(0.02)
         process.send_signal(number)
-        printed, said = process.communicate(timeout=60)
-        told.append((process.returncode, printed, said.splitlines()[-1]))
-    assert told[0] == told[1]
-    assert told[0][0] == code
+        printed, text = process.communicate(timeout=60)
+        shown.append((process.returncode, printed, text.splitlines()[-1]))
+    assert shown[0] == shown[1]
+    assert shown[0][0] == code
 
 
 PROGRAM = """
@@ -112,8 +112,8 @@ def test_forked_module_and_file_run_as_the_main_program(tmp_path):
 
 
 def test_forked_command_that_fails_shows_its_traceback(tmp_path):
-    code, printed, said = ended([python(), "-c", "1 / 0"], tmp_path)
-    assert (code, printed, said.splitlines()[-1]) == (1, "", "ZeroDivisionError: division by zero")
+    code, printed, text = ended([python(), "-c", "1 / 0"], tmp_path)
+    assert (code, printed, text.splitlines()[-1]) == (1, "", "ZeroDivisionError: division by zero")
 
 
 def test_forked_command_dies_with_the_process_that_stands_for_it(tmp_path):
@@ -141,7 +141,7 @@ def test_forked_command_hears_a_signal_that_it_was_started_to_ignore_if_it_asks_
     """As of a job that a shell has put behind itself."""
     heard = "import signal, sys, time; signal.signal(signal.SIGINT, lambda *_: sys.exit(9)); "
     wait = "print('on', flush=True); time.sleep(60)"
-    for first, asked, code in (
+    for first, request, code in (
         (heard, [signal.SIGINT], 9),
         ("import time; ", [signal.SIGINT, signal.SIGTERM], -15),
     ):
@@ -149,6 +149,6 @@ def test_forked_command_hears_a_signal_that_it_was_started_to_ignore_if_it_asks_
         with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "on\n"
-            for number in asked:
+            for number in request:
                 process.send_signal(number)
         assert process.returncode == code

@@ -25,7 +25,7 @@ from services.store import open_store
 from tests.each_case import check_each
 from tests.worker.ruined_worlds import bold, levered_settings, ruined_bars
 from tests.worker.settings_walk.decisions import CHUNKED, REVIEWED
-from tests.worker.settings_walk.texts_seen import told
+from tests.worker.settings_walk.texts_seen import read_shown
 from tests.worker.settings_walk.walking import settings_with
 from tests.worker.shared_runs import Run, embedded_bars, embedded_run, planted_run, run_on
 from tests.worker.test_purses_of_decisions import unheard_run
@@ -68,11 +68,11 @@ class PoorModel:
     """Answers once, then fails until it is left alone, then answers again."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requested = 0
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
-        self.asked += 1
-        if 1 < self.asked < 4:
+        self.requested += 1
+        if 1 < self.requested < 4:
             raise ModelError("away", retryable=True, kind="network")
         return ModelReply("no JSON", "poor", 1, 1, 0.1)
 
@@ -245,7 +245,9 @@ def test_payloads_of_a_guard_are_those_documented(tmp_path):
 
 def test_payloads_of_texts_of_models_are_those_documented():
     sections = settings_with(CHUNKED | REVIEWED)
-    seen = {(event["kind"], *sorted({"deliberation_id", *event["fields"]})) for event in told(sections)[-1]}
+    seen = {
+        (event["kind"], *sorted({"deliberation_id", *event["fields"]})) for event in read_shown(sections)[-1]
+    }
     made = (narrated()[0], corrected()[0], judged_falsely())
     rows = (row for run in made for row in run.rows)
     seen |= {(row.kind, *sorted(json.loads(row.payload))) for row in rows if row.kind in OF_TEXTS}
@@ -256,8 +258,8 @@ def test_payloads_of_texts_of_models_are_those_documented():
 def test_journal_page_has_the_fields_of_the_table_of_each_tick_event():
     """`windows` is told in words, and an amendment's id is written by the policy loop, not by the engine."""
     page = documented_payloads()
-    told = {kind: set().union(*page[kind]) - {"bar_label", "amendment_id"} for kind in TickEventKind}
-    assert told == {kind: set(kind.names) - {"windows"} for kind in TickEventKind}
+    payload = {kind: set().union(*page[kind]) - {"bar_label", "amendment_id"} for kind in TickEventKind}
+    assert payload == {kind: set(kind.names) - {"windows"} for kind in TickEventKind}
 
 
 MAKERS = frozenset({"blocker", "major", "info", "refuse", "note", "revise"})
@@ -269,9 +271,9 @@ def codes_in_sources() -> set[str]:
     for path in (ROOT / "services" / "policy_checks").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                told = node.args[:1] if node.func.id in MAKERS else node.args[2:3]
-                if node.func.id in MAKERS | {"finding"} and told and isinstance(told[0], ast.Constant):
-                    found.add(str(told[0].value))
+                shown = node.args[:1] if node.func.id in MAKERS else node.args[2:3]
+                if node.func.id in MAKERS | {"finding"} and shown and isinstance(shown[0], ast.Constant):
+                    found.add(str(shown[0].value))
     return found
 
 

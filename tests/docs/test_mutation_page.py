@@ -35,6 +35,6 @@ def test_mutation_page_tells_mutants_apart(every):
 def test_mutation_page_of_a_survivor_without_a_reason_says_that_a_test_is_missing(every):
     first, second = every[:2]
     total = Counter(mutant.module for mutant in every)
-    told = page([first, second], total, {first.key: NOTICED, second.key: SURVIVED}, seed=1)
-    assert _survivors(told) == {second.key: MISSING}
-    assert "a sample of 2 (seed 1) was run: 1 were noticed (50.0%)" in told
+    text = page([first, second], total, {first.key: NOTICED, second.key: SURVIVED}, seed=1)
+    assert _survivors(text) == {second.key: MISSING}
+    assert "a sample of 2 (seed 1) was run: 1 were noticed (50.0%)" in text

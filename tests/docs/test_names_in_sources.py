@@ -26,8 +26,8 @@ def missing(text: str) -> list[str]:
 
 
 def test_modules_and_paths_that_sources_name_are_there():
-    told = {path.relative_to(ROOT).as_posix(): missing(path.read_text("utf-8")) for path in SOURCES}
-    assert {name: found for name, found in told.items() if found and name not in INVENTED} == {}
+    payload = {path.relative_to(ROOT).as_posix(): missing(path.read_text("utf-8")) for path in SOURCES}
+    assert {name: found for name, found in payload.items() if found and name not in INVENTED} == {}
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,8 @@ def test_agent_sends_what_passes_and_its_model_is_told_why_an_order_is_refused(
 ):
     model = play(call(TOO_LARGE), call(RIGHT, number=2))
     agent = agent_of(model, [place_order], middleware=[GuardOrders(guard, NAMES)])
-    asked = {"messages": [("user", "buy AAPL")]}
-    state = asyncio.run(agent.ainvoke(asked)) if asynchronous else agent.invoke(asked)
+    request = {"messages": [("user", "buy AAPL")]}
+    state = asyncio.run(agent.ainvoke(request)) if asynchronous else agent.invoke(request)
     refused, passed = replies(state)
     assert refused[0] == "error"
     assert "quantity at most 100.0 would pass this check" in refused[1]
@@ -113,13 +113,13 @@ def test_tool_whose_name_is_misspelt_is_named_where_another_is_called(guard, bro
 
 
 def test_guard_in_mode_shadow_warns_of_tools_that_it_cannot_guard(shadow, broker, place_order):
-    asked = {"messages": [("user", "buy")]}
+    request = {"messages": [("user", "buy")]}
     agent = agent_of(play(call(RIGHT)), [place_order], middleware=[GuardOrders(shadow, {"place_orders": {}})])
     with pytest.warns(UserWarning, match="no tool is called 'place_orders'"):
-        agent.invoke(asked)
+        agent.invoke(request)
     before = [GuardOrders(shadow, NAMES), Adding(place_order), Quotes()]
     with pytest.warns(UserWarning, match="list GuardOrders behind that one"):
-        agent_of(play(call(RIGHT)), [], middleware=before).invoke(asked)
+        agent_of(play(call(RIGHT)), [], middleware=before).invoke(request)
     assert len(broker.orders) == 2
 
 
@@ -198,8 +198,8 @@ def test_other_tools_run_without_a_verdict(guard, store):
         """The last price."""
         return json.dumps({symbol: 100.0})
 
-    said = AIMessage("", tool_calls=[{"name": "quote", "args": {"symbol": "AAPL"}, "id": "call-1"}])
-    agent = agent_of(play(said), [quote], middleware=[GuardOrders(guard, NAMES)])
+    reply = AIMessage("", tool_calls=[{"name": "quote", "args": {"symbol": "AAPL"}, "id": "call-1"}])
+    agent = agent_of(play(reply), [quote], middleware=[GuardOrders(guard, NAMES)])
     assert replies(agent.invoke({"messages": [("user", "price?")]})) == [("success", '{"AAPL": 100.0}')]
     assert rows(store, "guard_verdict") == []
 

@@ -87,8 +87,8 @@ def test_call_of_a_tool_is_checked_and_spent_right_before_it_runs(door, guard, s
     guardrail = door.order_guardrail(guard, {"quantity": "qty"})
     assert ask(guardrail, {**RIGHT, "qty": RIGHT["quantity"]}) is None
     assert len(rows(store, "guard_spent")) == 1
-    told = ask(guardrail, {**TOO_LARGE, "qty": TOO_LARGE["quantity"]}, tool_call_id="call-2")
-    assert "quantity at most 100.0" in told
+    text = ask(guardrail, {**TOO_LARGE, "qty": TOO_LARGE["quantity"]}, tool_call_id="call-2")
+    assert "quantity at most 100.0" in text
     assert len(rows(store, "guard_spent")) == 1
 
 
@@ -111,9 +111,9 @@ def test_approved_order_is_sent_by_the_verdict_that_it_had_before(door, guard, s
 def test_approved_order_that_was_changed_is_refused_at_the_resume(door, guard, store):
     guardrail = door.order_guardrail(guard)
     assert ask(guardrail, RIGHT, run_config=BEFORE) is None
-    told = ask(guardrail, {**RIGHT, "quantity": 11.0}, run_config=BEFORE, approved=True)
-    assert told is not None
-    assert "another one than was checked for approval" in told
+    text = ask(guardrail, {**RIGHT, "quantity": 11.0}, run_config=BEFORE, approved=True)
+    assert text is not None
+    assert "another one than was checked for approval" in text
     assert rows(store, "guard_spent") == []
 
 
@@ -132,8 +132,8 @@ def test_approved_order_is_sent_by_another_process_by_the_verdict_that_it_had_be
         assert ask(door.order_guardrail(other), RIGHT, run_config=BEFORE, approved=True) is None
     [checked], [spent] = rows(store, "guard_verdict"), rows(store, "guard_spent")
     assert (spent["verdict_id"], spent["problem"]) == (checked["verdict"]["id"], None)
-    told = ask(door.order_guardrail(guard), RIGHT, run_config=BEFORE, approved=True, tool_call_id="call-2")
-    assert "duplicate_order" in told, "a verdict is spent once"
+    shown = ask(door.order_guardrail(guard), RIGHT, run_config=BEFORE, approved=True, tool_call_id="call-2")
+    assert "duplicate_order" in shown, "a verdict is spent once"
 
 
 def test_order_that_waits_for_a_person_is_no_duplicate_of_itself(door, guard, store):
@@ -147,15 +147,15 @@ def test_call_is_checked_with_the_defaults_of_its_tool(door, guard):
     usual = {"kind": {"default": "limit"}, "price": {"default": 100.0}, "stop": {"default": 95.0}}
     short = {"symbol": "AAPL", "side": "buy"}
     usual |= dict.fromkeys((*short, "quantity"), {})
-    told = ask(door.order_guardrail(guard), {**short, "quantity": 1_000.0}, schema=usual)
-    assert "quantity at most 100.0" in told
+    text = ask(door.order_guardrail(guard), {**short, "quantity": 1_000.0}, schema=usual)
+    assert "quantity at most 100.0" in text
     assert ask(door.order_guardrail(guard), {**short, "quantity": 10.0}, schema=usual) is None
 
 
 def test_argument_that_the_tool_does_not_have_does_not_count(door, guard):
     schema: dict[str, Any] = dict.fromkeys(("symbol", "side", "quantity"), {})
-    told = ask(door.order_guardrail(guard), {**RIGHT, "reduce_only": True}, schema=schema)
-    assert "missing_stop" in told
+    shown = ask(door.order_guardrail(guard), {**RIGHT, "reduce_only": True}, schema=schema)
+    assert "missing_stop" in shown
 
 
 def test_call_whose_arguments_have_no_names_is_refused_and_goes_on_in_mode_shadow(door, guard, store):

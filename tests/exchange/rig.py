@@ -124,17 +124,17 @@ class Rig:
         return [row for row in self.rows if not row.history]
 
     @property
-    def told(self) -> list[FeedAnomaly]:
+    def shown(self) -> list[FeedAnomaly]:
         """Anomalies so far."""
         return [item for item in self.items if isinstance(item, FeedAnomaly)]
 
     def kinds(self, symbol: str | None = None) -> list[FeedAnomalyKind]:
         """Kinds of the anomalies so far."""
-        return [item.kind for item in self.told if symbol is None or item.symbol == symbol]
+        return [item.kind for item in self.shown if symbol is None or item.symbol == symbol]
 
-    def asked(self, path: str) -> int:
+    def requested(self, path: str) -> int:
         """How often a path of REST was asked for."""
-        return sum(asked == path for asked, _ in self.server.requests)
+        return sum(request == path for request, _ in self.server.requests)
 
     def minutes(self) -> list[int]:
         """Labels of the live rows in minutes after the start of the exchange's clock."""
@@ -192,13 +192,13 @@ class Rig:
 def _count_requests(feed: CcxtFeed) -> list[str]:
     """What the feed is asking by REST at present."""
     exchange: Any = feed._exchange
-    asked, asking = exchange._ask, []
+    request, asking = exchange._ask, []
 
     @asynccontextmanager
     async def counted(what: str, **options: Any) -> AsyncIterator[None]:
         asking.append(what)
         try:
-            async with asked(what, **options):
+            async with request(what, **options):
                 yield
         finally:
             asking.remove(what)

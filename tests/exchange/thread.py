@@ -9,7 +9,7 @@ from tests.exchange.server import ExchangeServer
 
 
 @contextmanager
-def beside(server: ExchangeServer) -> Iterator[ExchangeServer]:
+def path_beside(server: ExchangeServer) -> Iterator[ExchangeServer]:
     """Run a server in a thread; change it only while nobody talks to it."""
     ready, loop = threading.Event(), asyncio.new_event_loop()
     over = asyncio.Event()

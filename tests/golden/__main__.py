@@ -17,12 +17,12 @@ from tests.golden.stored import next_name, release
 from tests.golden.tables import digests, packed
 from tests.golden.world import made, settings
 
-TOLD = ("run_id", "mode", "status", "events", "head_hash", "config_hash")
+SHOWN = ("run_id", "mode", "status", "events", "head_hash", "config_hash")
 
 
 async def _heads(file: Path) -> list[dict[str, Any]]:
     async with await open_store(f"sqlite:///{file}", create=False) as store:
-        return [{name: getattr(run, name) for name in TOLD} for run in await store.runs.all()]
+        return [{name: getattr(run, name) for name in SHOWN} for run in await store.runs.all()]
 
 
 def facts(file: Path, revision: str) -> dict[str, Any]:

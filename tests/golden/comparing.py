@@ -20,8 +20,8 @@ def difference(stored: Sequence[JournalRow], played: Sequence[JournalRow]) -> st
     for row, other in zip(stored, played, strict=False):
         for name in HEADER:
             if getattr(row, name) != getattr(other, name):
-                told = f"{name} is {getattr(other, name)!r} and was {getattr(row, name)!r}"
-                return f"row {row.seq} ({row.kind}): {told}"
+                text = f"{name} is {getattr(other, name)!r} and was {getattr(row, name)!r}"
+                return f"row {row.seq} ({row.kind}): {text}"
         found = renamed.difference(json.loads(row.payload), json.loads(other.payload), "payload")
         if found is not None:
             return f"row {row.seq} ({row.kind}): {found}"
@@ -39,7 +39,7 @@ class _Renaming:
 
     def difference(self, was: Any, now: Any, place: str) -> str | None:
         """Where two payloads differ."""
-        told = f"{place} is {now!r} and was {was!r}"
+        text = f"{place} is {now!r} and was {was!r}"
         if isinstance(was, dict) and isinstance(now, dict):
             if was.keys() != now.keys():
                 return f"{place} has {sorted(now.keys() ^ was.keys())} or had them"
@@ -49,10 +49,10 @@ class _Renaming:
                 return f"{place} has {len(now)} entries and had {len(was)}"
             return self._first((a, b, f"{place}[{n}]") for n, (a, b) in enumerate(zip(was, now, strict=True)))
         if isinstance(was, str) and isinstance(now, str):
-            return None if self._same_text(was, now) else told
+            return None if self._same_text(was, now) else text
         if type(was) is not type(now) or isinstance(was, bool):
-            return None if was is now or _close(was, now) else told
-        return None if was == now or _close(was, now) else told
+            return None if was is now or _close(was, now) else text
+        return None if was == now or _close(was, now) else text
 
     def _first(self, parts: Any) -> str | None:
         found = (self.difference(*part) for part in parts)

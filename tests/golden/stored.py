@@ -58,8 +58,8 @@ def release(name: str, file: Path, facts: dict[str, Any]) -> None:
     """
     with (RELEASED / f"{name}.db.xz").open("xb") as packed:
         packed.write(lzma.compress(file.read_bytes(), preset=9 | lzma.PRESET_EXTREME))
-    with (RELEASED / f"{name}.json").open("x", encoding="utf-8") as told:
-        told.write(json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+    with (RELEASED / f"{name}.json").open("x", encoding="utf-8") as shown:
+        shown.write(json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
 
 
 def _order(name: str) -> tuple[str, int]:

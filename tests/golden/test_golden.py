@@ -88,14 +88,14 @@ def test_golden_journal_holds_to_its_recorded_head_and_every_row_is_read(golden,
 
     async def play() -> None:
         async with await opened(golden.unpacked(tmp_path)) as store:
-            for told in golden.facts["runs"]:
-                rows = store.journal.rows(told["run_id"])
-                chain = await check_chain(rows, events=told["events"], head_hash=told["head_hash"])
-                assert chain.ok, f"{golden.name} {told['run_id']}: {chain.problem}"
-                index = await JournalIndex.read(store.journal.rows(told["run_id"]))
+            for payload in golden.facts["runs"]:
+                rows = store.journal.rows(payload["run_id"])
+                chain = await check_chain(rows, events=payload["events"], head_hash=payload["head_hash"])
+                assert chain.ok, f"{golden.name} {payload['run_id']}: {chain.problem}"
+                index = await JournalIndex.read(store.journal.rows(payload["run_id"]))
                 unread = [text for event in index.events if (text := undecoded(event)) is not None]
                 assert golden.name != newest().name or unread == [], "today's contracts refuse what is stored"
-                found = check_references(index, finished=told["status"] == "finished")
+                found = check_references(index, finished=payload["status"] == "finished")
                 assert (found.dangling, found.problem) == ((), None)
                 assert found.checked > 0
 
@@ -181,9 +181,9 @@ def test_golden_store_holds_what_a_run_can_hold(tmp_path) -> None:
 
 def changed(rows: list[JournalRow], number: int, **payload: Any) -> list[JournalRow]:
     """The same journal with another payload in one row."""
-    told = json.loads(rows[number].payload) | payload
+    fields = json.loads(rows[number].payload) | payload
     found = list(rows)
-    found[number] = replace(rows[number], payload=json.dumps(told))
+    found[number] = replace(rows[number], payload=json.dumps(fields))
     return found
 
 
@@ -194,14 +194,14 @@ def test_comparison_passes_last_bits_and_nothing_else(tmp_path) -> None:
 
     rows = asyncio.run(read())
     number = next(n for n, row in enumerate(rows) if row.kind == "order_accepted")
-    told = json.loads(rows[number].payload)
+    payload = json.loads(rows[number].payload)
     assert difference(rows, rows) is None
-    assert difference(rows, changed(rows, number, stop=told["stop"] * (1 + 1e-12))) is None
+    assert difference(rows, changed(rows, number, stop=payload["stop"] * (1 + 1e-12))) is None
     assert difference(rows, rows[:-1]) == f"{len(rows) - 1} rows and were {len(rows)}"
     for name, value in (
-        ("stop", told["stop"] * (1 + 1e-6)),
+        ("stop", payload["stop"] * (1 + 1e-6)),
         ("direction", "sideways"),
-        ("bar_label", told["bar_label"] + 1),
+        ("bar_label", payload["bar_label"] + 1),
         ("policy_id", "0" * 16),
         ("quantity", None),
         ("more", 1),

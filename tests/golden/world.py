@@ -36,7 +36,7 @@ OWNER = "golden:1:a"
 ROWS, HISTORY, BACKTEST_ROWS = 420, 150, 250
 ODD_ROWS = 20  # from one anomaly to the next
 ALONE, DOUBTED = range(250, 253), range(340, 360)
-ASKED: dict[int, tuple[RequestKind, dict[str, Any]]] = {
+REQUESTED: dict[int, tuple[RequestKind, dict[str, Any]]] = {
     300: ("kill_switch", {"on": True}),
     310: ("kill_switch", {"on": False}),
     400: ("replan", {"report_id": None}),
@@ -60,12 +60,12 @@ def planted(series: BarSeries) -> list[Item]:
     """Rows with every kind of anomaly among them; some may not enter, some lack a symbol."""
     items: list[Item] = []
     first, second = series.symbols
-    told = iter([kind for kind in KINDS if kind not in (KINDS.MISSING, KINDS.CONFLICT)])
+    shown = iter([kind for kind in KINDS if kind not in (KINDS.MISSING, KINDS.CONFLICT)])
     for number, row in enumerate(rows_of(series)):
         if number < HISTORY:
             items.append(BarRow(row.label, row.bars, history=True))
             continue
-        if number % ODD_ROWS == 7 and (kind := next(told, None)) is not None:
+        if number % ODD_ROWS == 7 and (kind := next(shown, None)) is not None:
             found = {"blocked": {first: "implausible bar"}} if kind is KINDS.WITHHELD else {"count": number}
             items.append(FeedAnomaly(kind, first, row.label, found, {"lag_s": 0.25}))
         if number in ALONE:
@@ -85,16 +85,16 @@ async def traded(store: Store) -> None:
     async def between(number: int) -> None:
         await asyncio.sleep(0.003)  # answers come within a row or two
         done = process.traded.stepper.rows if number else 0
-        if done == PLANNED and done not in asked:
-            asked.add(done)
+        if done == PLANNED and done not in questions:
+            questions.add(done)
             await planned(store, process.traded.stepper.session)
             await answered(store)
-        if done in ASKED and done not in asked:
-            asked.add(done)
-            await store.operator.put(PAPER, *ASKED[done])
+        if done in REQUESTED and done not in questions:
+            questions.add(done)
+            await store.operator.put(PAPER, *REQUESTED[done])
             await answered(store)  # it is carried out at this row
 
-    asked: set[int] = set()
+    questions: set[int] = set()
     feed = RunningFeed(bars(), between, planted(bars()))
     around = NullMonitor(lambda kind, detail: None)
     process = PaperProcess(ProcessInputs(settings(), feed, store, OWNER, around, look_s=0.01))

@@ -156,8 +156,8 @@ def test_run_page_pointer_tells_the_verdict_and_a_click_what_led_to_it(opened):
     x, y = page.evaluate(PLACE, ["reflections", nth])
     page.mouse.move(x - 40, y)
     page.mouse.move(x, y)
-    told = page.locator(".bk-Tooltip", has_text="judge").first
-    expect(told).to_contain_text(f"judge: {marks[nth].decision}")
+    shown = page.locator(".bk-Tooltip", has_text="judge").first
+    expect(shown).to_contain_text(f"judge: {marks[nth].decision}")
     page.mouse.click(x, y)
     expect(page.locator("#why li").first).to_be_visible()
     assert page.locator("#why summary").count() > 1

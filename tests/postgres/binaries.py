@@ -101,8 +101,8 @@ def within_reach(folder: Path) -> bool:
 def _system_folders() -> Iterator[Path]:
     command = shutil.which("pg_config")
     if command is not None:
-        said = subprocess.run([command, "--bindir"], capture_output=True, text=True, check=False).stdout
-        yield Path(said.strip() or os.devnull)
+        text = subprocess.run([command, "--bindir"], capture_output=True, text=True, check=False).stdout
+        yield Path(text.strip() or os.devnull)
     for pattern in FOLDERS:
         yield from Path("/").glob(pattern.lstrip("/"))
 
@@ -113,7 +113,7 @@ def _complete(folder: Path) -> bool:
 
 
 def _version(folder: Path) -> tuple[int, ...]:
-    said = subprocess.run(
+    text = subprocess.run(
         [folder / "postgres", "--version"], capture_output=True, text=True, check=True
     ).stdout
-    return tuple(int(part) for part in re.findall(r"\d+", said)[:2])
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])

@@ -38,24 +38,24 @@ class Databases:
             return self._idle.pop()
         self._made += 1
         name = self._name(self._made)
-        asyncio.run(said(self._admin, f"CREATE DATABASE {name} TEMPLATE template0"))
+        asyncio.run(read_text(self._admin, f"CREATE DATABASE {name} TEMPLATE template0"))
         return urlunsplit(urlsplit(self._admin)._replace(path=f"/{name}"))
 
     def give_back(self, address: str) -> None:
         """Empty a database for the next test."""
-        asyncio.run(said(address, EMPTY))
+        asyncio.run(read_text(address, EMPTY))
         self._idle.append(address)
 
     def drop(self) -> None:
         """Remove every database that was made."""
         for number in range(1, self._made + 1):
-            asyncio.run(said(self._admin, f"DROP DATABASE IF EXISTS {self._name(number)} WITH (FORCE)"))
+            asyncio.run(read_text(self._admin, f"DROP DATABASE IF EXISTS {self._name(number)} WITH (FORCE)"))
 
     def _name(self, number: int) -> str:
         return f"thinktwice_test_{os.getpid()}_{number}"
 
 
-async def said(address: str, statements: str) -> None:
+async def read_text(address: str, statements: str) -> None:
     """Run statements on a connection of their own."""
     connection = await asyncpg.connect(address)
     try:

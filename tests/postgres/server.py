@@ -212,20 +212,20 @@ def _launched(
 
 
 def _until_ready(process: subprocess.Popen[str]) -> None:
-    said: deque[str] = deque(maxlen=20)
+    texts: deque[str] = deque(maxlen=20)
     lines = _messages(process)
     too_late = threading.Timer(START_S, process.kill)
     too_late.start()
     try:
         for line in lines:
-            said.append(line)
+            texts.append(line)
             if READY in line:
                 return
     finally:
         too_late.cancel()
     process.wait()
     lines.close()
-    raise ServerFailed(f"the server did not come up within {START_S:g} s: {''.join(said).strip()}")
+    raise ServerFailed(f"the server did not come up within {START_S:g} s: {''.join(texts).strip()}")
 
 
 def _messages(process: subprocess.Popen[str]) -> IO[str]:

@@ -91,8 +91,8 @@ def test_server_of_the_tests_asks_for_a_password_and_listens_on_loopback_only(po
     names = "('listen_addresses', 'unix_socket_directories')"
     if binaries.SERVER in os.environ:
         pytest.skip(f"{binaries.SERVER} names a server of somebody else")
-    told = asyncio.run(answer(postgres_url, question + names))
-    assert told == "listen_addresses=127.0.0.1 unix_socket_directories="
+    text = asyncio.run(answer(postgres_url, question + names))
+    assert text == "listen_addresses=127.0.0.1 unix_socket_directories="
     user, _, host = postgres_url.rpartition("@")
     with pytest.raises(asyncpg.InvalidPasswordError):
         asyncio.run(answer(f"{user.rpartition(':')[0]}:wrong@{host}", "SELECT 1"))
@@ -173,10 +173,10 @@ def test_programs_out_of_reach_of_others_are_copied_with_their_libraries(tmp_pat
 def test_fixture_gives_addresses_of_the_named_server(monkeypatch):
     made = []
 
-    async def said(address, statements):
+    async def quoted(address, statements):
         made.append((address, statements.split()[0]))
 
-    monkeypatch.setattr("tests.postgres.fixtures.said", said)
+    monkeypatch.setattr("tests.postgres.fixtures.said", quoted)
     databases = Databases("postgres://me:pw@host:5433/mine?sslmode=require")
     address = databases.take()
     assert address.startswith("postgres://me:pw@host:5433/thinktwice_test_")

@@ -49,7 +49,7 @@ def bars() -> BarSeries:
     return embedded_bars("2003-01-01", "2006-12-31")
 
 
-def told(way: str, direction: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_shown(way: str, direction: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Rules and terms of a way out; terms hold `time_stop_bars`."""
     rules, terms = {"stop": STOPS[direction], "target": TARGETS[direction]}, {"time_stop_bars": 20}
     for name, value in WAYS[way].items():
@@ -59,7 +59,7 @@ def told(way: str, direction: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def playbook_of(way: str, direction: str) -> PlaybookDefinition:
-    rules, terms = told(way, direction)
+    rules, terms = read_shown(way, direction)
     horizon = terms.pop("time_stop_bars")
     sides: dict[str, Any] = {direction: {"setup": SETUP, "exit": "bars_held >= 200", **rules}}
     return tt.Playbook("ways", horizon_bars=horizon, **sides, **terms)
@@ -75,7 +75,7 @@ def traded(playbook: PlaybookDefinition) -> tuple[Episode, ...]:
 @check_each("direction", ["long", "short"])
 @check_each("way", WAYS)
 def test_rule_by_itself_leaves_a_position_as_its_playbook_does(way, direction):
-    rules, terms = told(way, direction)
+    rules, terms = read_shown(way, direction)
     side: Any = direction
     found = simulate(bars(), SETUP, direction=side, target_pct=None, **rules, **terms).trades
     paper = traded(playbook_of(way, direction))
@@ -100,11 +100,11 @@ def test_signal_that_was_not_traded_would_have_made_what_the_engine_makes_of_its
         signals.note_blocked(episode.symbol, int(bars().times[row]), plan, int(bars().close_times[row]))
     found = signals.select_known(PaperPlans(market.columns), 0, int(bars().close_times[-1]))
     assert len(found) == len(paper) > 20
-    told = {(signal.symbol, signal.label): (signal.counterfactual_r, signal.known_at) for signal in found}
+    payload = {(signal.symbol, signal.label): (signal.counterfactual_r, signal.known_at) for signal in found}
     assert [signal.reason for signal in found] == ["blocked"] * len(paper)
     for episode in paper:
         before = int(bars().times[int(np.searchsorted(bars().times, episode.entry_label)) - 1])
-        assert told[episode.symbol, before] == (episode.r, episode.known_at)
+        assert payload[episode.symbol, before] == (episode.r, episode.known_at)
 
 
 def test_signal_whose_exit_has_not_come_is_open_until_it_has():

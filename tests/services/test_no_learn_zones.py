@@ -42,9 +42,9 @@ def plan_is_caught(found: NoLearnZone, opened: int, timeframe: str = "1d", label
     }  # fmt: skip
     spoiled = {f"snapshot.{name}": value for name, value in changes.items()}
     request = changed(right_request(), spoiled | {"invariants.no_learn_zones": (found,), "memory": None})
-    said = codes(check_invariants(request))
-    assert said in ([], ["no_learn_zone_active"])
-    return bool(said)
+    reply = codes(check_invariants(request))
+    assert reply in ([], ["no_learn_zone_active"])
+    return bool(reply)
 
 
 def episode_is_caught(

@@ -219,7 +219,7 @@ def test_order_wiring_snapshot_knows_what_entry_and_trail_read():
 Story = Sequence[tuple[TickEventKind, int]]
 
 
-def told(bars: BarSeries, story: Story, execution: ExecutionSettings, refusal: str = "") -> Any:
+def read_shown(bars: BarSeries, story: Story, execution: ExecutionSettings, refusal: str = "") -> Any:
     """The untraded signals of one policy's events, by their rows, once all bars are known."""
     signals, proposal = UntradedSignals(execution), policy_of(patient()).proposal
     for kind, row in story:
@@ -237,7 +237,7 @@ def test_order_wiring_unmet_limit_order_is_one_unfilled_signal_from_the_bar_that
         (TickEventKind.ORDER_REFUSED, 64),
         (TickEventKind.THESIS_EXPIRED, 64),
     ]
-    (signal,) = told(bars, story, ExecutionSettings(lot_size=10.0), "unfilled")
+    (signal,) = read_shown(bars, story, ExecutionSettings(lot_size=10.0), "unfilled")
     assert (signal.reason, signal.label) == ("unfilled", int(bars.times[61]))
     s = bars.symbols.index("AAPL")
     expected = PaperPlans(columns).outcome(policy.proposal, s, 61, bars.shape[0], ExecutionSettings())
@@ -252,12 +252,12 @@ def test_order_wiring_filled_order_leaves_no_untraded_signal():
         (TickEventKind.ENTRY_FILLED, 62),
         (TickEventKind.ORDER_REFUSED, 80),
     ]
-    assert told(bars_of_a_year(), story, ExecutionSettings()) == ()
+    assert read_shown(bars_of_a_year(), story, ExecutionSettings()) == ()
 
 
 def test_order_wiring_expired_thesis_without_an_order_is_an_expired_signal():
     bars, story = bars_of_a_year(), [(TickEventKind.THESIS_ARMED, 60), (TickEventKind.THESIS_EXPIRED, 64)]
-    (signal,) = told(bars, story, ExecutionSettings())
+    (signal,) = read_shown(bars, story, ExecutionSettings())
     assert (signal.reason, signal.label) == ("expired", int(bars.times[60]))
 
 

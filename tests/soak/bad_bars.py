@@ -57,7 +57,7 @@ class Judged:
     """
 
     faults: Counter[str]
-    told: int
+    shown: int
     compared: int
     orders: int
     forbidden: int
@@ -84,19 +84,19 @@ def _judged(plan: Plan, feed: Any, run: Run) -> Judged:
     sent = plan.rows(feed.settings)
     clean = clean_run(plan.series, run.traded)
     forbidden = len(run.blocked("order_accepted"))
-    told, expected = run.told(), feed.told()
+    shown, expected = run.shown(), feed.shown()
     held = {
         "rows are not those of the clean feed": run.rows == sent,
         "a decision differs": run.decisions("feed_anomaly") == clean.decisions("feed_anomaly"),
         f"{forbidden} entries where nobody might enter": not forbidden,
-        f"not told: {sorted(map(str, expected - told))[:3]}": not expected - told,
-        f"told too often: {sorted(map(str, told - expected))[:3]}": not told - expected,
+        f"not told: {sorted(map(str, expected - shown))[:3]}": not expected - shown,
+        f"told too often: {sorted(map(str, shown - expected))[:3]}": not shown - expected,
         "the replay differs": run.verified,
         "an error was journalled": not run.of("error"),
     }
     return Judged(
         plan.counts(),
-        told.total(),
+        shown.total(),
         len(run.decisions("feed_anomaly")),
         len(run.of("order_accepted")),
         forbidden,
@@ -108,10 +108,10 @@ def _judged(plan: Plan, feed: Any, run: Run) -> Judged:
 
 def check() -> list[Finding]:
     """Both feeds, both ways."""
-    asked = [(kind, way, seed) for kind, seeds in SEEDS.items() for way in WAYS for seed in seeds]
+    questions = [(kind, way, seed) for kind, seeds in SEEDS.items() for way in WAYS for seed in seeds]
     cores = min(2, os.cpu_count() or 1)
     with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
-        judged = dict(zip(asked, pool.map(one, *zip(*asked, strict=True)), strict=True))
+        judged = dict(zip(questions, pool.map(one, *zip(*questions, strict=True)), strict=True))
     return [
         _finding(kind, way, {seed: judged[kind, way, seed] for seed in seeds})
         for kind, seeds in SEEDS.items()

@@ -70,7 +70,7 @@ class PacedDesk:
 class Measured:
     """What a report came to, and the ticks before and after, while it was made, and while it was heard."""
 
-    told: list[tuple[str, dict[str, Any]]]
+    shown: list[tuple[str, dict[str, Any]]]
     took_s: list[float]
     peak_mb: float
     calm: list[Tick]
@@ -96,9 +96,9 @@ async def _measured(address: str, episodes: int) -> Measured:
 
 
 async def _one(paced: PacedDesk, seen: Measured, address: str, run_id: str, clock: Clock) -> Measured:
-    told: list[tuple[str, dict[str, Any]]] = []
+    shown: list[tuple[str, dict[str, Any]]] = []
     looks = SlowLoopSubprocess(
-        looking_job(address, run_id), clock, lambda kind, detail: told.append((kind, detail))
+        looking_job(address, run_id), clock, lambda kind, detail: shown.append((kind, detail))
     )
     calm = await paced.ticks_ms()
     began = time.perf_counter()
@@ -108,7 +108,7 @@ async def _one(paced: PacedDesk, seen: Measured, address: str, run_id: str, cloc
     await looks.close()
     heard, _ = await _beside(paced, _heard(address, run_id, paced))
     return Measured(
-        [*seen.told, *told, *([] if looked else [("not looked", {})])],
+        [*seen.shown, *shown, *([] if looked else [("not looked", {})])],
         [*seen.took_s, took_s],
         max(seen.peak_mb, peak),
         seen.calm + calm,
@@ -138,8 +138,8 @@ def _peak_mb(pid: int | None) -> float:
 
 
 def _making(episodes: int, seen: Measured) -> Finding:
-    written = [detail["episodes"] for kind, detail in seen.told if kind == "report_written"]
-    breaks = [] if written == [episodes] * REPORTS else [f"reports over {written}: {seen.told}"]
+    written = [detail["episodes"] for kind, detail in seen.shown if kind == "report_written"]
+    breaks = [] if written == [episodes] * REPORTS else [f"reports over {written}: {seen.shown}"]
     calm, busy = (quantile([tick.took_ms for tick in part], 0.99) for part in (seen.calm, seen.meanwhile))
     work, working = (quantile([tick.work_ms for tick in part], 0.99) for part in (seen.calm, seen.meanwhile))
     slowest_s = max(seen.took_s)

@@ -48,7 +48,7 @@ def check() -> list[Finding]:
     half = len(settled) // 2
     first = [max(column) for column in zip(*settled[:half], strict=True)]
     last = [max(column) for column in zip(*settled[half:], strict=True)]
-    told = ", ".join(
+    text = ", ".join(
         f"{name} {before} and {after}"
         for name, before, after in zip(("tasks", "threads", "file handles"), first, last, strict=True)
     )
@@ -57,7 +57,7 @@ def check() -> list[Finding]:
             "L8",
             f"{world.series.shape[0] / 60:.0f} simulated hours on SQLite with outages, counted every hour",
             "no growth of tasks, threads or file handles",
-            f"most in the first and in the second half: {told}",
+            f"most in the first and in the second half: {text}",
             all(after <= before for before, after in zip(first, last, strict=True)),
         )
     ]

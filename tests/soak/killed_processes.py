@@ -40,26 +40,26 @@ def check() -> list[Finding]:
         calm, *disturbed = killing(undisturbed(data), *jobs)
         head = calm["document"]["journal"]["head_hash"]
         return [
-            _finding(name, address, head, bars, told)
-            for (name, address), told in zip(addresses.items(), disturbed, strict=True)
+            _finding(name, address, head, bars, shown)
+            for (name, address), shown in zip(addresses.items(), disturbed, strict=True)
         ]
 
 
-def _finding(name: str, address: str, head: str, bars: int, told: dict[str, Any]) -> Finding:
+def _finding(name: str, address: str, head: str, bars: int, payload: dict[str, Any]) -> Finding:
     found = left(address)
     breaks = []
-    if told["code"] != 0:
-        breaks.append(f"the last process ended with {told['code']}: {told['said'][-300:]}")
+    if payload["code"] != 0:
+        breaks.append(f"the last process ended with {payload['code']}: {payload['said'][-300:]}")
     if found.head != head:
         breaks.append("the head differs from the undisturbed run's")
     if found.lost or found.extra or found.doubled:
         breaks.append(f"{found.lost} orders lost, {found.extra} strange, {found.doubled} doubled")
-    came = [item for item in told["starts"] if item["recovered_s"] is not None]
+    came = [item for item in payload["starts"] if item["recovered_s"] is not None]
     times, starts = [item["recovered_s"] for item in came], [item["started_s"] for item in came]
     slowest = quantile(times, 0.99) if times else 0.0
     return Finding(
         "F1",
-        f"{name}: SIGKILL at {told['kills']} random bars of {bars:,}",
+        f"{name}: SIGKILL at {payload['kills']} random bars of {bars:,}",
         f"head of the undisturbed run, 0 orders lost, 0 doubled; recovery p99 under {RECOVERY_S:.0f} s",
         f"{'same head' if found.head == head else 'another head'}, {found.orders} orders, {found.lost} lost, "
         f"{found.doubled + found.extra} doubled, {found.sent_again} sent twice and known by their id; "

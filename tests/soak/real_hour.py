@@ -66,7 +66,7 @@ class Lived:
     minutes: int
     rows: int
     verified: str
-    said: str
+    quoted: str
 
 
 def check() -> list[Finding]:
@@ -101,7 +101,7 @@ def check() -> list[Finding]:
 def _ended(lived: Lived) -> list[str]:
     breaks = []
     if lived.code != 0 or lived.left:
-        breaks.append(f"ended with {lived.code}, processes left: {lived.left}; {lived.said[-500:]}")
+        breaks.append(f"ended with {lived.code}, processes left: {lived.left}; {lived.quoted[-500:]}")
     if lived.rows < lived.minutes - 1:
         breaks.append(f"{lived.rows} bars were stored within {lived.minutes} minutes")
     if lived.verified != VERIFIED:
@@ -114,10 +114,10 @@ async def _lived(folder: Path, address: str, length_s: float) -> Lived:
         config, log, mark = folder / "config.toml", folder / "log", folder / "tasks"
         config.write_text(_config(server), "utf-8")
         words = ["worker", str(config), "--feed", "ccxt:binance", "--db", address, "--period", "5"]
-        with log.open("wb") as said:
+        with log.open("wb") as reply:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "tests.soak.counted_worker", str(mark), *words,
-                cwd=ROOT, stdout=said, stderr=said, env=_environment(folder),
+                cwd=ROOT, stdout=reply, stderr=reply, env=_environment(folder),
             )  # fmt: skip
         try:
             await _until(lambda: _looker(process.pid) is not None, START_S, "the slow loop looks")
@@ -178,9 +178,9 @@ async def _tasks(pid: int, mark: Path) -> int:
 
 def _held(pid: int) -> tuple[int, int, float]:
     """Threads, file handles and memory of a process."""
-    said = Path(f"/proc/{pid}/status").read_text("ascii")
+    text = Path(f"/proc/{pid}/status").read_text("ascii")
     names = ("Threads", "RssAnon", "VmSwap")
-    threads, memory, swapped = (int(said.partition(f"{name}:")[2].split()[0]) for name in names)
+    threads, memory, swapped = (int(text.partition(f"{name}:")[2].split()[0]) for name in names)
     return threads, len(os.listdir(f"/proc/{pid}/fd")), (memory + swapped) / 1024
 
 
@@ -217,6 +217,6 @@ async def _verified(address: str) -> str:
         sys.executable, "-m", "thinktwice", "verify", "latest", "--db", address,
         cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
-    told, _ = await process.communicate()
-    said = "" if process.returncode == 0 else f": {told.decode().strip()[-300:]}"
-    return f"{VERIFIED if process.returncode == 0 else 'verify failed'}{said}"
+    shown, _ = await process.communicate()
+    text = "" if process.returncode == 0 else f": {shown.decode().strip()[-300:]}"
+    return f"{VERIFIED if process.returncode == 0 else 'verify failed'}{text}"

@@ -36,8 +36,8 @@ def check() -> list[Finding]:
 
 def _alone(how: str, went: list[Restart]) -> Finding:
     breaks = [problem for restart in went for problem in restart.problems()]
-    away = sum("store_away" in restart.told for restart in went)
-    resumed = sum("slot_resumed" in restart.told for restart in went)
+    away = sum("store_away" in restart.shown for restart in went)
+    resumed = sum("slot_resumed" in restart.shown for restart in went)
     back_s = quantile([restart.back_s for restart in went], 0.95)
     return Finding(
         "F4",

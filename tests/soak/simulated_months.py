@@ -20,20 +20,20 @@ STORE_SEED, STORE_DAYS = 2, 1
 LIMIT_S = 300.0
 
 
-class Told(NamedTuple):
+class Shown(NamedTuple):
     """A seed with the processor time it took."""
 
     one: Played
     cpu_s: float
 
 
-def live(seed: int) -> Told:
+def live(seed: int) -> Shown:
     """One seed in a process of the pool."""
     gc.collect()  # the seed before this one
     gc.set_threshold(100_000)  # a month of small objects; cycles are few
     began = time.process_time()
     one = played(seed, DAYS, KILLS, replay=seed % REPLAYED_EVERY == 0)
-    return Told(one, time.process_time() - began)
+    return Shown(one, time.process_time() - began)
 
 
 def stored_live(_number: int) -> Played:
@@ -47,35 +47,35 @@ def check() -> list[Finding]:
     cores = min(2, os.cpu_count() or 1)
     with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
         began = time.perf_counter()
-        told = list(pool.map(live, range(scaled(SEEDS))))
+        shown = list(pool.map(live, range(scaled(SEEDS))))
         took_s = time.perf_counter() - began
         again = list(pool.map(live, AGAIN))
         real = list(pool.map(stored_live, range(2)))
-    return [_months(told, again, took_s, cores), _store(real)]
+    return [_months(shown, again, took_s, cores), _store(real)]
 
 
-def _months(told: list[Told], again: list[Told], took_s: float, cores: int) -> Finding:
-    breaks = [f"seed {entry.seed}: {text}" for entry, _ in told for text in entry.breaks]
+def _months(shown: list[Shown], again: list[Shown], took_s: float, cores: int) -> Finding:
+    breaks = [f"seed {entry.seed}: {text}" for entry, _ in shown for text in entry.breaks]
     breaks += [
         f"seed {second.seed} had another digest the second time"
-        for (first, _), (second, _) in zip([told[seed] for seed in AGAIN], again, strict=True)
+        for (first, _), (second, _) in zip([shown[seed] for seed in AGAIN], again, strict=True)
         if first.digest != second.digest
     ]
-    bars, cpu_s = sum(entry.bars for entry, _ in told), sum(cpu for _, cpu in told)
+    bars, cpu_s = sum(entry.bars for entry, _ in shown), sum(cpu for _, cpu in shown)
     happened = {
-        "kills": sum(entry.kills for entry, _ in told),
-        "processes that went on from a savepoint": sum(entry.resumed for entry, _ in told),
-        "store outages": sum(entry.outages for entry, _ in told),
-        "commits whose answer was lost": sum(entry.unknown for entry, _ in told),
-        "feed anomalies": sum(entry.anomalies for entry, _ in told),
-        "model calls": sum(entry.asked.total() for entry, _ in told),
-        "evaluations": sum(entry.evaluations for entry, _ in told),
-        "orders": sum(entry.orders for entry, _ in told),
+        "kills": sum(entry.kills for entry, _ in shown),
+        "processes that went on from a savepoint": sum(entry.resumed for entry, _ in shown),
+        "store outages": sum(entry.outages for entry, _ in shown),
+        "commits whose answer was lost": sum(entry.unknown for entry, _ in shown),
+        "feed anomalies": sum(entry.anomalies for entry, _ in shown),
+        "model calls": sum(entry.requested.total() for entry, _ in shown),
+        "evaluations": sum(entry.evaluations for entry, _ in shown),
+        "orders": sum(entry.orders for entry, _ in shown),
     }
     counted = ", ".join(f"{count:,} {name}" for name, count in happened.items())
     return Finding(
         "F13",
-        f"{DAYS} simulated days of one-minute bars, {len(told)} seeds, all faults, "
+        f"{DAYS} simulated days of one-minute bars, {len(shown)} seeds, all faults, "
         f"{cores} processes, store in memory",
         f"under {LIMIT_S:.0f} s, same digest for the same seed, 0 invariants broken",
         f"{took_s:.0f} s ({cpu_s:.0f} s of processor time, {bars / took_s:,.0f} bars/s); "

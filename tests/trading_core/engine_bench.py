@@ -160,8 +160,8 @@ class Play:
 
     def story(self) -> list[str]:
         """See `story`; prices of a short are mirrored back, so that both sides tell the same."""
-        told = story(self.engine, self.steps, lambda price: price if self.direction > 0 else 200.0 - price)
-        return [line.replace(" X ", " ", 1) for line in told]
+        shown = story(self.engine, self.steps, lambda price: price if self.direction > 0 else 200.0 - price)
+        return [line.replace(" X ", " ", 1) for line in shown]
 
 
 def story(
@@ -174,7 +174,7 @@ def story(
     lines = []
     for entry in events:
         for event in entry.events if isinstance(entry, Advance) else (entry,):
-            line = _told(str(event.kind), dict(event.detail), shown)
+            line = _shown(str(event.kind), dict(event.detail), shown)
             if line is not None:
                 lines.append(
                     " ".join([str(rows[event.bar_label]), *([event.symbol] if event.symbol else []), line])
@@ -182,7 +182,7 @@ def story(
     return lines
 
 
-def _told(kind: str, detail: dict[str, Any], shown: Callable[[float], float]) -> str | None:
+def _shown(kind: str, detail: dict[str, Any], shown: Callable[[float], float]) -> str | None:
     price = {
         name: f"{shown(value):.10g}"
         for name, value in detail.items()

@@ -112,8 +112,8 @@ def rank(values: FloatArray, window: int = 252, minimum: int = 60, factor: float
     known = np.flatnonzero(np.isfinite(values))
     for k in range(minimum - 1, known.size):
         others = values[known[max(0, k - window + 1) : k]]
-        asked = factor * values[known[k]]
-        out[known[k]] = ((others < asked).sum() + 0.5 * (others == asked).sum()) / others.size
+        request = factor * values[known[k]]
+        out[known[k]] = ((others < request).sum() + 0.5 * (others == request).sum()) / others.size
     return out
 
 

@@ -183,8 +183,8 @@ class Script:
         st_ = engine.state[s]
         direction, stop, close = int(st_["direction"]), float(st_["stop"]), float(st_["last_close"])
         if direction != 0:
-            asked = close - (close - stop) * rng.uniform(0.3, 0.9)
-            level = float(on_tick(asked, float(engine.parameters["tick"][0])))
+            request = close - (close - stop) * rng.uniform(0.3, 0.9)
+            level = float(on_tick(request, float(engine.parameters["tick"][0])))
             if rng.random() < 0.5 and (level - stop) * direction > 0.1 < (close - level) * direction:
                 return [engine.tighten_stop(s, level)]
             return []

@@ -43,8 +43,8 @@ def test_feature_on_higher_bars_matches_its_oracle_on_resampled_bars(name, share
     own = Own.of(bars)
     higher, seen = higher_bars(own, "1h")
     expected = held(ORACLES[name](higher), seen, own.c.size)
-    asked = _higher(name, "1h")
-    found = compute(bars, [asked])[asked][bars.present[:, 0], 0]
+    request = _higher(name, "1h")
+    found = compute(bars, [request])[request][bars.present[:, 0], 0]
     known = np.isfinite(found)
     first = int(seen[resolve(name).lookback])
     assert not known[:first].any()

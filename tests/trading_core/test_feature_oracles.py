@@ -36,8 +36,8 @@ def test_feature_matches_its_oracle_to_nine_digits(bars, name):
     assert (np.abs(found[known] - expected[known]) <= tolerance).all()
 
 
-@pytest.mark.parametrize(("width", "asked"), [(2.5, "2.5"), (1.5, "1.5"), (0.75, ".75"), (3.0, "3")])
-def test_bands_of_a_width_match_their_oracle(width, asked):
+@pytest.mark.parametrize(("width", "requested"), [(2.5, "2.5"), (1.5, "1.5"), (0.75, ".75"), (3.0, "3")])
+def test_bands_of_a_width_match_their_oracle(width, requested):
     b = Own.of(COMPLETE)
     upper, middle, lower = talib.BBANDS(b.c, 20, width, width)
     ema, range_ = talib.EMA(b.c, 20), atr(b, 20)
@@ -51,7 +51,7 @@ def test_bands_of_a_width_match_their_oracle(width, asked):
         "keltner_width": 2 * width * range_ / ema,
     }
     for stem, values in expected.items():
-        name = next(iter(parse(f"{stem}(20, {asked}) > 0").features))
+        name = next(iter(parse(f"{stem}(20, {requested}) > 0").features))
         found = compute(COMPLETE, [name])[name][:, 0]
         known = np.isfinite(found)
         assert known.sum() > 0.9 * found.size

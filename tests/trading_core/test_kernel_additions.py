@@ -61,8 +61,8 @@ ADDITIONS = {
 def test_kernel_addition_fills_once_at_the_open_after_its_close(rows, execution, policy, story, direction):
     # Filled at the close of its signal bar, the position is a bar older and the same price.
     entry = "2 entry 100" if execution.get("fill") == "close" else "3 entry 100"
-    told = play([FLAT, FLAT, *rows], direction, execution=execution, **{**ADD, **policy}).story()
-    assert told == [entry, *story]
+    shown = play([FLAT, FLAT, *rows], direction, execution=execution, **{**ADD, **policy}).story()
+    assert shown == [entry, *story]
 
 
 @BOTH_SIDES

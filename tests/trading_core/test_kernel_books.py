@@ -90,8 +90,8 @@ STOPS = {
 
 @BOTH_SIDES
 @check_each(("last", "execution", "policy", "told"), STOPS.values(), ids=STOPS)
-def test_kernel_stop_is_met_where_it_stands(last, execution, policy, told, direction):
-    assert play([FLAT, FLAT, *last], direction, execution=execution, **policy).story() == told
+def test_kernel_stop_is_met_where_it_stands(last, execution, policy, shown, direction):
+    assert play([FLAT, FLAT, *last], direction, execution=execution, **policy).story() == shown
 
 
 @check_each(
@@ -103,8 +103,10 @@ def test_kernel_bar_that_takes_no_side_meets_the_low_first_by_color_and_the_high
     rule, reasons, direction
 ):
     """It closes where it opened, as far from its high as from its low."""
-    told = play([FLAT, FLAT, (100, 111, 89, 100)], direction, execution={"both_hit": rule}, stop=90.0).story()
-    assert told[-1].split()[:3] == ["4", "exit", reasons[direction]]
+    shown = play(
+        [FLAT, FLAT, (100, 111, 89, 100)], direction, execution={"both_hit": rule}, stop=90.0
+    ).story()
+    assert shown[-1].split()[:3] == ["4", "exit", reasons[direction]]
 
 
 @BOTH_SIDES

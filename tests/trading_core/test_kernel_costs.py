@@ -99,8 +99,8 @@ def test_kernel_size_is_fixed_when_the_order_is_accepted(execution, policy, quan
 
 @pytest.mark.parametrize("volatility", [NAN, 0.0, -1.0, None])
 def test_kernel_size_by_an_unknown_volatility_is_refused(volatility):
-    told = play([FLAT, FLAT], execution={"sizing": "volatility"}, volatility=volatility).story()
-    assert told == ["2 refused level_unknown"]
+    shown = play([FLAT, FLAT], execution={"sizing": "volatility"}, volatility=volatility).story()
+    assert shown == ["2 refused level_unknown"]
 
 
 @BOTH_SIDES

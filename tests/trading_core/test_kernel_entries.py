@@ -246,8 +246,8 @@ def test_kernel_excursions_of_a_limit_entry_leave_out_what_may_precede_it(direct
 def test_kernel_no_trade_window_refuses_and_takes_back(row):
     flags = np.zeros((6, 1), dtype=np.uint8)
     flags[row] = FLAG_NO_TRADE
-    told = play([FLAT, FLAT, FLAT, (97, 98, 96, 97)], flags=flags, **LIMIT).story()
-    assert told == [f"{row} refused no_trade_window"]
+    shown = play([FLAT, FLAT, FLAT, (97, 98, 96, 97)], flags=flags, **LIMIT).story()
+    assert shown == [f"{row} refused no_trade_window"]
 
 
 def test_kernel_resting_order_waits_for_a_bar_of_its_symbol():
@@ -302,7 +302,7 @@ def test_kernel_tightened_stop_is_the_given_level_and_one_off_the_tick_is_refuse
 
 
 @pytest.mark.parametrize(
-    ("direction", "level", "told"),
+    ("direction", "level", "shown"),
     [
         (1, {"stop": 0.5}, ["3 entry 100"]),
         (1, {"stop": 0.0}, ["2 refused wrong_side"]),
@@ -310,9 +310,9 @@ def test_kernel_tightened_stop_is_the_given_level_and_one_off_the_tick_is_refuse
         (-1, {"target": 200.0}, ["2 refused wrong_side"]),
     ],
 )
-def test_kernel_level_at_zero_is_no_level(direction, level, told):
+def test_kernel_level_at_zero_is_no_level(direction, level, shown):
     """Levels of the short are mirrored: 200 stands for a price of zero."""
-    assert play([FLAT, FLAT], direction, **level).story() == told
+    assert play([FLAT, FLAT], direction, **level).story() == shown
 
 
 @pytest.mark.parametrize("role", ["setup", "activation", "invalidation"])

@@ -232,8 +232,8 @@ CELLS = list(cells())
 def story(case: Case, direction: int, execution: dict[str, Any]) -> list[str]:
     """What the kernel does after the entry on the bar of row 3; scaled quantities are half of 100."""
     policy = {**case.entry.policy, **(HALF if case.scales else {})}
-    told = play([FLAT, case.bar], direction, execution=execution, **policy).story()
-    lines = [line.removeprefix("3 ").removeprefix("exit ") for line in told]
+    shown = play([FLAT, case.bar], direction, execution=execution, **policy).story()
+    lines = [line.removeprefix("3 ").removeprefix("exit ") for line in shown]
     assert lines[0].startswith("entry ")
     return [line.removesuffix(" x50") for line in lines[1:]]
 

@@ -130,7 +130,7 @@ def test_kernel_envelope_books_agree_with_the_symbols_at_the_end(scenario):
 def test_kernel_clamp_tells_what_was_asked_and_what_is_left(scenario, quantities):
     found = [(e.detail["wanted"], e.detail["quantity"]) for e in scenario()[1] if e.kind == "order_clamped"]
     assert found == [
-        (pytest.approx(asked, rel=0.01), pytest.approx(left, rel=0.01)) for asked, left in quantities
+        (pytest.approx(request, rel=0.01), pytest.approx(left, rel=0.01)) for request, left in quantities
     ]
 
 
@@ -172,8 +172,8 @@ def test_kernel_emergency_closes_a_position_opened_at_the_close_of_the_breach():
     )  # fmt: skip
     order(engine, "X", [4])
     order(engine, "Y", [2])
-    told = story(engine, rest_of(engine))
-    assert told[1:] == [
+    shown = story(engine, rest_of(engine))
+    assert shown[1:] == [
         "4 X entry 100", "4 breach daily_loss", "5 released daily_loss", "5 X exit envelope 100",
         "5 Y exit envelope 90",
     ]  # fmt: skip

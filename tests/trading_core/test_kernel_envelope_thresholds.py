@@ -31,8 +31,8 @@ def test_kernel_risk_is_halved_until_a_new_high_of_the_bars_after_the_release():
     order(engine, "Y", [8, 12], horizon=1, never_ends=True)
     events = [*rest_of(engine, 9)]
     order(engine, "X", [9], name="second", stop=40.0)
-    told = story(engine, [*events, *rest_of(engine)])
-    assert [line for line in told if "clamped" in line or "Y entry" in line] == [
+    shown = story(engine, [*events, *rest_of(engine)])
+    assert [line for line in shown if "clamped" in line or "Y entry" in line] == [
         "8 Y clamped recovery_half_risk", "9 Y entry 100", "9 X clamped recovery_half_risk", "13 Y entry 100",
     ]  # fmt: skip
     assert engine.portfolio["recovery_from"][0] == -1
@@ -48,9 +48,9 @@ def test_kernel_account_that_is_lost_orders_nothing_and_ends_there():
     order(
         engine, "X", [2, 6, 7, 8], direction=-1, stop=120.0, target=50.0, never_ends=True, risk_fraction=1.0
     )
-    told = story(engine, rest_of(engine))
+    shown = story(engine, rest_of(engine))
     assert engine.equity[4] < 0.0
-    assert told == [
+    assert shown == [
         "2 X clamped gross_exposure",
         "3 X entry 100",
         "4 X exit stop 300",
@@ -131,31 +131,31 @@ def test_kernel_clamp_of_caps_that_leave_the_same_names_the_first():
 
 
 @pytest.mark.parametrize(
-    ("most", "told"),
+    ("most", "shown"),
     [
         (0, ["4 Y entry 100"]),
         (1, ["3 Y refused throttled", "5 Y refused throttled", "7 Y entry 100"]),
         (2, ["4 Y entry 100"]),
     ],
 )
-def test_kernel_throttle_counts_the_orders_of_the_last_hour(most, told):
+def test_kernel_throttle_counts_the_orders_of_the_last_hour(most, shown):
     """X is ordered at row 2, an hour before row 6; zero is no limit."""
     engine = engine_of({"X": flat(9), "Y": flat(9)}, "15m", max_entries_per_hour=most)
     order(engine, "X", [2])
     order(engine, "Y", [3, 5, 6])
-    assert [line for line in story(engine, rest_of(engine)) if " Y " in line] == told
+    assert [line for line in story(engine, rest_of(engine)) if " Y " in line] == shown
 
 
 @pytest.mark.parametrize(
-    ("cap", "told"),
+    ("cap", "shown"),
     [
         (0.0002, ["2 X clamped symbol_exposure", "3 X entry 100"]),
         (0.0001, ["2 X clamped symbol_exposure", "3 X entry 100"]),
         (0.00005, ["2 X refused no_capacity"]),
     ],
 )
-def test_kernel_room_for_less_than_a_hundredth_is_no_room(cap, told):
+def test_kernel_room_for_less_than_a_hundredth_is_no_room(cap, shown):
     """Ten units are wanted, 1,000 in money; there is room for 20, 10 or 5 in money."""
     engine = engine_of({"X": flat(5)}, max_symbol_exposure=cap)
     order(engine, "X", [2])
-    assert story(engine, rest_of(engine)) == told
+    assert story(engine, rest_of(engine)) == shown

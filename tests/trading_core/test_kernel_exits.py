@@ -416,16 +416,16 @@ EXITS = {
 @check_each(("rows", "execution", "policy", "story"), EXITS.values(), ids=EXITS)
 def test_kernel_exit_fills_where_its_kind_says(rows, execution, policy, story, direction):
     """Entered at the open of row 3, at 100; the given rows follow."""
-    told = play([FLAT, FLAT, *rows], direction, execution=execution, **policy).story()
-    assert told == ["3 entry 100", *story]
+    shown = play([FLAT, FLAT, *rows], direction, execution=execution, **policy).story()
+    assert shown == ["3 entry 100", *story]
 
 
 @pytest.mark.parametrize(("direction", "reason"), [(1, "target"), (-1, "stop")])
 def test_kernel_open_high_low_close_meets_the_high_first(direction, reason):
-    told = play(
+    shown = play(
         [FLAT, FLAT, (100, 111, 89, 100)], direction, execution={"both_hit": "ohlc"}, stop=90.0
     ).story()
-    assert told[-1].split()[:3] == ["4", "exit", reason]
+    assert shown[-1].split()[:3] == ["4", "exit", reason]
 
 
 @BOTH_SIDES

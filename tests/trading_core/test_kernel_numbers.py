@@ -166,7 +166,7 @@ HALF = 1 << CLAMPS.index("recovery_half_risk")
 
 
 @pytest.mark.parametrize(
-    ("settings", "fraction", "half", "asked", "wanted", "clamps"),
+    ("settings", "fraction", "half", "requested", "wanted", "clamps"),
     [
         ({"sizing": "risk"}, 0.004, 0, 80.0, 80.0, 0),
         ({"sizing": "risk"}, 0.01, 0, 200.0, 100.0, RISK),
@@ -182,11 +182,11 @@ HALF = 1 << CLAMPS.index("recovery_half_risk")
         ({"sizing": "fixed", "fixed_quantity": 900.0}, 0.01, 1, 900.0, 50.0, RISK | HALF),
     ],
 )
-def test_kernel_size_three_ways_holds_the_risk_cap(settings, fraction, half, asked, wanted, clamps):
+def test_kernel_size_three_ways_holds_the_risk_cap(settings, fraction, half, requested, wanted, clamps):
     """Equity 100,000, cap 0.5 %, planned risk 5 and volatility 4 a unit; recovery halves what would be."""
     p = _parameters(EnvelopeSettings(risk_fraction=0.005), **settings)
     assert wanted_quantity(100_000.0, 5.0, 4.0, fraction, half, p) == (
-        pytest.approx(asked),
+        pytest.approx(requested),
         pytest.approx(wanted),
         clamps,
     )

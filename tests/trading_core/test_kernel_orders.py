@@ -159,7 +159,7 @@ def test_kernel_refused_orders_are_counted_by_reason(direction):
 
 
 @pytest.mark.parametrize(
-    ("role", "level", "policy", "told"),
+    ("role", "level", "policy", "shown"),
     [
         ("refinement", [NAN, NAN, NAN, 98.0, 98.0, 98.0], BETTER, ["3 refined entry 98", "4 entry 98"]),
         ("target", 100.5, {}, ["3 entry 100", "3 exit target 100.5"]),
@@ -169,19 +169,19 @@ def test_kernel_refused_orders_are_counted_by_reason(direction):
         ("volatility", 5.0, {}, ["3 entry 100"]),
     ],
 )
-def test_kernel_first_price_column_may_have_any_role(role, level, policy, told):
+def test_kernel_first_price_column_may_have_any_role(role, level, policy, shown):
     sizing = NO_COSTS.model_copy(update={"sizing": "volatility" if role == "volatility" else "risk"})
     rows = [FLAT, FLAT, QUIET, QUIET, (100.0, 100.8, 96.0, 100.0), FLAT]
     engine = engine_on(series(rows), execution=sizing, envelope=WIDE)
     assert engine.columns.number((f"policy {role}", 0), np.broadcast_to(level, (6,)).copy()) == 0
     install(engine, **{"setup": [1], "activation": [2], **policy, role: level})
-    assert [line.replace(" X ", " ", 1) for line in story(engine, run_all(engine))] == told
+    assert [line.replace(" X ", " ", 1) for line in story(engine, run_all(engine))] == shown
 
 
 @pytest.mark.parametrize(
-    ("sizing", "told"), [("risk", ["3 X entry 100"]), ("volatility", ["2 X refused level_unknown"])]
+    ("sizing", "shown"), [("risk", ["3 X entry 100"]), ("volatility", ["2 X refused level_unknown"])]
 )
-def test_kernel_policy_without_a_column_reads_none_of_a_full_table(sizing, told):
+def test_kernel_policy_without_a_column_reads_none_of_a_full_table(sizing, shown):
     """Two columns are the policy's, the others have prices that it would act on."""
     settings = NO_COSTS.model_copy(update={"sizing": sizing})
     engine = engine_on(series([FLAT] * 7), execution=settings, envelope=WIDE)
@@ -191,7 +191,7 @@ def test_kernel_policy_without_a_column_reads_none_of_a_full_table(sizing, told)
         engine.columns.number((f"column {k}", 0), np.full(7, 98.0))
     assert engine.columns.numbers.shape[0] == columns
     assert (engine.columns.numbers[-1] == 98.0).all()
-    assert story(engine, run_all(engine)) == told
+    assert story(engine, run_all(engine)) == shown
 
 
 @pytest.mark.parametrize(
@@ -224,12 +224,12 @@ def test_kernel_policy_that_stands_arms_again(ends):
 
 @BOTH_SIDES
 @check_each(("never_ends", "told"), [(True, []), (False, ["policy_expired"])])
-def test_kernel_policy_ends_at_its_horizon_unless_it_never_ends(never_ends, told, direction):
+def test_kernel_policy_ends_at_its_horizon_unless_it_never_ends(never_ends, shown, direction):
     """Installed before the first bar for three bars; the fourth is one too many."""
     done = play([FLAT] * 6, direction, setup=[], horizon=3, never_ends=never_ends)
     events = [event for step in done.steps for event in step.events]
-    assert [event.kind for event in events] == told
-    assert [event.bar_label for event in events] == [int(done.engine.bars.times[3]) for _ in told]
+    assert [event.kind for event in events] == shown
+    assert [event.bar_label for event in events] == [int(done.engine.bars.times[3]) for _ in shown]
     assert done.engine.state["policy"][0] == (0 if never_ends else -1)
 
 
@@ -240,27 +240,29 @@ def test_kernel_horizon_of_zero_is_no_time_stop(direction):
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "shown"),
     [(2, ["2 X invalidated"]), (5, ["3 X entry 100", "5 X invalidated", "6 X exit invalidation 100"])],
     ids=["armed", "held"],
 )
-def test_kernel_invalidation_may_be_the_first_column(row, told):
+def test_kernel_invalidation_may_be_the_first_column(row, shown):
     """Row 5 is the third bar of the position: nothing else is looked at by then."""
     engine = engine_on(series([FLAT] * 8), envelope=WIDE)
     column = np.zeros(8, dtype=np.int8)
     column[row] = 1
     assert engine.columns.truth(("policy invalidation", 0), column) == 0
     install(engine, setup=[1], activation=[2], invalidation=[row])
-    assert story(engine, run_all(engine)) == told
+    assert story(engine, run_all(engine)) == shown
 
 
 @BOTH_SIDES
 @check_each(("close", "told"), [(101.0, []), (101.5, ["5 entry 100"])])
-def test_kernel_thesis_without_activation_rule_waits_for_a_close_beyond_the_setup_bar(close, told, direction):
+def test_kernel_thesis_without_activation_rule_waits_for_a_close_beyond_the_setup_bar(
+    close, shown, direction
+):
     """The first bar of the market has wider extremes than the setup bar, whose favourable one is 101."""
     rows = [FLAT, (100, 102, 98, 100), (100, 102, 98, close), FLAT]
     done = play(rows, direction, setup=[1], activation=None, window=9)
-    assert done.story() == told
+    assert done.story() == shown
 
 
 def test_kernel_emergency_takes_a_limit_back_without_refining_it():
@@ -274,7 +276,7 @@ def test_kernel_emergency_takes_a_limit_back_without_refining_it():
     assert story(engine, events) == ["4 breach kill_switch", "4 X refused envelope"]
 
 
-ASKED: dict[str, float] = {"least_reward": 0.8, "side_cost": 0.001}
+REQUESTED: dict[str, float] = {"least_reward": 0.8, "side_cost": 0.001}
 REWARDS: dict[
     str, tuple[dict[str, Any], bool]
 ] = {  # a stop at 95, so 5 at risk and 0.2 of costs: 4.36 pays for 0.8 of the risk after costs
@@ -295,14 +297,14 @@ REWARDS: dict[
 @check_each("name", REWARDS)
 def test_kernel_orders_refuse_an_entry_whose_reward_is_too_little_after_costs(name, direction):
     terms, refused = REWARDS[name]
-    told = play([FLAT, FLAT], direction, rewards=ASKED, **terms)
-    assert ("2 refused reward_to_risk" in told.story()) is refused
+    shown = play([FLAT, FLAT], direction, rewards=REQUESTED, **terms)
+    assert ("2 refused reward_to_risk" in shown.story()) is refused
     assert "reward_to_risk" not in " ".join(play([FLAT, FLAT], direction, **terms).story())
 
 
 @BOTH_SIDES
 def test_kernel_orders_setup_that_is_over_at_its_close_arms_nothing_until_it_is_not(direction):
-    told = play([FLAT] * 5, direction, setup=[1, 3], activation=[4], invalidation=[1])
-    assert told.story() == ["5 entry 100"]
-    armed = [event.bar_label for step in told.steps for event in step.events if event.kind == "thesis_armed"]
-    assert armed == [int(told.engine.bars.times[3])]
+    shown = play([FLAT] * 5, direction, setup=[1, 3], activation=[4], invalidation=[1])
+    assert shown.story() == ["5 entry 100"]
+    armed = [event.bar_label for step in shown.steps for event in step.events if event.kind == "thesis_armed"]
+    assert armed == [int(shown.engine.bars.times[3])]

@@ -17,12 +17,12 @@ PERIOD = ("2003-01-01", "2004-06-30")
 PRICES = (ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0),)
 
 
-def agreeing(asked: Question) -> dict[str, Any]:
+def agreeing(request: Question) -> dict[str, Any]:
     """The rules' first choice that was not refused; a position is held."""
-    if asked.task == "manage":
+    if request.task == "manage":
         return HOLD
-    books = [base["id"] for base in asked.bases if base["origin"] == "playbook"]
-    return propose(books[0] if books else asked.bases[-1]["id"])
+    books = [base["id"] for base in request.bases if base["origin"] == "playbook"]
+    return propose(books[0] if books else request.bases[-1]["id"])
 
 
 class Asked:
@@ -35,8 +35,8 @@ class Asked:
     async def complete(self, **request: Any) -> ModelReply:
         self.requests.append(request)
         decide = self.decide
-        said = decide if isinstance(decide, str) else json.dumps(decide(question(request["prompt"])))
-        return ModelReply(said, "claude-test", 1, 1, 0.1)
+        text = decide if isinstance(decide, str) else json.dumps(decide(question(request["prompt"])))
+        return ModelReply(text, "claude-test", 1, 1, 0.1)
 
     @property
     def questions(self) -> list[Question]:

@@ -35,23 +35,23 @@ class StrategistOnTheWire:
 
     async def __call__(self, writer: asyncio.StreamWriter) -> None:
         body = self.server.requests[-1][1]
-        told = FORMATS[self._provider]
-        asked = told.system_of(body).startswith(MARK)
-        said = self._decide(question(told.prompt_of(body))) if asked else AGREES
-        text = said if isinstance(said, str) else json.dumps(said)
+        shown = FORMATS[self._provider]
+        request = shown.system_of(body).startswith(MARK)
+        reply = self._decide(question(shown.prompt_of(body))) if request else AGREES
+        text = reply if isinstance(reply, str) else json.dumps(reply)
         if self._provider == "anthropic":
             await answer(message(text, usage=USAGE))(writer)
         else:
-            await answer(told.body(text))(writer)
+            await answer(shown.body(text))(writer)
 
     @property
-    def asked(self) -> list[dict[str, Any]]:
+    def requested(self) -> list[dict[str, Any]]:
         """Bodies of the requests for a strategist, in order."""
         return [body for _, body in self.server.requests if is_strategy(body)]
 
     @property
     def questions(self) -> list[Question]:
-        return [question(prompt_of(body)) for body in self.asked]
+        return [question(prompt_of(body)) for body in self.requested]
 
 
 def is_strategy(body: dict[str, Any]) -> bool:
@@ -62,11 +62,11 @@ def prompt_of(body: dict[str, Any]) -> str:
     return str(body["messages"][0]["content"])
 
 
-def first_plan(asked: Question) -> dict[str, Any]:
+def first_plan(request: Question) -> dict[str, Any]:
     """The rules' own first choice, or the next one when that was refused; a position is held."""
-    if asked.task == "manage":
+    if request.task == "manage":
         return HOLD
-    return propose(asked.base()) if asked.task == "choose" else propose(asked.bases[-1]["id"])
+    return propose(request.base()) if request.task == "choose" else propose(request.bases[-1]["id"])
 
 
 def proposing(mode: str = "deterministic", **llm: Any) -> Settings:

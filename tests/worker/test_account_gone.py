@@ -15,8 +15,8 @@ from tests.worker.live.paper_runs import (
     KillAt,
     Killed,
     RunningFeed,
-    asked,
     process_in,
+    read_requests,
     replayed,
     rows_stored,
     traded,
@@ -116,7 +116,7 @@ def test_stored_run_whose_account_is_gone_verifies_with_its_document(side, tmp_p
 
 def head(folder: Any) -> tuple[str, str, str]:
     """Status, reason and head hash of the newest run."""
-    record = asked(folder, lambda store: store.runs.find("latest"))
+    record = read_requests(folder, lambda store: store.runs.find("latest"))
     return record.status, record.document["ended_early"]["reason"], record.head_hash
 
 

@@ -425,13 +425,13 @@ def test_session_why_of_a_stop_exit_leads_to_the_amendment_that_moved_the_stop()
         index.add(Event(row, json.loads(row.payload)))
     assert check_references(index, finished=True).dangling == ()
     moved = {payload["policy_id"]: payload["amendment_id"] for payload in payloads(rows, "policy_amended")}
-    told = 0
+    shown = 0
     for event in index.events:
         if event.row.kind != "exit_filled" or event.payload["reason"] != "stop":
             continue
         nodes = list(walk(trace(index, event)))
         amended = [node for node in nodes if node.kind == "policy_amended"]
-        told += bool(amended)
+        shown += bool(amended)
         assert all(node.found for node in nodes)
         for node in amended:
             assert node.facts["kind"] == "tighten"
@@ -441,7 +441,7 @@ def test_session_why_of_a_stop_exit_leads_to_the_amendment_that_moved_the_stop()
                 "policy_reflection",
                 "boundary_verdict",
             }
-    assert told > 3
+    assert shown > 3
     assert moved
 
 

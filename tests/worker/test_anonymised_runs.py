@@ -73,15 +73,15 @@ def closes_of(run: Run) -> set[str]:
 def test_question_of_an_anonymised_run_names_no_symbol_no_year_and_no_close(who: str) -> None:
     run, models = everybody()
     closes = closes_of(run)
-    asked = getattr(models, who).requests
-    assert len(asked) > 50
+    question = getattr(models, who).requests
+    assert len(question) > 50
     assert len(closes) > 50
-    for item in asked:
+    for item in question:
         assert names_what_it_hides(item["prompt"], closes) == []
         assert names_what_it_hides(item["system"], closes) == []
     plain, by_name = everybody(False)
-    told = [names_what_it_hides(item["prompt"], closes_of(plain)) for item in getattr(by_name, who).requests]
-    assert all(told), "the same look finds them where nothing is hidden"
+    shown = [names_what_it_hides(item["prompt"], closes_of(plain)) for item in getattr(by_name, who).requests]
+    assert all(shown), "the same look finds them where nothing is hidden"
 
 
 def test_anonymised_run_trades_as_the_same_run_that_hides_nothing() -> None:
@@ -95,18 +95,18 @@ def test_anonymised_run_trades_as_the_same_run_that_hides_nothing() -> None:
 def test_anonymised_questions_call_symbols_assets_and_the_decision_bar_t() -> None:
     _, model = agreeing_run(anonymise=True)
     names = {f"asset_{number}" for number, _ in enumerate(BARS.symbols, 1)}
-    assert {asked.snapshot["symbol"] for asked in model.questions} <= names
-    assert {asked.snapshot["known_at"] for asked in model.questions} == {"T"}
-    assert {asked.snapshot["close"] for asked in model.questions} == {100.0}
+    assert {question.snapshot["symbol"] for question in model.questions} <= names
+    assert {question.snapshot["known_at"] for question in model.questions} == {"T"}
+    assert {question.snapshot["close"] for question in model.questions} == {100.0}
     assert "tick_size" not in model.requests[0]["system"]
 
 
 def test_stop_that_an_anonymised_model_tightens_lands_at_the_price_of_the_market() -> None:
-    def halfway(asked: Question) -> dict[str, Any]:
-        position = asked.snapshot["position"]
+    def halfway(question: Question) -> dict[str, Any]:
+        position = question.snapshot["position"]
         if position is None:
-            return agreeing(asked)
-        return tighten(0.5 * (position["stop"] + asked.snapshot["close"]))
+            return agreeing(question)
+        return tighten(0.5 * (position["stop"] + question.snapshot["close"]))
 
     run = run_on(BARS, asking(anonymise=True), models=Models(strategist=Asked(halfway)))
     snapshots = {snapshot["snapshot_hash"]: snapshot["snapshot"] for snapshot in run.of("policy_snapshot")}
@@ -124,9 +124,9 @@ def test_stop_that_an_anonymised_model_tightens_lands_at_the_price_of_the_market
 
 
 def test_stop_that_is_not_tighter_is_sent_back_in_the_prices_of_the_question() -> None:
-    def looser(asked: Question) -> dict[str, Any]:
-        position = asked.snapshot["position"]
-        return agreeing(asked) if position is None else tighten(position["stop"] * 0.9)
+    def looser(requested: Question) -> dict[str, Any]:
+        position = requested.snapshot["position"]
+        return agreeing(requested) if position is None else tighten(position["stop"] * 0.9)
 
     model = Asked(looser)
     run_on(BARS, asking(anonymise=True), models=Models(strategist=model))
@@ -134,31 +134,33 @@ def test_stop_that_is_not_tighter_is_sent_back_in_the_prices_of_the_question() -
     assert len(corrected) > 3
     for question in corrected:
         level = float(f"{question.snapshot['position']['stop'] * 0.9:.6g}")
-        said = [float(number) for number in re.findall(r"\d+\.?\d*", question.correction["why"])]  # type: ignore[index]
-        assert said == pytest.approx([level, question.snapshot["position"]["stop"], 100.0], rel=1e-4)
+        lines = [float(number) for number in re.findall(r"\d+\.?\d*", question.correction["why"])]  # type: ignore[index]
+        assert lines == pytest.approx([level, question.snapshot["position"]["stop"], 100.0], rel=1e-4)
 
 
 def test_second_reader_of_an_anonymised_question_sees_reasons_on_its_scale_and_no_price_of_the_market() -> (
     None
 ):
     bar = {"open": 50.0, "high": 50.11, "low": 49.37, "close": 50.0}
-    asked = right_request()
-    features = {**asked.snapshot.features, **bar}
-    asked = changed(asked, {"snapshot.close": 50.0, "snapshot.features": features})
+    requested = right_request()
+    features = {**requested.snapshot.features, **bar}
+    requested = changed(requested, {"snapshot.close": 50.0, "snapshot.features": features})
     because = (PlanReason(kind="feature", name="low"), PlanReason(kind="case_rate", name="all"))
-    asked = changed(asked, {"proposal": with_reasons(asked.proposal, asked.snapshot, because)})
-    assert "low is 49.37" in asked.proposal.rationale
-    wording = Wordings.of_run(("ELSE", asked.snapshot.symbol), anonymise=True).of(asked.snapshot)
-    question = consolidation_question(load_prompt("policy_level_reflection"), asked, (), wording)
+    requested = changed(
+        requested, {"proposal": with_reasons(requested.proposal, requested.snapshot, because)}
+    )
+    assert "low is 49.37" in requested.proposal.rationale
+    wording = Wordings.of_run(("ELSE", requested.snapshot.symbol), anonymise=True).of(requested.snapshot)
+    question = consolidation_question(load_prompt("policy_level_reflection"), requested, (), wording)
     assert "low is 98.74" in question
     assert "49.37" not in question
     objection = {"reason": 1, "code": "reason_too_weak"}
     reply = {"verdict": "revise", "comment": None, "findings": [], "objections": [objection]}
-    added = weigh_reply(json.dumps(reply), asked, ())
+    added = weigh_reply(json.dumps(reply), requested, ())
     assert [finding.code for finding in added.findings] == ["model_lowered_verdict", "reason_too_weak"]
 
 
-TOLD = report(
+SHOWN = report(
     request(),
     narrative="AAPL lost from 2003-01-02 to 2003-05-30, as of 1075593600000000000 ns.",
     drift_findings=("AAPL drifted",),
@@ -177,9 +179,9 @@ def test_narrator_of_an_anonymised_run_is_told_no_symbol_and_no_day() -> None:
     made.clock.advance(int(BARS.close_times[-1]))
     now = int(BARS.close_times[-1])
     deferred = DeferredItem(raised_at=now, symbol="AAPL", text="review AAPL", reflection_hash="h")
-    asked = request(now, deferred_items=(deferred,), episode_ids=(), new_episodes=0)
-    told = asyncio.run(service.reflect(asked, (), ()))
-    assert told.narrative == "window:\n- The number of trades of the report was 0."
+    question = request(now, deferred_items=(deferred,), episode_ids=(), new_episodes=0)
+    shown = asyncio.run(service.reflect(question, (), ()))
+    assert shown.narrative == "window:\n- The number of trades of the report was 0."
     (one,) = narrator.requests
     assert "review" not in one["prompt"], "a deferred need is carried unread"
     assert '"window":["T' in one["prompt"]
@@ -189,7 +191,7 @@ def test_narrator_of_an_anonymised_run_is_told_no_symbol_and_no_day() -> None:
 def test_judge_of_an_anonymised_run_is_told_no_symbol_and_no_day(monkeypatch: pytest.MonkeyPatch) -> None:
     action = JudgeAction(kind="replan", reason="AAPL lost on 2003-05-30")
     verdict = ReplanVerdict(
-        decision=RecommendedAction.HOLD, report_id="r", actions=(action,), reason="r", known_at=TOLD.known_at
+        decision=RecommendedAction.HOLD, report_id="r", actions=(action,), reason="r", known_at=SHOWN.known_at
     )
     monkeypatch.setattr("agents.judge_agent_client.replan", lambda *_: verdict)
     judge = Asked(json.dumps({"reasons": [], "comment": None, "keep": ["a1"]}))
@@ -198,7 +200,7 @@ def test_judge_of_an_anonymised_run_is_told_no_symbol_and_no_day(monkeypatch: py
     models = Models(strategist=Asked(), judge=judge)
     made = assemble(settings, BARS, JournalWriter(MemorySink()), own=Overrides(models=models))
     client: JudgeAgentClient = made.slow_loop._judge  # type: ignore[assignment]
-    decided = asyncio.run(client.replan(TOLD, (), 0))
+    decided = asyncio.run(client.replan(SHOWN, (), 0))
     assert decided.actions == (action,), "what it keeps is the action as it is"
     (one,) = judge.requests
     assert "asset_1 lost on T" in one["prompt"]

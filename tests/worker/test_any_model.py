@@ -47,22 +47,22 @@ class Answering:
     async def __call__(self, writer: asyncio.StreamWriter) -> None:
         body = self.server.requests[-1][1]
         refused = next((name for name in self.refuses if name in body), None)
-        said = f"Unsupported parameter: '{refused}' is not supported with this model."
+        text = f"Unsupported parameter: '{refused}' is not supported with this model."
         if refused is not None:
-            await answer(self.wire.error("invalid_request_error", said), 400)(writer)
+            await answer(self.wire.error("invalid_request_error", text), 400)(writer)
         else:
             await answer(self.wire.body(json.dumps(AGREES), model=self.name))(writer)
 
 
 @pytest.mark.parametrize("provider", NAMES)
 def test_model_of_any_provider_is_configured_by_one_word(provider, desk, monkeypatch):  # noqa: F811
-    asked, answers = NAMES[provider]
+    request, answers = NAMES[provider]
     handler = Answering(provider, answers)
     known = provider if provider in PROVIDERS else "anthropic"
     with wire(monkeypatch, handler, provider=known) as handler.server:
         for name in BUDGETS:
             monkeypatch.setenv(f"THINKTWICE_REFLECTION__{name}", "20000")
-        word = f"{provider}/{asked}" + ("" if provider in PROVIDERS else f"@{handler.server.url}/v1")
+        word = f"{provider}/{request}" + ("" if provider in PROVIDERS else f"@{handler.server.url}/v1")
         words = ("--reflection", "full", "--model", word, "--json", *SPAN)
         done = desk.run("backtest", *words, "--llm", "record", "--cassette", "c.jsonl")
     assert done.exit_code == 0, done.output
@@ -71,8 +71,8 @@ def test_model_of_any_provider_is_configured_by_one_word(provider, desk, monkeyp
     assert document["model"]["calls"] >= 3
     free = provider in ("ollama", "vllm")
     assert (document["model"]["usd"] == 0.0) is free
-    assert document["model"]["unpriced"] == ([] if free or provider == "anthropic" else [asked])
-    assert {body["model"] for _, body in handler.server.requests} == {asked}
+    assert document["model"]["unpriced"] == ([] if free or provider == "anthropic" else [request])
+    assert {body["model"] for _, body in handler.server.requests} == {request}
     again = desk.run("backtest", *words, "--llm", "replay", "--cassette", "c.jsonl", "--db", "sqlite:///b.db")
     assert json.loads(again.stdout)["journal"]["head_hash"] == document["journal"]["head_hash"]
     assert desk.run("verify", "latest").exit_code == 0
@@ -119,9 +119,9 @@ def test_provider_that_nobody_knows_needs_an_address_and_says_where_it_is_given(
     unknown = Settings(reflection=full, llm=LlmSettings(model="openia/gpt-6"))
     with pytest.raises(ConfigError) as caught:
         check_models(unknown, {})
-    said = str(caught.value)
+    text = str(caught.value)
     for part in ("'openia'", "llm.base_url = 'http://HOST/v1'", "openia/gpt-6@http://HOST/v1", "'openai'?"):
-        assert part in said
+        assert part in text
     own = model_name("openia/gpt-6")
     assert model_address(unknown, {"OPENIA_BASE_URL": "http://h/v1"}, own) == "http://h/v1"
     given = Settings(llm=LlmSettings(model="openia/gpt-6", base_url="http://b/v1"))
@@ -139,18 +139,18 @@ def test_public_address_of_the_environment_makes_no_model_free(provider):
         {f"{provider.upper()}_BASE_URL": address} for address in ("https://x.example.com/v1", "http://gpu/v1")
     )
     word = f"{provider}/qwen3:8b"
-    free, asked = LlmSettings(model=word), model_name(word)
+    free, request = LlmSettings(model=word), model_name(word)
     settings = Settings(reflection=ReflectionSettings(mode="full"), llm=free)
     with pytest.raises(ConfigError, match=r"_BASE_URL is 'https://x.example.com/v1', .* give the price"):
         check_models(settings, public)
-    assert model_address(settings, near, asked) == "http://gpu/v1"
+    assert model_address(settings, near, request) == "http://gpu/v1"
     priced = LlmSettings(model=word, prices=(ModelPrice(model=word, input_usd=0.0, output_usd=0.0),))
-    told = settings.model_copy(update={"llm": priced})
-    assert model_address(told, public, asked) == "https://x.example.com/v1"
+    shown = settings.model_copy(update={"llm": priced})
+    assert model_address(shown, public, request) == "https://x.example.com/v1"
     written = settings.model_copy(
         update={"llm": LlmSettings(model=word, base_url="https://x.example.com/v1")}
     )
-    assert model_address(written, public, asked) == "https://x.example.com/v1"
+    assert model_address(written, public, request) == "https://x.example.com/v1"
     assert written.llm.known_price(provider, "qwen3:8b") is None
 
 
@@ -166,8 +166,8 @@ def thoughts_of(seed: int) -> Any:
 
 @pytest.mark.parametrize("provider", sorted(FORMATS))
 def test_replies_of_a_reasoning_model_parse_to_the_closed_schema(provider):
-    said = json.dumps(AGREES)
-    length = len(said) // 3
+    quoted = json.dumps(AGREES)
+    length = len(quoted) // 3
     left = list(thoughts_of(46))
 
     async def scenario() -> int:
@@ -177,7 +177,7 @@ def test_replies_of_a_reasoning_model_parse_to_the_closed_schema(provider):
             body, thought = seen.requests[-1][1], int(left.pop(0))
             bound = body.get("max_tokens") or body["max_completion_tokens"]
             cut = thought + length > bound
-            written, text = min(bound, thought + length), "" if cut else said
+            written, text = min(bound, thought + length), "" if cut else quoted
             if provider == "openai":
                 usage = {
                     "prompt_tokens": 900, "completion_tokens": written, "total_tokens": 900 + written,

@@ -126,8 +126,8 @@ def test_backtest_embedded_judge_sees_what_the_reflection_refused_and_approves_n
         (status[verdict["reflection_hash"]], verdict["verdict"]["decision"])
         for verdict in run.of("boundary_verdict")
     ]
-    assert {decision for said, decision in verdicts if said == "pass"} == {"approve"}
-    refused = [decision for said, decision in verdicts if said != "pass"]
+    assert {decision for text, decision in verdicts if text == "pass"} == {"approve"}
+    refused = [decision for reply, decision in verdicts if reply != "pass"]
     assert refused
     assert "approve" not in refused
 

@@ -34,13 +34,13 @@ class BansFirst:
         self.inner = inner
         self.life = life
         self.holds = holds
-        self.asked = 0
+        self.requested = 0
 
     async def replan(self, report: HighLevelReflectionReport, *rest: Any) -> ReplanVerdict:
-        self.asked += 1
-        if self.asked > 1 and not self.holds:
-            said: ReplanVerdict = await self.inner.replan(report, *rest)
-            return said
+        self.requested += 1
+        if self.requested > 1 and not self.holds:
+            reply: ReplanVerdict = await self.inner.replan(report, *rest)
+            return reply
         ban = JudgeAction(
             kind="set_eligibility",
             playbook_id=NAME,
@@ -51,9 +51,9 @@ class BansFirst:
             reason="scripted",
         )
         return ReplanVerdict(
-            decision=RecommendedAction.POLICY_ADJUST if self.asked == 1 else RecommendedAction.HOLD,
+            decision=RecommendedAction.POLICY_ADJUST if self.requested == 1 else RecommendedAction.HOLD,
             report_id=report.content_hash[:16],
-            actions=(ban,) if self.asked == 1 else (),
+            actions=(ban,) if self.requested == 1 else (),
             reason="scripted",
             known_at=report.known_at,
         )
@@ -113,19 +113,19 @@ UNHEARD = Banned(1.0, life=3, again=4, holds=True)
 
 
 def test_ban_is_lifted_once_the_ledger_of_its_cell_has_shown_what_a_promotion_needs() -> None:
-    told = versions(MOMENTUM)
-    states = [(version["version"], version["state"], banned(version)) for _, version in told]
+    messages = versions(MOMENTUM)
+    states = [(version["version"], version["state"], banned(version)) for _, version in messages]
     assert states == [
         (1, "active", False), (1, "retired", False), (2, "active", True), (2, "retired", True),
         (3, "active", False),
     ]  # fmt: skip
-    lifted = told[-1][1]
+    lifted = messages[-1][1]
     shown = lifted["evidence"]
     assert lifted["reason"] == "proven in shadow"
     assert shown["e_value"] >= shown["e_needed"] == 40.0
     assert shown["n"] >= Settings().judge.promotion_minimum_trades
     assert shown["mean_r"] > 0.0
-    assert told[-1][0] < told[2][1]["expires_at"], "before its time was up"
+    assert messages[-1][0] < messages[2][1]["expires_at"], "before its time was up"
 
 
 def test_lifted_ban_was_recommended_by_a_report_and_accepted_by_the_judge() -> None:
@@ -135,8 +135,8 @@ def test_lifted_ban_was_recommended_by_a_report_and_accepted_by_the_judge() -> N
         for _, payload in of(MOMENTUM, "high_level_report")
         if payload["report_id"] == lifted["report_id"]
     )
-    asked = [change for change in report["recommendations"] if change["change"].get("eligible")]
-    assert [(episode["playbook_id"], episode["regime"]) for episode in asked] == [(NAME, CELL)]
+    questions = [change for change in report["recommendations"] if change["change"].get("eligible")]
+    assert [(episode["playbook_id"], episode["regime"]) for episode in questions] == [(NAME, CELL)]
     verdict = next(
         claim["verdict"]
         for _, claim in of(MOMENTUM, "replan_verdict")
@@ -148,39 +148,39 @@ def test_lifted_ban_was_recommended_by_a_report_and_accepted_by_the_judge() -> N
 
 
 def test_lifted_ban_counts_only_paper_trades_since_the_ban() -> None:
-    told = versions(MOMENTUM)
-    begun, ended = told[2][0], told[-1][0]
+    shown = versions(MOMENTUM)
+    begun, ended = shown[2][0], shown[-1][0]
     rows_of_cell = [event for _, event in of(MOMENTUM, "shadow_episode") if event["kind"] == "banned_cell"]
     assert {row["cell"] for row in rows_of_cell} == {CELL}
     paper = [row["episode"] for row in rows_of_cell]
     known = [item for item in paper if item["known_at"] <= ended]
-    assert len(known) == told[-1][1]["evidence"]["n"]
+    assert len(known) == shown[-1][1]["evidence"]["n"]
     assert all(episode["entry_label"] >= begun for episode in known)
 
 
 def test_cell_whose_ban_was_lifted_trades_again_and_not_before() -> None:
-    told = versions(MOMENTUM)
+    shown = versions(MOMENTUM)
     frozen = [
         (at, entry["policy"]["regime_key"])
         for at, entry in of(MOMENTUM, "policy_frozen")
         if entry["policy"]["playbook_id"] == NAME
     ]
-    begun, ended = told[2][0], told[-1][0]
+    begun, ended = shown[2][0], shown[-1][0]
     assert not [at for at, cell in frozen if cell == CELL and begun < at < ended]
     assert [at for at, cell in frozen if cell == CELL and at > ended]
 
 
 def test_ban_in_a_world_without_an_edge_is_renewed_at_the_end_of_its_life_and_never_ends() -> None:
-    told = versions(NULL)
-    assert [(version["version"], version["state"]) for _, version in told if banned(version)][0] == (
+    shown = versions(NULL)
+    assert [(version["version"], version["state"]) for _, version in shown if banned(version)][0] == (
         2,
         "active",
     )
-    assert {version["state"] for _, version in told if version["version"] == 2} == {"active"}
+    assert {version["state"] for _, version in shown if version["version"] == 2} == {"active"}
     ((at, renewed),) = of(NULL, "measure_renewed")
     assert renewed["measure"] == f"ban of {CELL} long"
-    assert at >= told[2][1]["expires_at"]
-    assert renewed["until"] == weeks_later(told[2][1]["expires_at"], 26)
+    assert at >= shown[2][1]["expires_at"]
+    assert renewed["until"] == weeks_later(shown[2][1]["expires_at"], 26)
     assert renewed["shown"]["n"] > 0
     assert renewed["shown"]["e_value"] < renewed["shown"]["e_needed"] == 40.0
     reports = [payload["report"] for _, payload in of(NULL, "high_level_report")]
@@ -188,26 +188,26 @@ def test_ban_in_a_world_without_an_edge_is_renewed_at_the_end_of_its_life_and_ne
         event for report in reports for event in report["shadow_trials"] if event["kind"] == "banned_cell"
     ]
     assert trials[-1]["n"] >= 20, "there were trades enough"
-    asked = [
+    questions = [
         change
         for report in reports
         for change in report["recommendations"]
         if change["change"].get("eligible")
     ]
-    assert asked == []
+    assert questions == []
 
 
 def test_ban_that_its_ledger_contradicts_ends_with_its_life_though_no_report_was_heard() -> None:
-    told = versions(UNHEARD)
+    shown = versions(UNHEARD)
     renewals = of(UNHEARD, "measure_renewed")
-    lifted_at, lifted = told[-1]
-    assert [(version["version"], version["state"]) for _, version in told[1:]] == [
+    lifted_at, lifted = shown[-1]
+    assert [(version["version"], version["state"]) for _, version in shown[1:]] == [
         (1, "retired"), (2, "active"), (2, "retired"), (3, "active"),
     ]  # fmt: skip
     assert lifted["reason"] == "proven in shadow"
     assert lifted["evidence"]["e_value"] >= lifted["evidence"]["e_needed"] == 40.0
     assert lifted["evidence"]["n"] >= 20
-    ends = [told[2][1]["expires_at"], *(entry["until"] for _, entry in renewals)]
+    ends = [shown[2][1]["expires_at"], *(entry["until"] for _, entry in renewals)]
     assert len(renewals) > 1
     assert [weeks_later(end, 4) for end in ends[:-1]] == ends[1:]
     assert lifted_at >= ends[-1], "with its life, and no report lifted it before"
@@ -218,10 +218,10 @@ def test_ban_that_its_ledger_contradicts_ends_with_its_life_though_no_report_was
 def test_ban_that_ended_by_itself_begins_an_epoch_and_a_renewal_does_not() -> None:
     lifted_at = versions(UNHEARD)[-1][0]
     epochs_of = [(at, payload["request"]["epochs"]) for at, payload in of(UNHEARD, "high_level_request")]
-    asked = [(at, item[f"{NAME}|*"]) for at, item in epochs_of]
+    questions = [(at, item[f"{NAME}|*"]) for at, item in epochs_of]
     renewed_at = [at for at, _ in of(UNHEARD, "measure_renewed")]
-    assert {epochs for at, epochs in asked if renewed_at[0] < at < lifted_at} == {1}
-    assert {epochs for at, epochs in asked if at > lifted_at} == {2}
+    assert {epochs for at, epochs in questions if renewed_at[0] < at < lifted_at} == {1}
+    assert {epochs for at, epochs in questions if at > lifted_at} == {2}
     cell = f"{NAME}|{CELL}"
     assert {item.get(cell) for at, item in epochs_of if at < lifted_at} == {None}
     assert {item[cell] for at, item in epochs_of if at > lifted_at} == {1}

@@ -12,7 +12,7 @@ import pytest
 import thinktwice as tt
 from schemas.errors import DataError
 from schemas.settings import Settings
-from tests.worker.live.paper_runs import asked, replayed, traded, waiting_feed
+from tests.worker.live.paper_runs import read_requests, replayed, traded, waiting_feed
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.bars import BarSeries
 from trading_core.features import compute
@@ -127,4 +127,4 @@ def test_paper_on_bars_without_volume_has_the_head_of_the_backtest_and_verifies(
         record = await store.runs.find("latest")
         return [row async for row in store.trading.rows(record.run_id)][0]
 
-    assert asked(tmp_path, first).bars["AAPL"].volume is None
+    assert read_requests(tmp_path, first).bars["AAPL"].volume is None

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.exchange.server import START_MS, ExchangeServer
-from tests.exchange.thread import beside
+from tests.exchange.thread import path_beside
 from worker.cli import app
 
 HOUR_MS = 3_600_000
@@ -24,7 +24,7 @@ def test_fetched_file_is_traded_as_it_is(name, tmp_path, monkeypatch: pytest.Mon
         document: dict[str, object] = json.loads(done.stdout)
         return document
 
-    with beside(ExchangeServer()) as server:
+    with path_beside(ExchangeServer()) as server:
         for market in server.symbols:
             server.fill(market, "1h", first, 401)
         words = ("BTC/USDT", "ETH/USDT", "--from", "2023-10-29", "--out", name)

@@ -87,8 +87,8 @@ def timed(ask: Callable[[], Awaitable[Any]]) -> tuple[Any, float]:
     """What an answer is, and how many virtual seconds it took."""
 
     async def asking() -> tuple[Any, float]:
-        said = await ask()
-        return said, asyncio.get_running_loop().time()
+        reply = await ask()
+        return reply, asyncio.get_running_loop().time()
 
     answer, seconds = run_virtually(asking())
     return answer, seconds
@@ -102,14 +102,14 @@ def consolidated(model: Boundless, timer: Callable[[], int] = now_ns, source: st
 
 def proposed(model: Boundless, timer: Callable[[], int] = now_ns) -> Any:
     reader = PlaybookRegistry(PLAYBOOKS, TickGuard(), SNAPSHOT.known_at).reader()
-    asked = ModelStrategist(
+    request = ModelStrategist(
         model,
         RuleStrategist(reader),
         PlanReaders(reader, lambda name: None),
         PlanTerms(BUDGET_MS),
         timer=timer,
     )
-    return timed(lambda: asked.answer(SNAPSHOT, None))
+    return timed(lambda: request.answer(SNAPSHOT, None))
 
 
 def judged(model: Boundless) -> Any:
@@ -181,23 +181,23 @@ def test_judge_that_keeps_its_deadline_ends_there_without_the_grace() -> None:
     assert seconds == pytest.approx(BUDGET_MS / 1_000)
 
 
-ASKED = load_prompt("high_level_reflection")
+REQUESTED = load_prompt("high_level_reflection")
 FACTS = RunFacts.of_report(REPORT, (), ())
 
 
 def test_narrative_of_a_model_that_keeps_no_deadline_is_cut_off_at_it_and_its_grace() -> None:
     model = Boundless(10 * narrator.DEADLINE_MS / 1_000)
-    told, seconds = timed(lambda: narrator.Narrator(ASKED, model).tell(REPORT, FACTS))
-    assert (told.text, told.by_model) == (rule_narrative(REPORT, FACTS).text, False)
-    assert told.refused == "model failed: no answer within 60000 ms"
+    shown, seconds = timed(lambda: narrator.Narrator(REQUESTED, model).tell(REPORT, FACTS))
+    assert (shown.text, shown.by_model) == (rule_narrative(REPORT, FACTS).text, False)
+    assert shown.refused == "model failed: no answer within 60000 ms"
     assert model.deadlines_ms == [narrator.DEADLINE_MS]
     assert seconds == pytest.approx((narrator.DEADLINE_MS + GRACE_MS) / 1_000)
 
 
 def test_narrative_of_a_model_that_keeps_its_deadline_ends_there_without_the_grace() -> None:
     model = Keeping(10 * narrator.DEADLINE_MS / 1_000)
-    told, seconds = timed(lambda: narrator.Narrator(ASKED, model).tell(REPORT, FACTS))
-    assert told.refused is not None
+    shown, seconds = timed(lambda: narrator.Narrator(REQUESTED, model).tell(REPORT, FACTS))
+    assert shown.refused is not None
     assert seconds == pytest.approx(narrator.DEADLINE_MS / 1_000)
 
 

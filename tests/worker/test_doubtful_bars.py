@@ -18,7 +18,7 @@ from tests.worker.shared_runs import embedded_bars
 from worker.cli import app
 
 KINDS = ["repeated", "flat", "tick", "split"]  # in order of time
-SAID = {
+QUOTED = {
     "repeated": "BARS at 2024-01-21T00:00:00Z: 1 row stood twice, and one of each is left out",
     "flat": "BARS at 2024-02-10T00:00:00Z: no movement in 6 bars: were they filled in? Remove them",
     "tick": "BARS at 2024-03-11T00:00:00Z: 1 implausible bar: data.plausibility = 'always' leaves out such",
@@ -50,7 +50,7 @@ def test_doubtful_bars_are_named_by_the_command_its_document_the_page_and_the_li
     listed = json.loads(CliRunner().invoke(app, ["runs", "--json"]).stdout)
     assert listed[0]["doubts"] == document["data"]["doubts"]
     assert "200 (4 doubts)" in CliRunner().invoke(app, ["runs"], terminal_width=200).stdout
-    for kind, text in SAID.items():
+    for kind, text in QUOTED.items():
         assert text in done.stderr, kind
         assert text.replace("'", "&#39;") in page, kind
         assert any(doubt["text"].startswith(text) for doubt in document["data"]["doubts"]), kind
@@ -61,9 +61,9 @@ def test_doubtful_bars_of_a_frame_are_warned_of_and_stand_in_the_document(frame)
         warnings.simplefilter("always")
         result = tt.backtest(frame, reflection="off")
         tt.simulate(frame, "close > open")
-    said = [str(warning.message) for warning in caught]
-    for kind, text in SAID.items():
-        assert len([line for line in said if line.startswith(text)]) == 2, kind
+    lines = [str(warning.message) for warning in caught]
+    for kind, text in QUOTED.items():
+        assert len([line for line in lines if line.startswith(text)]) == 2, kind
     assert [doubt["kind"] for doubt in result.document["data"]["doubts"]] == KINDS
     printed = str(result)
     assert all(f"doubtful: {doubt['text']}" in printed for doubt in result.document["data"]["doubts"])
@@ -74,7 +74,7 @@ def test_doubtful_bars_are_refused_where_the_settings_say_so(frame):
     Path("refuse.toml").write_text('[data]\non_doubt = "refuse"\n')
     done = CliRunner().invoke(app, ["backtest", "refuse.toml", "--data", "bars.csv"])
     assert done.exit_code == 2
-    assert f"{SAID['repeated']} (and 3 more); data.on_doubt = 'warn' trades them" in done.stderr
+    assert f"{QUOTED['repeated']} (and 3 more); data.on_doubt = 'warn' trades them" in done.stderr
     with pytest.raises(DataError, match="one of each is left out .and 3 more.; data.on_doubt"):
         tt.backtest(frame, data__on_doubt="refuse")
 
@@ -85,11 +85,11 @@ def test_paper_names_doubtful_bars_of_a_recording_or_refuses_them(frame):
     Path("refuse.toml").write_text('[data]\non_doubt = "refuse"\n')
     refused = CliRunner().invoke(app, [*words, "refuse.toml"])
     assert refused.exit_code == 2
-    assert f"{SAID['repeated']} (and 3 more); data.on_doubt = 'warn' trades them" in refused.stderr
+    assert f"{QUOTED['repeated']} (and 3 more); data.on_doubt = 'warn' trades them" in refused.stderr
     assert not Path("paper.db").exists()
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
-    assert [done.stderr.count(text) for text in SAID.values()] == [1, 1, 1, 1]
+    assert [done.stderr.count(text) for text in QUOTED.values()] == [1, 1, 1, 1]
 
 
 def test_live_feed_whose_history_is_doubtful_is_refused_before_its_first_bar_is_traded(tmp_path):

@@ -30,8 +30,8 @@ def spacing(timeframe: str, heartbeat_s: int | None = None) -> int:
     closes: list[int] = world.close_times.tolist()
     evaluated = [
         closes.index(row.known_at)
-        for row, told in zip(rows, payloads(rows, "policy_event"), strict=True)
-        if told["evaluated"]
+        for row, payload in zip(rows, payloads(rows, "policy_event"), strict=True)
+        if payload["evaluated"]
     ]
     gaps: Counter[int] = Counter(b - a for a, b in zip(evaluated, evaluated[1:], strict=False))
     [(gap, times)] = gaps.most_common(1)

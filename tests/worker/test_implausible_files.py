@@ -52,8 +52,8 @@ def test_data_check_lists_the_bars_that_are_implausible(folder: Path) -> None:
     found = run("data", "check", "bars.csv", "--json")["symbols"]["IBM"]
     assert found["implausible"] == len(found["first_implausible"]) == 2
     assert found["first_implausible"][1]["highest"] > 1e250
-    said = CliRunner().invoke(app, ["data", "check", "bars.csv"]).stdout
-    assert "DOUBTFUL   IBM at 2009-03-03T00:00:00Z: 2 implausible bars" in said
+    text = CliRunner().invoke(app, ["data", "check", "bars.csv"]).stdout
+    assert "DOUBTFUL   IBM at 2009-03-03T00:00:00Z: 2 implausible bars" in text
 
 
 def test_backtest_that_takes_implausible_bars_says_so_and_prints_no_warning_of_numpy(folder: Path) -> None:
@@ -75,8 +75,8 @@ def test_summary_says_how_many_bars_were_left_out_why_and_where_to_see_them(fold
         words += ["always.toml", "--data", "two.csv"]
         document = run(*words, "--json")
         assert document["data"]["left_out"] == {"implausible": 4, "absent": 7}
-        said = CliRunner().invoke(app, words)
-        [line] = [line for line in said.stdout.splitlines() if line.startswith("bars left out: ")]
+        reply = CliRunner().invoke(app, words)
+        [line] = [line for line in reply.stdout.splitlines() if line.startswith("bars left out: ")]
         assert line.startswith("bars left out: absent 7, implausible 4   thinktwice journal r0")
         assert line.endswith(" --kind feed_anomaly   thinktwice data check FILE")
     whole = run("backtest", "always.toml", "--from", "2012-01-01", "--json")
@@ -89,10 +89,10 @@ def test_file_with_slips_gives_one_head_in_backtest_paper_verify_and_rebuilding(
     paper = run("paper", "always.toml", "--data", "bars.csv", "--feed", "replay", "--speed", "max", "--json")
     heads = {item["journal"]["head_hash"] for item in (backtest, paper)}
     assert len(heads) == 1
-    told = (
+    text = (
         CliRunner().invoke(app, ["journal", backtest["run_id"], "--kind", "feed_anomaly", "--jsonl"]).stdout
     )
-    assert len(told.splitlines()) == len(SLIPS), told
+    assert len(text.splitlines()) == len(SLIPS), text
     for item in (backtest, paper):
         assert run("verify", item["run_id"], "--json")["ok"]
 

@@ -268,25 +268,25 @@ def test_replan_now_reflects_out_of_turn_and_carries_out_what_the_judge_decides(
         timing = Timing()
         while made.engine.t < 200:
             await made.step(timing, end=200)
-        said = await made.slow_loop.replan_now(made.engine.t - 1)
+        text = await made.slow_loop.replan_now(made.engine.t - 1)
         while made.engine.t < 260:
             await made.step(timing, end=260)
         await made.journal.flush()
-        return said
+        return text
 
-    said = asyncio.run(drive())
+    reply = asyncio.run(drive())
     now = int(world.close_times[199])
     at = [row.kind for row in sink.rows if row.known_at == now]
-    told = [
+    shown = [
         "high_level_request",
         "high_level_report",
         "replan_verdict",
         "playbook_version",
         "playbook_version",
     ]
-    assert at[-5:] == told
-    assert said is not None
-    assert said.known_at == now
+    assert at[-5:] == shown
+    assert reply is not None
+    assert reply.known_at == now
     risks = {
         json.loads(row.payload)["policy"]["risk_fraction"]
         for row in sink.rows

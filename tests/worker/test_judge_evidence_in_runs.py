@@ -217,9 +217,9 @@ def test_model_plans_what_its_judge_reads_and_the_replay_asks_nobody(tmp_path):
             return [(row.kind, json.loads(row.payload)) for row in rows], await replay.compare()
 
     rows, replay = asyncio.run(scenario())
-    asked = len(planner.asked)
+    request = len(planner.requested)
     plans = [payload for kind, payload in rows if kind == "evidence_plan"]
-    assert asked >= len(plans) >= 1
+    assert request >= len(plans) >= 1
     assert {(plan["model"], plan["status"], plan["confidence"]) for plan in plans} == {
         ("said", "gathered", 0.9)
     }
@@ -232,4 +232,4 @@ def test_model_plans_what_its_judge_reads_and_the_replay_asks_nobody(tmp_path):
     [verdict, *_] = [payload["verdict"] for kind, payload in rows if kind == "replan_verdict"]
     assert set(calls[0]["ids"]) <= set(verdict["evidence_ids"])
     assert replay.ok, replay
-    assert len(planner.asked) == asked
+    assert len(planner.requested) == request

@@ -57,10 +57,10 @@ class Scripted:
 
     def __init__(self, reply: dict[str, Any] | None) -> None:
         self.reply = reply
-        self.asked = 0
+        self.requested = 0
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
-        self.asked += 1
+        self.requested += 1
         if self.reply is None:
             raise ModelError("the wire is cut", retryable=True, kind="network")
         return ModelReply(json.dumps(self.reply), "claude-test", 1, 1, 0.1)
@@ -144,11 +144,11 @@ def test_run_asks_its_judge_over_the_wire_is_paid_for_and_replays(
     with wire(monkeypatch, handler, handler) as server:
         rows, replay = recorded(tmp_path / "t.db")
     calls = [row["call"] for row in rows if "call" in row]
-    said = [row["verdict"] for row in rows if "verdict" in row]
-    assert len(server.requests) == len(calls) == len(said) >= 1
+    lines = [row["verdict"] for row in rows if "verdict" in row]
+    assert len(server.requests) == len(calls) == len(lines) >= 1
     assert {(call["prompt"], call["outcome"]) for call in calls} == {("judge_replanning", outcome)}
     assert "call" in rows[0], "the raw reply is stored before the verdict"
-    assert {(item["fallback"] or "").split(":")[0] or None for item in said} == {fallback}
-    assert {len(item["actions"]) for item in said} == {0 if fallback is None else 1}
+    assert {(item["fallback"] or "").split(":")[0] or None for item in lines} == {fallback}
+    assert {len(item["actions"]) for item in lines} == {0 if fallback is None else 1}
     assert (outcome != "reply") or sum(row["usd"] for row in rows if "call" in row) > 0
     assert replay.ok, replay

@@ -50,12 +50,12 @@ class LateAnswers:
                 for s in every:
                     made.engine.doubt_data(s)
             step = made.validate(timing, made.engine.t + 1)
-            asked = [evaluation for b in step.boundaries if (evaluation := self._open(b)) is not None]
-            for evaluation in asked:
+            questions = [evaluation for b in step.boundaries if (evaluation := self._open(b)) is not None]
+            for evaluation in questions:
                 await loop.think(evaluation)
             for evaluation in waiting:
                 self._close(evaluation)
-            waiting = asked
+            waiting = questions
         for evaluation in waiting:
             self._close(evaluation)
         made.finish()
@@ -190,11 +190,11 @@ def test_session_evaluation_that_looked_twice_counts_once_for_the_worker_and_ask
     for row in rows:
         facts.add(row)
     known = rows[-1].known_at
-    asked = facts.request(Run(known, "batch", structural_allowed=True), known, None)
-    told = asked.drift_inputs["fingerprints"]
+    request = facts.request(Run(known, "batch", structural_allowed=True), known, None)
+    shown = request.drift_inputs["fingerprints"]
     snapshots = payloads(rows, "policy_snapshot")
     assert len(snapshots) > len(seen), "late answers are weighed on a snapshot of their own"
-    assert sorted(told) == sorted(seen)
+    assert sorted(shown) == sorted(seen)
     index = asyncio.run(JournalIndex.read(stream(rows)))
     questions = read_strategist_questions("r", index, made.settings)
-    assert len(questions.asked) + sum(questions.left_out.values()) == len(seen)
+    assert len(questions.requested) + sum(questions.left_out.values()) == len(seen)

@@ -85,11 +85,11 @@ def test_zone_or_timeframe_that_is_none_names_the_nearest(name, value, words):
 def test_live_feed_refuses_what_recorded_bars_can_do(data, feed, tmp_path):
     path = tmp_path / "bars.csv"
     path.write_text("time,open,high,low,close,volume\n")
-    told = settings(**({"symbols": ["BTC/USDT"], "timeframe": "1d"} | data))
+    shown = settings(**({"symbols": ["BTC/USDT"], "timeframe": "1d"} | data))
     if feed == "csv":
-        told = told.model_copy(update={"runtime": told.runtime.model_copy(update={"data": str(path)})})
+        shown = shown.model_copy(update={"runtime": shown.runtime.model_copy(update={"data": str(path)})})
     with pytest.raises(tt.ConfigError, match=f"are for recorded bars: leave them out with --feed {feed}"):
-        open_feed(feed, told)
+        open_feed(feed, shown)
 
 
 def test_growing_file_of_bars_within_a_day_is_followed_in_the_zone_of_its_exchange(tmp_path):
@@ -104,6 +104,6 @@ def test_growing_file_of_weeks_is_refused(tmp_path):
     path = tmp_path / "weeks.csv"
     rows = [f"{day}T00:00:00Z,1,1,1,1,1" for day in ("2024-01-01", "2024-01-08", "2024-01-15")]
     path.write_text("\n".join(["time,open,high,low,close,volume", *rows]) + "\n")
-    told = Settings.model_validate({"runtime": {"data": str(path)}})
+    shown = Settings.model_validate({"runtime": {"data": str(path)}})
     with pytest.raises(tt.ConfigError, match=r"^bars of 1w: those of 1w and 1M, .* or take --feed replay"):
-        open_feed("csv", told)
+        open_feed("csv", shown)

@@ -35,7 +35,7 @@ def retrievals(run: Run) -> list[tuple[str, Question, dict[str, Any]]]:
     return found
 
 
-def asked(run: Run) -> list[list[Question]]:
+def read_requests(run: Run) -> list[list[Question]]:
     """What each evaluation asked, in order."""
     evaluations = groupby(retrievals(run), key=lambda retrieval: retrieval[0])
     return [[question for _, question, _ in group] for _, group in evaluations]
@@ -61,10 +61,12 @@ def expected(evaluations: list[list[Question]]) -> tuple[int, int, Counter[str]]
 def test_memory_of_a_run_reads_reuses_and_requeries_what_its_journal_shows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(SnapshotCheck, "findings", lambda *asked: ())  # every base is offered, and sent back
+    monkeypatch.setattr(
+        SnapshotCheck, "findings", lambda *questions: ()
+    )  # every base is offered, and sent back
     run = run_on(embedded_bars("2003-01-01", "2006-06-30"))
     memory = run.document["memory"]
-    retrieved, reused, requeried = expected(asked(run))
+    retrieved, reused, requeried = expected(read_requests(run))
     assert memory["reads"] == run.document["policy_loop"]["evaluations"] + retrieved
     assert memory["reused"] == reused > 0
     assert {name: count for name, count in memory["requeried"].items() if count} == requeried
@@ -138,6 +140,6 @@ def test_promotion_leaves_cases_and_expectations_of_the_old_rules_behind() -> No
     made.experience.expectations.record(lost.model_copy(update={"known_at": known}))
     reader, expected = made.experience.memory.reader(), made.experience.expectations.reader()
     for version, n in ((definition, 1), (changed, 0), (smaller, 1)):
-        asked = MemoryQuery("S", definition.id, "long", lost.fingerprint, version.content_hash)
-        assert reader.retrieve(asked, known).base_rates.population == n
+        request = MemoryQuery("S", definition.id, "long", lost.fingerprint, version.content_hash)
+        assert reader.retrieve(request, known).base_rates.population == n
         assert expected.summary(version, known).n == n

@@ -67,17 +67,17 @@ def test_run_with_a_model_strategist_freezes_the_plans_it_chose(monkeypatch):
         made = run()
     document = made.document
     assert document["errors"] == 0
-    assert document["model"]["calls"] == len(strategist.asked) > 10
+    assert document["model"]["calls"] == len(strategist.requested) > 10
     assert document["strategist"] == {
         "name": "model",
-        "answers": {"claude-test": len(strategist.asked)},
+        "answers": {"claude-test": len(strategist.requested)},
         "fallbacks": {},
     }
-    assert document["model"]["tokens"]["cache_read"] == 4_000 * len(strategist.asked)
+    assert document["model"]["tokens"]["cache_read"] == 4_000 * len(strategist.requested)
     frozen = [row["policy"] for row in made.of("policy_frozen")]
     assert len(frozen) == document["policy_loop"]["outcomes"]["frozen"] > 3
     assert {policy["model"] for policy in frozen} == {"claude-test"}
-    offered = [but_for_reasons(base["plan"]) for asked in strategist.questions for base in asked.bases]
+    offered = [but_for_reasons(base["plan"]) for request in strategist.questions for base in request.bases]
     assert all(but_for_reasons(policy["proposal"]) in offered for policy in frozen)
     calls = {row["call"]["prompt"] for row in made.of("model_call")}
     assert calls == {"strategist"}
@@ -90,15 +90,15 @@ def test_run_with_a_model_strategist_freezes_the_plans_it_chose(monkeypatch):
 def test_run_with_a_model_strategist_marks_one_static_part_and_keeps_the_snapshot_out_of_it(monkeypatch):
     with desk(monkeypatch, first_plan) as strategist:
         made = run()
-    assert len({json.dumps(body["system"]) for body in strategist.asked}) == 1
-    block = strategist.asked[0]["system"][0]
+    assert len({json.dumps(body["system"]) for body in strategist.requested}) == 1
+    block = strategist.requested[0]["system"][0]
     assert block["cache_control"] == {"type": "ephemeral"}
     moments = {PLAIN.time(row["snapshot"]["ts_event"]) for row in made.of("policy_snapshot")}
     assert not any(moment in block["text"] for moment in moments)
-    assert len({body["messages"][0]["content"] for body in strategist.asked}) == len(strategist.asked)
+    assert len({body["messages"][0]["content"] for body in strategist.requested}) == len(strategist.requested)
     taken = [PolicySnapshot.model_validate(row["snapshot"]) for row in made.of("policy_snapshot")]
     snapshots = [json.loads(PLAIN.json(shown_snapshot(snapshot))) for snapshot in taken]
-    assert all(asked.snapshot in snapshots for asked in strategist.questions)
+    assert all(request.snapshot in snapshots for request in strategist.questions)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_run_asks_a_model_to_think_as_the_settings_say_and_keys_it_apart(monkeyp
     with desk(monkeypatch, first_plan) as strategist:
         made = run(proposing(effort=effort))
     off = effort == "none"
-    for body in strategist.asked:
+    for body in strategist.requested:
         assert body.get("thinking") == ({"type": "disabled"} if off else None)
         assert body["output_config"].get("effort") == (None if off else effort)
         assert body["max_tokens"] == MAX_TOKENS + room
@@ -135,10 +135,10 @@ def test_run_asks_a_model_to_think_as_the_settings_say_and_keys_it_apart(monkeyp
         first[name] for name in ("provider", "model", "prompt", "prompt_hash")
     )
     caller = Caller(provider, model, prompt, text_hash, effort, form, thought_tokens=room)
-    body = strategist.asked[0]
-    asked = (body["system"][0]["text"], body["messages"][0]["content"], MAX_TOKENS)
-    assert question_key(caller, *asked) == first["key"]
-    assert question_key(replace(caller, effort="medium"), *asked) != first["key"]
+    body = strategist.requested[0]
+    questions = (body["system"][0]["text"], body["messages"][0]["content"], MAX_TOKENS)
+    assert question_key(caller, *questions) == first["key"]
+    assert question_key(replace(caller, effort="medium"), *questions) != first["key"]
 
 
 def test_run_with_a_model_strategist_asks_only_what_was_known_at_the_bar(monkeypatch):
@@ -146,19 +146,19 @@ def test_run_with_a_model_strategist_asks_only_what_was_known_at_the_bar(monkeyp
         run(period=(SLICE[0], "2003-09-30"))
     with desk(monkeypatch, first_plan) as shorter:
         run(period=(SLICE[0], "2003-08-15"))
-    assert 5 < len(shorter.asked) < len(longer.asked)
-    assert longer.asked[: len(shorter.asked)] == shorter.asked
+    assert 5 < len(shorter.requested) < len(longer.requested)
+    assert longer.requested[: len(shorter.requested)] == shorter.requested
 
 
 def test_run_plan_of_a_diff_is_the_base_with_those_fields(monkeypatch):
-    def careful(asked: Question) -> dict[str, Any]:
-        if asked.task != "choose":
-            return HOLD if asked.task == "manage" else ABSTAIN
-        return propose(asked.base(), change("conviction", 0.21), change("activation_window_bars", 1))
+    def careful(question: Question) -> dict[str, Any]:
+        if question.task != "choose":
+            return HOLD if question.task == "manage" else ABSTAIN
+        return propose(question.base(), change("conviction", 0.21), change("activation_window_bars", 1))
 
     with desk(monkeypatch, careful) as strategist:
         made = run()
-    plans = {base["id"]: base["plan"] for asked in strategist.questions for base in asked.bases}
+    plans = {base["id"]: base["plan"] for request in strategist.questions for base in request.bases}
     frozen = [row["policy"]["proposal"] for row in made.of("policy_frozen")]
     assert len(frozen) > 3
     changed = {"conviction": 0.21, "activation_window_bars": 1}
@@ -167,39 +167,41 @@ def test_run_plan_of_a_diff_is_the_base_with_those_fields(monkeypatch):
 
 
 def test_run_plan_in_force_that_is_proposed_again_keeps_everything_but_its_words(monkeypatch):
-    def steady(asked: Question) -> dict[str, Any]:
-        if asked.task == "choose" and asked.bases[0]["origin"] == "in_force":
-            return propose(asked.base("in_force"))
-        return first_plan(asked)
+    def steady(question: Question) -> dict[str, Any]:
+        if question.task == "choose" and question.bases[0]["origin"] == "in_force":
+            return propose(question.base("in_force"))
+        return first_plan(question)
 
     with desk(monkeypatch, steady) as strategist:
         made = run()
-    kept = [asked for asked in strategist.questions if steady(asked) != first_plan(asked)]
+    kept = [request for request in strategist.questions if steady(request) != first_plan(request)]
     assert len(kept) > 3
     renewed = [row["policy"] for row in made.of("policy_frozen") if row["policy"]["replaces"]]
     assert [policy for policy in renewed if policy["changed_fields"] == ["rationale"]]
 
 
 def test_run_stop_that_the_model_tightens_is_moved_and_one_that_it_loosens_is_not(monkeypatch, by_rules):
-    def halfway(asked: Question) -> dict[str, Any]:
-        position = asked.snapshot["position"]
+    def halfway(question: Question) -> dict[str, Any]:
+        position = question.snapshot["position"]
         if position is None:
-            return first_plan(asked)
-        return tighten(0.5 * (position["stop"] + asked.snapshot["close"]))
+            return first_plan(question)
+        return tighten(0.5 * (position["stop"] + question.snapshot["close"]))
 
-    def looser(asked: Question) -> dict[str, Any]:
-        position = asked.snapshot["position"]
-        return first_plan(asked) if position is None else tighten(2.0 * position["stop"] - position["target"])
+    def looser(question: Question) -> dict[str, Any]:
+        position = question.snapshot["position"]
+        return (
+            first_plan(question) if position is None else tighten(2.0 * position["stop"] - position["target"])
+        )
 
     with desk(monkeypatch, halfway) as strategist:
         made = run()
-    wanted = [halfway(asked)["stop"] for asked in strategist.questions if asked.task == "manage"]
+    wanted = [halfway(request)["stop"] for request in strategist.questions if request.task == "manage"]
     moved = [row["stop"] for row in made.of("stop_tightened") if row["by"] == "policy"]
     assert moved == wanted
     assert made.document["policy_loop"]["outcomes"]["tightened"] == len(moved) > 0
     with desk(monkeypatch, looser) as strategist:
         made = run()
-    refused = sum(asked.task == "manage" and asked.correction is None for asked in strategist.questions)
+    refused = sum(request.task == "manage" and request.correction is None for request in strategist.questions)
     # A stop below zero is no stop: that reply is malformed, the others are looser.
     fallbacks = made.document["strategist"]["fallbacks"]
     assert sum(fallbacks.values()) == refused > 0
@@ -208,30 +210,30 @@ def test_run_stop_that_the_model_tightens_is_moved_and_one_that_it_loosens_is_no
 
 
 def test_run_stop_that_only_the_grid_of_the_market_refuses_is_a_fault_and_no_error(monkeypatch):
-    def barely(asked: Question) -> dict[str, Any]:
-        position = asked.snapshot["position"]
+    def barely(question: Question) -> dict[str, Any]:
+        position = question.snapshot["position"]
         if position is None:
-            return first_plan(asked)
+            return first_plan(question)
         return tighten(position["stop"] + (0.01 if position["direction"] == "long" else -0.01))
 
     execution = ExecutionSettings(tick_size=0.25)
     with desk(monkeypatch, barely):
         made = run(proposing().model_copy(update={"execution": execution}))
-    told = [row["fallback"] for row in made.of("policy_proposal") if row["fallback"]]
-    assert set(told) <= {"stop_not_tighter", "nothing_to_choose"}
-    assert made.document["strategist"]["fallbacks"]["stop_not_tighter"] == told.count("stop_not_tighter") > 0
+    shown = [row["fallback"] for row in made.of("policy_proposal") if row["fallback"]]
+    assert set(shown) <= {"stop_not_tighter", "nothing_to_choose"}
+    assert made.document["strategist"]["fallbacks"]["stop_not_tighter"] == shown.count("stop_not_tighter") > 0
     assert made.document["errors"] == 0
 
 
 def test_run_model_that_abstains_trades_nothing_and_says_why(monkeypatch):
-    with desk(monkeypatch, lambda asked: ABSTAIN):
+    with desk(monkeypatch, lambda request: ABSTAIN):
         made = run()
     policy = made.document["policy_loop"]
     assert policy["answers"] == {"abstain": policy["evaluations"]}
     assert policy["outcomes"] == {"abstained": policy["evaluations"]}
-    told = {row["reason"] for row in made.of("policy_evaluation")}
-    told = {reason for reason in told if not reason.startswith("no eligible playbook can pass now")}
-    assert told <= {f"the model abstains: the trend is {trend}" for trend in ("up", "down", "sideways")}
+    shown = {row["reason"] for row in made.of("policy_evaluation")}
+    shown = {reason for reason in shown if not reason.startswith("no eligible playbook can pass now")}
+    assert shown <= {f"the model abstains: the trend is {trend}" for trend in ("up", "down", "sideways")}
     assert trades(made) == []
 
 
@@ -246,14 +248,14 @@ def test_run_model_that_abstains_trades_nothing_and_says_why(monkeypatch):
     ],
 )
 def test_run_findings_go_back_to_the_model_and_its_mended_plan_freezes(monkeypatch, fault, code):
-    def learning(asked: Question) -> dict[str, Any]:
-        if asked.task == "manage":
+    def learning(question: Question) -> dict[str, Any]:
+        if question.task == "manage":
             return HOLD
-        return propose(asked.base(), fault) if asked.revision is None else propose(asked.base())
+        return propose(question.base(), fault) if question.revision is None else propose(question.base())
 
     with desk(monkeypatch, learning) as strategist:
         made = run(period=(SLICE[0], "2003-08-15"))
-    revisions = [(asked.revision, asked.bases) for asked in strategist.questions if asked.revision]
+    revisions = [(request.revision, request.bases) for request in strategist.questions if request.revision]
     first_rounds = [(revision, bases) for revision, bases in revisions if revision["round"] == 1]
     assert len(first_rounds) > 3
     for revision, bases in first_rounds:
@@ -270,10 +272,10 @@ def test_run_findings_go_back_to_the_model_and_its_mended_plan_freezes(monkeypat
 
 
 def test_run_same_plan_again_after_its_findings_is_a_stand_down(monkeypatch):
-    def stubborn(asked: Question) -> dict[str, Any]:
-        if asked.task == "revise":
-            return propose(asked.base("refused"))
-        return propose(asked.base(), change("conviction", 0.99)) if asked.task == "choose" else HOLD
+    def stubborn(question: Question) -> dict[str, Any]:
+        if question.task == "revise":
+            return propose(question.base("refused"))
+        return propose(question.base(), change("conviction", 0.99)) if question.task == "choose" else HOLD
 
     with desk(monkeypatch, stubborn):
         made = run(period=(SLICE[0], "2003-08-15"))
@@ -329,7 +331,7 @@ def test_run_with_a_strategist_over_its_limit_goes_on_by_rules(monkeypatch):
     with desk(monkeypatch, first_plan) as strategist:
         made = run(proposing(per_run=RunLimits(calls=3)))
     document = made.document
-    assert len(strategist.asked) == document["model"]["calls"] == 3
+    assert len(strategist.requested) == document["model"]["calls"] == 3
     assert document["strategist"]["answers"]["claude-test"] == 3
     assert document["strategist"]["answers"]["rules"] == document["strategist"]["fallbacks"]["budget"] > 5
     assert {row["prompt"] for row in made.of("model_budget")} == {"strategist"}
@@ -338,17 +340,17 @@ def test_run_with_a_strategist_over_its_limit_goes_on_by_rules(monkeypatch):
 def test_run_with_both_models_asks_the_strategist_and_the_second_reader(monkeypatch):
     with desk(monkeypatch, first_plan) as strategist:
         made = run(proposing("full"), (SLICE[0], "2003-08-15"))
-    asked = [row["call"]["prompt"] for row in made.of("model_call")]
-    assert asked.count("strategist") == len(strategist.asked) > 3
-    assert asked.count("policy_level_reflection") > 3
+    questions = [row["call"]["prompt"] for row in made.of("model_call")]
+    assert questions.count("strategist") == len(strategist.requested) > 3
+    assert questions.count("policy_level_reflection") > 3
     assert made.document["policy_loop"]["reflections"]["degraded"] == 0
 
 
 def test_run_without_a_reflection_takes_parameters_from_the_model_but_no_rules(monkeypatch):
     own_rules = propose("b", change("setup", "close > no_such_5"))
 
-    def decide(asked: Question) -> dict[str, Any]:
-        return first_plan(asked) if asked.task == "manage" else own_rules | {"base": asked.base()}
+    def decide(question: Question) -> dict[str, Any]:
+        return first_plan(question) if question.task == "manage" else own_rules | {"base": question.base()}
 
     with desk(monkeypatch, decide):
         made = run(proposing("off"), (SLICE[0], "2003-08-15"))

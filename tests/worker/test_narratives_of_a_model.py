@@ -95,7 +95,7 @@ class Spoken:
     """Puts the same lie into another place of every reply, none of which its contract takes."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requested = 0
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
         unsaid = {"kind": "feature", "name": SPOKEN}
@@ -110,8 +110,8 @@ class Spoken:
             json.dumps({"reasons": [], "keep": [SPOKEN]}),
             json.dumps({"sections": [{"topic": SPOKEN, "claims": [{"kind": SPOKEN}]}]}),
         )
-        self.asked += 1
-        return ModelReply(replies[self.asked % len(replies)], "m", 1, 1, 0.0)
+        self.requested += 1
+        return ModelReply(replies[self.requested % len(replies)], "m", 1, 1, 0.0)
 
 
 def test_reply_that_is_refused_leaves_none_of_its_words_in_a_stored_row_but_that_of_its_call():
@@ -127,6 +127,6 @@ def test_reply_that_is_refused_leaves_none_of_its_words_in_a_stored_row_but_that
         settings,
         models=Models(fast=model, slow=model, strategist=model, judge=model),
     )
-    assert model.asked > 50
+    assert model.requested > 50
     holding = {row.kind for row in run.rows if SPOKEN in row.payload or json.dumps(SPOKEN) in row.payload}
     assert holding == {"model_call"}

@@ -14,10 +14,10 @@ from services.context import RunContext
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.ports import EvidenceQuestion
-from tests.agents.language_models.test_native_tools import CALLING, CALLS, SAID
+from tests.agents.language_models.test_native_tools import CALLING, CALLS, QUOTED
 from tests.agents.language_models.wire_formats import FORMATS, saying
 from tests.agents.language_models.wire_server import READ
-from tests.agents.planning.planned import TOLD
+from tests.agents.planning.planned import SHOWN
 from tests.worker.wire import wire
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
@@ -47,16 +47,16 @@ def settings(provider, llm, cassette, **planner):
     )  # fmt: skip
 
 
-def planned(told):
+def planned(shown):
     """The plan, and what it cost in US dollars."""
 
     async def scenario():
         journal, clock = JournalWriter(MemorySink()), SimulatedClock()
-        context = RunContext(told, clock, journal, TickGuard())
-        models = assemble_models(context, os.environ, texts={PROMPT: told.llm.model})
+        context = RunContext(shown, clock, journal, TickGuard())
+        models = assemble_models(context, os.environ, texts={PROMPT: shown.llm.model})
         try:
-            planner = ModelPlanner(models.accounted.texts[PROMPT], told.planner, max_tokens=500)
-            return await planner.plan(QUESTION, TOLD), models.account.ledger.run.usd
+            planner = ModelPlanner(models.accounted.texts[PROMPT], shown.planner, max_tokens=500)
+            return await planner.plan(QUESTION, SHOWN), models.account.ledger.run.usd
         finally:
             await models.live.close()
 
@@ -69,9 +69,9 @@ def test_plan_is_asked_for_recorded_and_played_without_a_key(provider, native, t
     handler = CALLING[provider]() if native else saying(FORMATS[provider], IN_WORDS)
     path = tmp_path / "plans.jsonl"
     with wire(monkeypatch, handler, provider=provider) as server:
-        told = settings(provider, "record", path, native_tools=native)
-        check_models(told, os.environ)
-        plan, usd = planned(told)
+        shown = settings(provider, "record", path, native_tools=native)
+        check_models(shown, os.environ)
+        plan, usd = planned(shown)
     ((_, body),) = server.requests
     assert ("tools" in body, FORMATS[provider].form_of(body)) == (
         (True, None) if native else (False, FORM.schema)
@@ -90,7 +90,7 @@ def test_recorded_calls_that_were_changed_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "plans.jsonl"
     with wire(monkeypatch, CALLING["anthropic"]()):
         planned(settings("anthropic", "record", path, native_tools=True))
-    assert SAID.split(">")[1][:8] in path.read_text("utf-8")
+    assert QUOTED.split(">")[1][:8] in path.read_text("utf-8")
     path.write_text(path.read_text("utf-8").replace("gate", "reports"), "utf-8")
     with pytest.raises(ConfigError, match="changed after it was recorded"):
         planned(settings("anthropic", "replay", path, native_tools=True))

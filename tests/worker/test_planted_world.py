@@ -180,10 +180,10 @@ def test_planted_grid_trades_are_those_of_the_episodes_on_the_same_bars_and_come
     zone = NoLearnZone(start=halted.entry_label, end=halted.exit_label, symbol=halted.symbol, reason="halted")
     envelope = settings.envelope.model_copy(update={"no_learn_zones": (zone,)})
     ledgers = ShadowLedgers(market, settings.execution, envelope)
-    made, asked = (ledgers.open(definition, rules, 0) for _ in range(2))
+    made, request = (ledgers.open(definition, rules, 0) for _ in range(2))
     episodes = [episode for episode in made.advance(300) if not episode.no_learn]
     figures = [(episode.entry_label, episode.exit_label, episode.r) for episode in episodes]
-    parts = [asked.resolve_learnable(times.index(third.exit_label)), asked.resolve_learnable(300)]
+    parts = [request.resolve_learnable(times.index(third.exit_label)), request.resolve_learnable(300)]
     assert len(parts[0])
     assert len(figures) < len(made.episodes)
     assert figures == [
@@ -214,7 +214,7 @@ def test_planted_fault_is_mended_at_default_settings_by_an_experiment_that_prove
         ),
         opened,
     )
-    asked = first(
+    request = first(
         "high_level_report",
         lambda payload: any(
             item["change"] == {"kind": "set_threshold", "parameter": "side", "value": -1.0}
@@ -226,7 +226,7 @@ def test_planted_fault_is_mended_at_default_settings_by_an_experiment_that_prove
     begun = first(
         "playbook_version",
         lambda reason: ours(reason) and reason["state"] == "shadow" and "candidate" in reason["reason"],
-        asked,
+        request,
     )
     promoted = first("playbook_version", lambda reason: ours(reason) and reason["reason"] == PROVEN, begun)
     assert rows[promoted][2]["definition"]["parameters"]["side"]["value"] == -1.0
@@ -265,12 +265,12 @@ def open_entries_of(run: Run) -> int:
     for row in moves:
         payload = json.loads(row.payload)
         if row.kind == "high_level_request":
-            told = [
+            shown = [
                 (episode["playbook_id"], episode["entry_label"])
                 for episode in payload["request"]["open_entries"]
             ]
-            assert sorted(told) == sorted(held.values())
-            compared += bool(told)
+            assert sorted(shown) == sorted(held.values())
+            compared += bool(shown)
         elif row.kind == "episode":
             held.pop(payload["episode"]["symbol"])
         else:

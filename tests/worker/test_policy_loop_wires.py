@@ -163,12 +163,12 @@ def test_session_judge_refuses_a_record_of_a_reflection_that_is_off_while_it_is_
     made = session()
     plans_changed(made, with_disabled_record)
     rows = finished(made)
-    told = [
+    shown = [
         payload["verdict"]
         for payload in payloads(rows, "boundary_verdict")
         if payload["verdict"]["evidence_ids"]
     ]
-    assert [item for item in told if item["evidence_ids"] == ["no_result"]]
+    assert [item for item in shown if item["evidence_ids"] == ["no_result"]]
     assert payloads(rows, "policy_frozen") == []
     assert made.policy_loop.counters.errors == 0, "freeze does not have to stop it"
 
@@ -196,7 +196,7 @@ def test_session_with_reflection_off_freezes_amends_and_trades_on_its_records() 
 def test_session_evaluation_restarts_the_heartbeat_of_its_symbol_and_a_skip_does_not() -> None:
     made = session()
     open_ = made.policy_loop.open
-    told = {True: 0, False: 0}
+    payload = {True: 0, False: 0}
 
     def opened(boundary: Any, **named: Any) -> Any:
         before = {name: int(made.engine.state[name][boundary.s]) for name in ("last_evaluation", "last_beat")}
@@ -204,10 +204,10 @@ def test_session_evaluation_restarts_the_heartbeat_of_its_symbol_and_a_skip_does
         own = int(made.engine.state["own"][boundary.s])
         after = {name: int(made.engine.state[name][boundary.s]) for name in before}
         assert after == (before if evaluation is None else dict.fromkeys(before, own))
-        told[evaluation is not None] += 1
+        payload[evaluation is not None] += 1
         return evaluation
 
     made.policy_loop.open = opened  # type: ignore[method-assign]
     finished(made)
-    assert told[True] > 50
-    assert told[False] > 10
+    assert payload[True] > 50
+    assert payload[False] > 10

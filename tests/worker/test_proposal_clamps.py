@@ -37,9 +37,9 @@ def beyond(plan: Plan) -> Plan:
     answer = plan.last.answer
     if plan.end is not PlanEnd.PASSED or answer.proposal is None:
         return plan
-    asked = PolicyProposal(**{**answer.proposal.payload(), **BEYOND})
-    told = answer.model_copy(update={"proposal": asked, "model": "another"})
-    return Plan(plan.end, (*plan.rounds[:-1], PlanRound(told, plan.last.request, plan.last.reflection)), "")
+    request = PolicyProposal(**{**answer.proposal.payload(), **BEYOND})
+    shown = answer.model_copy(update={"proposal": request, "model": "another"})
+    return Plan(plan.end, (*plan.rounds[:-1], PlanRound(shown, plan.last.request, plan.last.reflection)), "")
 
 
 def test_session_with_reflection_off_clamps_every_plan_beyond_its_playbook_and_says_so() -> None:
@@ -112,15 +112,15 @@ def test_session_of_every_mode_puts_no_plan_of_a_strategist_beyond_its_playbook_
     answer = strategist.answer
 
     async def greedy(*args: Any, **named: Any) -> StrategistAnswer:
-        said: StrategistAnswer = await answer(*args, **named)
-        if said.proposal is None:
-            return said
-        return said.model_copy(update={"proposal": PolicyProposal(**{**said.proposal.payload(), **BEYOND})})
+        reply: StrategistAnswer = await answer(*args, **named)
+        if reply.proposal is None:
+            return reply
+        return reply.model_copy(update={"proposal": PolicyProposal(**{**reply.proposal.payload(), **BEYOND})})
 
     strategist.answer = greedy
     rows = finished(made)
-    asked = [payload for payload in payloads(rows, "policy_proposal") if payload["proposal"] is not None]
-    assert len(asked) > 5
+    questions = [payload for payload in payloads(rows, "policy_proposal") if payload["proposal"] is not None]
+    assert len(questions) > 5
     clamps = {payload["proposal_hash"] for payload in payloads(rows, "proposal_clamped")}
     for payload in payloads(rows, "policy_frozen"):
         assert payload["policy"]["proposal_hash"] in clamps
@@ -159,7 +159,7 @@ def test_clamped_field_exactly_at_its_bound_stays_and_a_step_beyond_comes_down_t
     step = 0.001 if field == "conviction" else 1
     allowed, (clamp,) = clamp_proposal(changed(at, {field: bound + step}), snapshot, book, 0.25)
     assert allowed == at
-    assert (clamp.field, clamp.asked, clamp.allowed) == (field, bound + step, bound)
+    assert (clamp.field, clamp.requested, clamp.allowed) == (field, bound + step, bound)
 
 
 def test_clamped_plan_below_its_bounds_is_never_raised():

@@ -93,13 +93,13 @@ def test_strategist_and_second_reader_of_a_provider_verify_and_replay_to_the_sam
 def test_orders_under_a_misbehaving_model_of_a_provider_are_those_of_the_rules(
     name, provider, by_rules, monkeypatch
 ):
-    told = FORMATS[provider]
+    shown = FORMATS[provider]
     handler = {
-        "prose": saying(told, "I would buy everything."),
-        "refusal": saying(told, "no", stop="refusal"),
-        "cut": saying(told, "half", stop="max_tokens"),
-        "status_500": answer(told.error("api_error", "x"), 500),
-        "another_model": saying(told, json.dumps(AGREES), model="another"),
+        "prose": saying(shown, "I would buy everything."),
+        "refusal": saying(shown, "no", stop="refusal"),
+        "cut": saying(shown, "half", stop="max_tokens"),
+        "status_500": answer(shown.error("api_error", "x"), 500),
+        "another_model": saying(shown, json.dumps(AGREES), model="another"),
     }[name]
     with wire(monkeypatch, handler, provider=provider):
         run = run_on(fewer_bars(*SLICE), full(provider, attempts=1))
@@ -150,9 +150,9 @@ def test_start_whose_first_question_is_turned_away_stops_with_exit_2_and_no_key(
 
 @EVERY
 def test_run_whose_model_never_answered_says_so_first_and_exits_1(provider, desk, monkeypatch):
-    told = FORMATS[provider]
+    shown = FORMATS[provider]
     later = in_turn(
-        answer(told.error("api_error", "x"), 500), answer(told.error("authentication_error", "x"), 401)
+        answer(shown.error("api_error", "x"), 500), answer(shown.error("authentication_error", "x"), 401)
     )
     with wire(monkeypatch, later, provider=provider):
         done = desk.backtest("--reflection", "full", provider=provider)
@@ -170,9 +170,9 @@ def test_run_whose_model_never_answered_says_so_first_and_exits_1(provider, desk
 def test_backtest_whose_model_is_lost_half_way_ends_there_and_verifies_or_goes_on_by_rules(
     on_lost, provider, desk, monkeypatch
 ):
-    told = FORMATS[provider]
-    broke = answer(told.error("invalid_request_error", "credit balance is too low"), 400)
-    later = in_turn(*[saying(told, json.dumps(AGREES))] * 4, broke)
+    shown = FORMATS[provider]
+    broke = answer(shown.error("invalid_request_error", "credit balance is too low"), 400)
+    later = in_turn(*[saying(shown, json.dumps(AGREES))] * 4, broke)
     if on_lost is not None:
         monkeypatch.setenv("THINKTWICE_LLM__ON_LOST", on_lost)
     with wire(monkeypatch, later, provider=provider) as server:
@@ -265,8 +265,8 @@ def test_backtest_that_is_throttled_for_a_while_goes_on_with_its_model(throttled
 
 @EVERY
 def test_run_whose_model_gave_no_usable_answer_says_so_first_and_exits_1(provider, desk, monkeypatch):
-    told = FORMATS[provider]
-    with wire(monkeypatch, saying(told, "I would rather wait and see."), provider=provider):
+    shown = FORMATS[provider]
+    with wire(monkeypatch, saying(shown, "I would rather wait and see."), provider=provider):
         done = desk.backtest("--reflection", "full", provider=provider)
     assert done.exit_code == 1, done.output
     first = done.stdout.splitlines()[0]
@@ -290,13 +290,13 @@ def test_run_whose_strategist_gave_no_usable_answer_says_so_although_its_reader_
 
 def test_run_whose_rules_answered_for_a_tenth_of_its_strategists_replies_says_so_first(desk, monkeypatch):
     """Every reply parses, so none counts as unreadable; each second plan names a base that nobody offered."""
-    asked: list[Any] = []
+    questions: list[Any] = []
 
     def decide(question: Any) -> dict[str, Any] | str:
         if question.task != "choose":
             return first_plan(question)
-        asked.append(question)
-        return first_plan(question) if len(asked) % 3 == 1 else propose("0" * 16)
+        questions.append(question)
+        return first_plan(question) if len(questions) % 3 == 1 else propose("0" * 16)
 
     strategist = StrategistOnTheWire(decide)
     with wire(monkeypatch, strategist) as server:
@@ -320,11 +320,11 @@ def seat(prompt: str, answered: int, questions: int, why: str | None = None, lim
     }  # fmt: skip
 
 
-def document_of(seats: list[Any], *, strategist: Any = None, asked: int = 0, **unused: int) -> Any:
+def document_of(seats: list[Any], *, strategist: Any = None, requested: int = 0, **unused: int) -> Any:
     return {
         "model": {"seats": seats},
         "strategist": strategist or {"answers": {}, "fallbacks": {}},
-        "policy_loop": {"reader": {"asked": asked, "nothing_to_decide": 0, "unused": unused}},
+        "policy_loop": {"reader": {"asked": requested, "nothing_to_decide": 0, "unused": unused}},
     }
 
 
@@ -358,7 +358,7 @@ def test_text_that_limits_alone_left_unanswered_is_no_model_that_failed():
 def test_reader_whose_verdicts_were_void_is_named_first_and_silent_where_all_were(void, silent):
     document = document_of(
         [seat("policy_level_reflection", 40, 40), seat("high_level_reflection", 3, 3)],
-        asked=40, model_lowered_without_evidence=void,
+        requested=40, model_lowered_without_evidence=void,
     )  # fmt: skip
     assert model_silence(document) == (
         f"the second reader gave a usable answer to {40 - void} of 40 questions: "
@@ -367,12 +367,12 @@ def test_reader_whose_verdicts_were_void_is_named_first_and_silent_where_all_wer
     assert is_silent(document) is silent
 
 
-@pytest.mark.parametrize(("why", "told"), [("unknown_base", True), ("position_open", False)])
-def test_tenth_of_the_answers_by_rules_counts_only_where_a_model_was_needed(why, told):
+@pytest.mark.parametrize(("why", "shown"), [("unknown_base", True), ("position_open", False)])
+def test_tenth_of_the_answers_by_rules_counts_only_where_a_model_was_needed(why, shown):
     strategist = {"answers": {"m": 80, "rules": 20}, "fallbacks": {why: 10, "nothing_to_choose": 10}}
     document = document_of([seat("strategist", 100, 100)], strategist=strategist)
-    said = f"the strategist gave a usable answer to 80 of 90 questions: {why} 10"
-    assert model_silence(document) == (said if told else None)
+    text = f"the strategist gave a usable answer to 80 of 90 questions: {why} 10"
+    assert model_silence(document) == (text if shown else None)
 
 
 def test_run_whose_readers_verdicts_rest_on_nothing_says_so_first_and_exits_1(desk, monkeypatch):
@@ -389,8 +389,8 @@ def test_run_whose_readers_verdicts_rest_on_nothing_says_so_first_and_exits_1(de
 
 def test_first_line_names_the_reason_that_took_most_of_the_unanswered_questions(desk, monkeypatch):
     """Failures, then answers, and a limit that ends the asking."""
-    told = FORMATS["anthropic"]
-    fault, good = answer(told.error("api_error", "a passing fault"), 500), saying(told, json.dumps(AGREES))
+    shown = FORMATS["anthropic"]
+    fault, good = answer(shown.error("api_error", "a passing fault"), 500), saying(shown, json.dumps(AGREES))
     handler = in_turn(good, fault, fault, good)
     monkeypatch.setenv("THINKTWICE_LLM__PER_RUN__CALLS", "6")
     monkeypatch.setenv("THINKTWICE_LLM__AT_ONCE", "1")

@@ -32,7 +32,7 @@ class ManyWords:
 
     def __init__(self) -> None:
         self.server = WireServer("")
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         names = (
             "high_level_reflection", "text_outline", "text_section", "text_quality_rewrite", "text_review",
             "text_review_rewrite", "text_improvement", "evidence_planner", JUDGE,
@@ -42,13 +42,13 @@ class ManyWords:
     async def __call__(self, writer: asyncio.StreamWriter) -> None:
         body = self.server.requests[-1][1]
         name = self._names.get(FORMATS["anthropic"].system_of(body), "")
-        self.asked.append(name)
+        self.requested.append(name)
         text = json.dumps(self._reply(name))
         handle = stream(events(text)) if body.get("stream") else answer(message(text))
         await handle(writer)
 
     def _reply(self, name: str) -> dict[str, Any]:
-        claim = {"kind": "value", "measure": "trades", "of": {"period": f"{1990 + len(self.asked) % 40}"}}
+        claim = {"kind": "value", "measure": "trades", "of": {"period": f"{1990 + len(self.requested) % 40}"}}
         part = {"claims": [claim], "comment": None}
         words = {"reasoning": "other words", "sections": [{"topic": "window", **part}]}
         review = {"score": 0.5, "critique": "thin", "improvements": ["more"]}
@@ -106,8 +106,8 @@ def test_judge_whose_report_has_many_words_is_asked_on_every_report(
     planner: str, bars: int, reports: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, handler = chatty_run(monkeypatch, chatty(planner), bars)
-    assert (fallbacks(made), handler.asked.count(JUDGE)) == ([None] * reports, reports)
-    assert handler.asked.count("evidence_planner") == (reports if planner == "model" else 0)
+    assert (fallbacks(made), handler.requested.count(JUDGE)) == ([None] * reports, reports)
+    assert handler.requested.count("evidence_planner") == (reports if planner == "model" else 0)
     document = made.document
     assert (document["judge"]["to_ask"], document["judge"]["asked"]) == (reports, reports)
     assert document["deliberation"]["sections"] == 4 * reports, "what is left is for the text"
@@ -123,7 +123,7 @@ def unheard_run() -> Run:
     settings = chatty(per_event=EventLimits(calls=0))
     model = Scripted({"reasons": [], "comment": None, "keep": []})
     made = run_on(world(), settings, definitions(), models=Models(model, model, None, model))
-    assert model.asked == 0
+    assert model.requested == 0
     return made
 
 
@@ -138,11 +138,11 @@ def test_judge_that_was_never_asked_and_texts_that_failed_are_counted_and_said_p
     for full in (False, True):
         console = Console(record=True, width=200)
         render(document, console, full=full)
-        said = console.export_text()
-        assert f"the judge's model was never asked: 0 of {due} reports, budget {due}; the rules" in said
-        assert f"model asked on 0 of {due} reports" in said
-        assert f"{due} of {due}: the rules' text stands" in said
-        assert "refused by a limit" in said
+        text = console.export_text()
+        assert f"the judge's model was never asked: 0 of {due} reports, budget {due}; the rules" in text
+        assert f"model asked on 0 of {due} reports" in text
+        assert f"{due} of {due}: the rules' text stands" in text
+        assert "refused by a limit" in text
 
 
 def test_judge_of_rules_is_not_told_to_be_unheard_run() -> None:

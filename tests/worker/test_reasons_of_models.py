@@ -41,8 +41,8 @@ class Replies:
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
         self.prompts.append(prompt)
         self.deadlines_ms.append(deadline_ms)
-        said = self.reply if isinstance(self.reply, str) else json.dumps(self.reply)
-        return ModelReply(said, "m", 1, 1, 0.0)
+        text = self.reply if isinstance(self.reply, str) else json.dumps(self.reply)
+        return ModelReply(text, "m", 1, 1, 0.0)
 
 
 @dataclass
@@ -53,11 +53,11 @@ class Strategist:
     comment: str | None = None
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
-        asked = question(prompt)
-        said = HOLD if asked.task == "manage" else ABSTAIN
-        if asked.task == "choose":
-            said = propose(asked.base(), because=self.because, comment=self.comment)
-        return ModelReply(json.dumps(said), "m", 1, 1, 0.0)
+        request = question(prompt)
+        reply = HOLD if request.task == "manage" else ABSTAIN
+        if request.task == "choose":
+            reply = propose(request.base(), because=self.because, comment=self.comment)
+        return ModelReply(json.dumps(reply), "m", 1, 1, 0.0)
 
 
 def proposed(
@@ -110,8 +110,8 @@ def test_words_of_critic_and_corrector_with_a_figure_or_a_name_are_stored_nowher
 ):
     passes = []
 
-    async def pass_over(*given: Any, **told: Any) -> Deliberation:
-        passes.append(await run_pass(*given, **told))
+    async def pass_over(*given: Any, **payload: Any) -> Deliberation:
+        passes.append(await run_pass(*given, **payload))
         return passes[-1]
 
     monkeypatch.setattr(reason_pass, "run_pass", pass_over)

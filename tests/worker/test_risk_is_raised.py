@@ -29,18 +29,18 @@ def versions(run: Run) -> list[dict[str, Any]]:
 
 def raises(run: Run) -> list[dict[str, Any]]:
     reports = [payload["report"] for payload in run.of("high_level_report")]
-    asked = [item for report in reports for item in report["recommendations"]]
-    return [change for change in asked if change["change"].get("kind") == "set_risk_fraction"]
+    questions = [item for report in reports for item in report["recommendations"]]
+    return [change for change in questions if change["change"].get("kind") == "set_risk_fraction"]
 
 
 def test_playbook_that_gains_is_tried_with_more_risk_in_shadow_and_then_trades_with_it() -> None:
     run = ran(1.0)
-    told = [
+    messages = [
         (version["version"], version["state"], version["definition"]["risk_fraction"])
         for version in versions(run)
     ]
     limit = Settings().envelope.risk_fraction  # the next raise, on trial at the end of the run
-    assert told == [
+    assert messages == [
         (1, "active", CAREFUL), (2, "candidate", 2 * CAREFUL), (2, "shadow", 2 * CAREFUL),
         (1, "retired", CAREFUL), (2, "active", 2 * CAREFUL),
         (3, "candidate", limit), (3, "shadow", limit),
@@ -69,11 +69,11 @@ def test_orders_after_the_promotion_put_the_raised_fraction_of_the_account_at_ri
 
 
 def test_raise_of_the_risk_keeps_to_the_bounds_of_the_contract_and_of_the_account() -> None:
-    asked = raises(ran(1.0))
-    assert asked
+    request = raises(ran(1.0))
+    assert request
     limit = Settings().envelope.risk_fraction
-    assert all(CAREFUL < change["change"]["value"] <= min(2 * 2 * CAREFUL, limit) for change in asked)
-    assert {entry["grade"] for entry in asked} == {"significant"}
+    assert all(CAREFUL < change["change"]["value"] <= min(2 * 2 * CAREFUL, limit) for change in request)
+    assert {entry["grade"] for entry in request} == {"significant"}
 
 
 def test_raise_is_not_asked_for_again_while_its_trial_is_open() -> None:

@@ -107,10 +107,10 @@ def test_run_over_its_limit_goes_on_by_rules_and_says_so(by_rules, monkeypatch):
 def test_run_limit_of_an_event_begins_anew_at_every_evaluation(monkeypatch):
     with wire(monkeypatch, GOOD):
         run = run_on(fewer_bars(*SLICE), full(per_event=EventLimits(calls=1)))
-    asked = [row for row in run.rows if row.kind == "model_call"]
-    moments = [(row.symbol, row.known_at) for row in asked]
+    questions = [row for row in run.rows if row.kind == "model_call"]
+    moments = [(row.symbol, row.known_at) for row in questions]
     assert len(moments) == len(set(moments)) > 5
-    assert None not in {row.symbol for row in asked}
+    assert None not in {row.symbol for row in questions}
 
 
 def test_run_with_nobody_at_the_address_pays_for_nothing(by_rules, monkeypatch):

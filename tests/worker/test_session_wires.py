@@ -99,8 +99,8 @@ def blocked(plan: Plan) -> Plan:
     reflection = plan.last.reflection
     if not isinstance(reflection, PolicyLevelReflectionResult):
         return plan
-    said = reflection.model_copy(update={"status": ReflectionStatus.BLOCK})
-    return Plan(PlanEnd.BLOCKED, (PlanRound(plan.last.answer, plan.last.request, said),), "blocked")
+    reply = reflection.model_copy(update={"status": ReflectionStatus.BLOCK})
+    return Plan(PlanEnd.BLOCKED, (PlanRound(plan.last.answer, plan.last.request, reply),), "blocked")
 
 
 def test_session_blocked_proposal_gives_no_order() -> None:
@@ -118,12 +118,12 @@ def late_by(made: Session, bars: int, where: str) -> None:
     answer = getattr(owner, where)
 
     async def late(*args: Any, **named: Any) -> Any:
-        said = await answer(*args, **named)
+        reply = await answer(*args, **named)
         row = made.engine.t + bars
         while made.engine.t < min(row, made.bars.times.size):
             made.engine.advance(row)
         made.clock.advance(int(made.bars.close_times[made.engine.t - 1]))
-        return said
+        return reply
 
     setattr(owner, where, late)
 
@@ -156,7 +156,7 @@ def test_session_answer_one_bar_late_is_taken_unless_the_world_has_changed() -> 
 def test_session_failure_while_the_snapshot_is_taken_is_an_error_and_freezes_nothing() -> None:
     made = session()
 
-    def broken(*asked: Any) -> None:
+    def broken(*questions: Any) -> None:
         raise RuntimeError("the builder broke")
 
     made.policy_loop._builder.build = broken  # type: ignore[assignment,method-assign]
@@ -336,7 +336,7 @@ def test_session_events_switched_off_are_skipped_with_that_reason() -> None:
 @pytest.fixture
 def unscreened(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every base of ours is offered, whatever the checks say of it."""
-    monkeypatch.setattr(SnapshotCheck, "findings", lambda *asked: ())
+    monkeypatch.setattr(SnapshotCheck, "findings", lambda *questions: ())
 
 
 @pytest.mark.usefixtures("unscreened")
@@ -405,8 +405,8 @@ def test_session_bypassing_events_are_evaluated_within_the_minimum_interval() ->
 
 def test_session_position_gets_one_evaluation_and_then_hold_lock() -> None:
     rows = finished(session())
-    said = [payload for payload in payloads(rows, "policy_proposal") if payload["amendment"] is None]
-    answers = {entry["snapshot_hash"]: entry["answer"] for entry in said}
+    lines = [payload for payload in payloads(rows, "policy_proposal") if payload["amendment"] is None]
+    answers = {entry["snapshot_hash"]: entry["answer"] for entry in lines}
     for payload in payloads(rows, "policy_snapshot"):
         snapshot = payload["snapshot"]
         if snapshot["state"] == "POSITION_OPEN":

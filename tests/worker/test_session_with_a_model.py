@@ -95,12 +95,12 @@ def test_session_full_reply_that_is_no_reply_never_loosens_or_breaks_anything() 
 
 @READ
 def test_session_full_asks_about_plans_that_the_rules_pass_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SnapshotCheck, "findings", lambda *asked: ())  # every base is offered
+    monkeypatch.setattr(SnapshotCheck, "findings", lambda *questions: ())  # every base is offered
     reply = json.dumps({"comment": "fine", "verdict": "pass", "findings": [], "deferred_needs": []})
     model = AnsweringModel(reply)
-    asked = run(model).policy_loop.counters
-    assert asked.reflections["revise"] > 0
-    assert len(model.prompts) == asked.finding_codes["model_agrees"] == asked.reflections["pass"]
+    request = run(model).policy_loop.counters
+    assert request.reflections["revise"] > 0
+    assert len(model.prompts) == request.finding_codes["model_agrees"] == request.reflections["pass"]
 
 
 class CitingStrategist:
@@ -110,15 +110,15 @@ class CitingStrategist:
         self.plans = 0
 
     async def complete(self, *, prompt: str, **request: Any) -> ModelReply:
-        asked = question(prompt)
-        if asked.task == "manage" or not asked.bases:
+        requested = question(prompt)
+        if requested.task == "manage" or not requested.bases:
             return ModelReply(json.dumps(HOLD), "scripted", 1, 1, 0.1)
         self.plans += 1
-        base = asked.bases[-1 if asked.task == "revise" else 0]
+        base = requested.bases[-1 if requested.task == "revise" else 0]
         own = [reason(given["kind"], given["name"]) for given in base["plan"]["because"]]
         because = own + [reason("case_rate", "all")] * (self.plans % 2)
-        said = propose(base["id"], because=because)
-        return ModelReply(json.dumps(said), "scripted", 1, 1, 0.1)
+        reply = propose(base["id"], because=because)
+        return ModelReply(json.dumps(reply), "scripted", 1, 1, 0.1)
 
 
 def named(part: str, prompt: str) -> Any:
@@ -197,9 +197,9 @@ def test_report_of_a_model_is_replayed_and_one_that_was_not_recorded_ends_the_ru
     slow = AnsweringModel("no narrative")
     first = run_on(bars, FULL, models=Models(AnsweringModel("no verdict"), slow))
     assert len(slow.prompts) == first.document["high_level"]["runs"] > 0
-    asked = [row for row in first.rows if row.kind == "model_call"]
-    assert {row.symbol is None for row in asked if "high_level_reflection" in row.payload} == {True}
-    assert {row.symbol is None for row in asked if "policy_level_reflection" in row.payload} == {False}
+    questions = [row for row in first.rows if row.kind == "model_call"]
+    assert {row.symbol is None for row in questions if "high_level_reflection" in row.payload} == {True}
+    assert {row.symbol is None for row in questions if "policy_level_reflection" in row.payload} == {False}
     calls = [recorded_call(payload, None) for payload in first.of("model_call")]
     assert run_on(bars, FULL, cassette=Cassette("all", calls)).rows[-1].hash == first.rows[-1].hash
     without = [call for call in calls if call.prompt != "high_level_reflection"]

@@ -174,7 +174,7 @@ def test_settings_any_environment_gives_settings_or_one_line(environment):
 def test_seat_without_a_model_and_word_that_names_none_are_refused_with_the_next_step(tmp_path):
     file = tmp_path / "s.toml"
     next_step = "needs a model: set llm.model (--model), like anthropic/claude-haiku-5-5"
-    for text, said in (
+    for text, reply in (
         ("[policy_loop]\nstrategist = 'model'", f"policy_loop.strategist 'model' {next_step}"),
         ("[judge]\nreplan = 'model'", f"judge.replan 'model' {next_step}"),
         ("[reflection]\nmode = 'full'\n[llm]\nslow = 'openai/x'", f"reflection.mode 'full' {next_step}"),
@@ -187,7 +187,7 @@ def test_seat_without_a_model_and_word_that_names_none_are_refused_with_the_next
         file.write_text(text, "utf-8")
         with pytest.raises(ConfigError) as caught:
             load_settings(file, environment={})
-        assert said in str(caught.value)
+        assert reply in str(caught.value)
 
 
 def keys_of(payload: dict[str, Any], prefix: str = "") -> set[str]:

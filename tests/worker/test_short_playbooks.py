@@ -301,10 +301,10 @@ def test_playbook_that_cannot_be_completed_is_refused_with_what_to_write(text, w
 def test_textbook_strategy_makes_four_of_five_of_its_trades_at_the_default_settings(name):
     (playbook,) = (book for book in textbook() if book.id == name)
     bars = load_embedded_bars(["AAPL"], start="2003-01-01", end="2010-12-31")
-    told = compare(bars, playbook, "deterministic", DEFAULT_COOLDOWN)
-    assert told["textbook"] >= 20
-    assert told["same entry"] >= 0.8 * told["textbook"], told
-    assert told["same entry and exit"] >= 0.9 * told["same entry"], told
+    payload = compare(bars, playbook, "deterministic", DEFAULT_COOLDOWN)
+    assert payload["textbook"] >= 20
+    assert payload["same entry"] >= 0.8 * payload["textbook"], payload
+    assert payload["same entry and exit"] >= 0.9 * payload["same entry"], payload
 
 
 def test_textbook_is_a_set_of_its_own_by_name_and_none_of_the_default_one():

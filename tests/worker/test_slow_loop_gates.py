@@ -66,8 +66,8 @@ def test_run_waits_for_the_minimum_that_a_playbook_asks_for_itself() -> None:
 def test_run_allows_one_structural_change_in_its_interval_but_for_an_override() -> None:
     days = 365
     run = planted_world(1_300, interval_days=days, symbols=12)
-    asked = {payload["request_hash"]: payload["request"] for payload in run.of("high_level_request")}
-    reports = {report["report_id"]: asked[report["request_hash"]] for report in run.of("high_level_report")}
+    query = {payload["request_hash"]: payload["request"] for payload in run.of("high_level_request")}
+    reports = {report["report_id"]: query[report["request_hash"]] for report in run.of("high_level_report")}
     last, waited, overridden = None, 0, 0
     for verdict in run.of("replan_verdict"):
         request = reports[verdict["report_id"]]
@@ -91,16 +91,16 @@ def override_of(made: Session) -> OverrideReason | None:
 
 def test_session_tells_the_slow_loop_of_a_breach_and_the_cadence_knows_it() -> None:
     made = session(Settings(envelope=EnvelopeSettings(max_drawdown=0.005)))
-    told = 0
+    shown = 0
 
     async def drive() -> None:
-        nonlocal told
+        nonlocal shown
         timing = Timing()
-        while not told and not made.engine.done:
+        while not shown and not made.engine.done:
             assert override_of(made) is None
             step = made.validate(timing)
-            told = sum(event.kind == "envelope_breach" for event in step.events)
-            if told:
+            shown = sum(event.kind == "envelope_breach" for event in step.events)
+            if shown:
                 return
             for boundary in step.boundaries:
                 if (evaluation := made.policy_loop.open(boundary)) is not None:
@@ -108,7 +108,7 @@ def test_session_tells_the_slow_loop_of_a_breach_and_the_cadence_knows_it() -> N
                     made.policy_loop.close(evaluation)
 
     asyncio.run(drive())
-    assert told
+    assert shown
     assert override_of(made) is OverrideReason.ENVELOPE_BREACH
 
 

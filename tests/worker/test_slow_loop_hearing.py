@@ -28,7 +28,7 @@ def stepped() -> Session:
     return made
 
 
-def asked(made: Session) -> tuple[Any, Any]:
+def read_requests(made: Session) -> tuple[Any, Any]:
     return asyncio.run(made.slow_loop.reflect_now(made.engine.t - 1))
 
 
@@ -65,7 +65,7 @@ def override_of(made: Session, at: int) -> OverrideReason | None:
 
 
 def wishes(made: Session) -> list[str]:
-    return [item.text for item in asked(made)[0].deferred_items]
+    return [item.text for item in read_requests(made)[0].deferred_items]
 
 
 def counts(request: Any, side: str) -> dict[str, Any]:
@@ -76,22 +76,22 @@ def counts(request: Any, side: str) -> dict[str, Any]:
 
 def test_hear_closes_the_drift_window_so_that_the_next_report_compares_two_windows() -> None:
     made = stepped()
-    first, report = asked(made)
+    first, report = read_requests(made)
     assert counts(first, "now")
     assert not counts(first, "before")
     heard(made, first, report)
-    again, _ = asked(made)
+    again, _ = read_requests(made)
     assert counts(again, "before") == counts(first, "now")
     assert not counts(again, "now")
 
 
 def test_hear_leaves_what_happened_after_the_clock_of_the_report_to_the_next_window() -> None:
     made = stepped()
-    whole, report = asked(made)
+    whole, report = read_requests(made)
     outcomes = sorted(episode.known_at for episode in made.slow_loop.facts.learnable(made.clock.now))
     early = whole.model_copy(update={"slot": outcomes[0], "known_at": outcomes[0]})
     heard(made, early, report)
-    again, _ = asked(made)
+    again, _ = read_requests(made)
     later = [r for fires in counts(again, "now").values() for r in fires["r"]]
     before = [r for fires in counts(again, "before").values() for r in fires["r"]]
     assert (len(before), len(later)) == (1, len(outcomes) - 1)
@@ -101,7 +101,7 @@ def test_hear_leaves_what_happened_after_the_clock_of_the_report_to_the_next_win
 def test_hear_clears_the_override_that_the_report_knew_and_keeps_a_later_one() -> None:
     made = stepped()
     now = made.clock.now
-    request, report = asked(made)
+    request, report = read_requests(made)
     breached(made, now)
     assert override_of(made, now) is OverrideReason.ENVELOPE_BREACH
     heard(made, request, report)
@@ -114,7 +114,7 @@ def test_hear_clears_the_override_that_the_report_knew_and_keeps_a_later_one() -
 
 def test_hear_clears_the_deferred_items_that_the_report_knew_and_keeps_later_ones() -> None:
     made = stepped()
-    request, report = asked(made)
+    request, report = read_requests(made)
     now = made.clock.now
     wished(made, now - BAR, now)
     assert wishes(made) == ["a wish"]
@@ -129,7 +129,7 @@ def test_hear_clears_the_deferred_items_that_the_report_knew_and_keeps_later_one
 
 def test_hear_of_a_lifted_ban_counts_as_a_promotion_for_what_begins_after_it() -> None:
     made = stepped()
-    request, report = asked(made)
+    request, report = read_requests(made)
     trials, first, later = made.slow_loop._trials, "sideways/low", "sideways/mid"
 
     def changed(cell: str, *, eligible: bool) -> None:
@@ -158,10 +158,10 @@ def test_hear_of_a_lifted_ban_counts_as_a_promotion_for_what_begins_after_it() -
 def test_hear_of_a_report_that_cannot_be_carried_out_consumes_nothing_of_it() -> None:
     made = stepped()
     loop, now = made.slow_loop, made.clock.now
-    request, report = asked(made)
+    request, report = read_requests(made)
     wished(made, now, now)
     breached(made, now)
-    before, signals = loop.facts.cadence(now, now), asked(made)[0].untraded_signals
+    before, signals = loop.facts.cadence(now, now), read_requests(made)[0].untraded_signals
     too_much = JudgeAction(
         kind="set_risk_fraction", playbook_id="mean_reversion", value=0.5, reason="out of bounds"
     )
@@ -174,7 +174,7 @@ def test_hear_of_a_report_that_cannot_be_carried_out_consumes_nothing_of_it() ->
     )
     loop.apply_report(request, report, verdict, made.engine.t - 1)
     assert loop.counters.errors == 1
-    again, _ = asked(made)
+    again, _ = read_requests(made)
     assert loop.facts.cadence(now, now) == replace(before, last_attempt=request.slot)
     assert again.drift_inputs == request.drift_inputs
     assert [item.text for item in again.deferred_items] == ["a wish"]
@@ -182,7 +182,7 @@ def test_hear_of_a_report_that_cannot_be_carried_out_consumes_nothing_of_it() ->
     assert again.judge_history == (), "what was not carried out is no action"
     failure = read_from_the_journal(made, again)
     assert failure["report_id"] == report.content_hash[:16]
-    heard(made, *asked(made))
+    heard(made, *read_requests(made))
     assert override_of(made, now) is None
 
 

@@ -27,14 +27,14 @@ def early(run: Run) -> list[dict[str, Any]]:
 def test_world_of_few_but_huge_losses_is_examined_early_and_the_gate_stays_shut() -> None:
     run = ran(CRASH)
     rows = [(row.kind, json.loads(row.payload)) for row in run.rows if row.kind in ("episode", "slow_skip")]
-    (asked,) = early(run)
-    at = rows.index(("slow_skip", asked))
+    (request,) = early(run)
+    at = rows.index(("slow_skip", request))
     known = [item["episode"]["r"] for kind, item in rows[:at] if kind == "episode"]
-    assert len(known) == asked["facts"]["episodes"] < asked["facts"]["needed"] == 20
+    assert len(known) == request["facts"]["episodes"] < request["facts"]["needed"] == 20
     assert sum(map(abs, known)) >= Settings().high_level.surprise_limit_r
-    assert (asked["reason"], asked["trigger"]) == ("insufficient_episodes", "surprise")
-    assert asked["next_eligible"] > asked["slot"]
-    slots = [skip["slot"] for skip in run.of("slow_skip") if skip is not asked and "trigger" not in skip]
+    assert (request["reason"], request["trigger"]) == ("insufficient_episodes", "surprise")
+    assert request["next_eligible"] > request["slot"]
+    slots = [skip["slot"] for skip in run.of("slow_skip") if skip is not request and "trigger" not in skip]
     assert all(is_slot(slot, "daily") for slot in slots), "nothing else was examined between two slots"
 
 

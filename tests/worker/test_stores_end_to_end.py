@@ -16,15 +16,15 @@ PERIOD = ("--from", "2003-01-01", "--to", "2003-12-31", "--symbols", "AAPL,MSFT"
 def commands(tmp_path, monkeypatch):
     """Runs commands in a folder of their own and keeps everything they print."""
     monkeypatch.chdir(tmp_path)
-    said = []
+    lines = []
 
     def run(*words, code=0):
         done = CliRunner().invoke(app, [str(word) for word in words])
-        said.append(done.output)
+        lines.append(done.output)
         assert done.exit_code == code, done.output
         return done.stdout
 
-    run.said = said  # type: ignore[attr-defined]  # a function that remembers is all this is
+    run.quoted = lines  # type: ignore[attr-defined]  # a function that remembers is all this is
     return run
 
 
@@ -54,17 +54,17 @@ def test_run_on_a_server_equals_the_run_in_a_file_and_every_command_reads_it(com
     assert fill[:8] in reasons.pop()
     answers = []
     for where in (file, postgres_url):
-        told = printed(where, "ask", "which trades of AAPL lost?", "--conversation", "desk")
-        assert told == printed(where, "ask", "--conversation", "desk", "--show")
-        answers.append({**told, "tool_calls": len(told["tool_calls"])})
+        payload = printed(where, "ask", "which trades of AAPL lost?", "--conversation", "desk")
+        assert payload == printed(where, "ask", "--conversation", "desk", "--show")
+        answers.append({**payload, "tool_calls": len(payload["tool_calls"])})
     assert answers[0] == answers[1]
-    said = [statement for part in answers[0]["sections"] for statement in part["statements"]]
-    assert any(statement["rows"] for statement in said)
+    lines = [statement for part in answers[0]["sections"] for statement in part["statements"]]
+    assert any(statement["rows"] for statement in lines)
     copied = printed(postgres_url, "db", "backup", "kept.db")
     assert copied["rows"]["journal"] == len(rows)
     assert {printed(kept, "verify", "latest")["chain"]["head_hash"]} == heads
     assert printed(postgres_url, "db", "check", "--full")["ok"]
     password = urlsplit(postgres_url).password
     assert password
-    assert password not in "".join(commands.said)
+    assert password not in "".join(commands.quoted)
     assert "thinktwice.db" not in {path.name for path in Path.cwd().iterdir()}

@@ -58,15 +58,15 @@ def session(settings: Settings | None = None) -> tuple[Session, Asked]:
 
 def gathered(rows: Any) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """(snapshot, background) of every evaluation that asked a model."""
-    told = [(row.kind, json.loads(row.payload)) for row in rows]
+    shown = [(row.kind, json.loads(row.payload)) for row in rows]
     snapshots = {
         snapshot["snapshot_hash"]: snapshot["snapshot"]
-        for kind, snapshot in told
+        for kind, snapshot in shown
         if kind == "policy_snapshot"
     }
     return [
         (snapshots[snapshot["snapshot_hash"]], snapshot["background"])
-        for kind, snapshot in told
+        for kind, snapshot in shown
         if kind == "strategist_background"
     ]
 
@@ -102,10 +102,10 @@ NAMES = tuple(f"{name}{end}" for name in ("close_return", "range_share", "volume
 
 def test_background_has_the_other_symbols_with_their_regimes_positions_and_exposure() -> None:
     rows = list(agreeing_run()[0].rows)
-    told = [(row.kind, json.loads(row.payload)) for row in rows]
+    messages = [(row.kind, json.loads(row.payload)) for row in rows]
     held: dict[str, str] = {}
     shown = []
-    for kind, payload in told:
+    for kind, payload in messages:
         if kind == "entry_filled":
             held[payload["policy_id"]] = payload["direction"]
         elif kind == "exit_filled":
@@ -133,9 +133,9 @@ def test_question_holds_the_symbols_own_last_bars_with_their_ranks() -> None:
         assert [bar["bars_ago"] for bar in bars] == list(range(len(wanted)))[::-1]
         for bar, line in zip(bars, wanted, strict=True):
             assert [bar[name] for name in NAMES] == pytest.approx(line, rel=1e-5)
-    asked = model.questions[0].background
-    assert asked is not None
-    assert asked["recent_bars"] == {
+    query = model.questions[0].background
+    assert query is not None
+    assert query["recent_bars"] == {
         name: [bar[name] for bar in found[0][1]["recent_bars"]] for name in ("bars_ago", *NAMES)
     }
 
@@ -160,7 +160,7 @@ def test_question_holds_the_cases_that_a_reflection_on_such_a_plan_retrieves() -
         assert cases[key] == row["result"]["memory"]
         compared += bool(row["result"]["memory"]["winners"])
     assert compared > 10
-    shown = [item for asked in model.questions for item in (asked.background or {}).get("cases", ())]
+    shown = [item for requested in model.questions for item in (requested.background or {}).get("cases", ())]
     assert {tuple(sorted(item)) for item in shown} == {
         ("base_rates", "direction", "failures", "insufficient", "losers", "playbook_id", "winners")
     }
@@ -170,7 +170,9 @@ def test_question_holds_the_cases_that_a_reflection_on_such_a_plan_retrieves() -
 def test_question_holds_what_became_of_the_symbols_last_plans() -> None:
     run, model = agreeing_run()
     check_outcomes(run.rows)
-    shown = [plan for asked in model.questions for plan in (asked.background or {}).get("last_plans", ())]
+    shown = [
+        plan for requested in model.questions for plan in (requested.background or {}).get("last_plans", ())
+    ]
     assert {"replaced", "retired", "exit_filled"} <= {plan["became"] for plan in shown}
     assert {trade["reason"] for plan in shown for trade in plan["trades"]} > {"stop"}
     assert any(plan["orders_refused"] or plan["theses_expired"] for plan in shown)
@@ -180,11 +182,11 @@ def check_outcomes(rows: Any) -> None:
     """Every plan that is shown is one of the symbol's last ones, with the trades that were closed by then."""
     frozen, trades = defaultdict(list), defaultdict(list)
     for row in rows:
-        told = json.loads(row.payload)
+        payload = json.loads(row.payload)
         if row.kind == "policy_frozen":
-            frozen[row.symbol].append((row.known_at, told["policy_id"]))
+            frozen[row.symbol].append((row.known_at, payload["policy_id"]))
         elif row.kind == "exit_filled":
-            trades[told["policy_id"]].append((row.known_at, told["reason"], told["r"]))
+            trades[payload["policy_id"]].append((row.known_at, payload["reason"], payload["r"]))
     closed = 0
     for snapshot, background in gathered(rows):
         now, plans = snapshot["known_at"], background["last_plans"]
@@ -221,13 +223,13 @@ def test_question_holds_lessons_in_force_and_what_the_last_report_found() -> Non
     step_until(made, lambda: made.clock.now >= snapshot.known_at)
     assert (built().findings, built().lessons) == ((), ())
     graded = [cluster(grade) for grade in EvidenceGrade]
-    told = report(request(snapshot.known_at), clusters=tuple(graded))
-    made.slow_loop.last_report = told
+    shown = report(request(snapshot.known_at), clusters=tuple(graded))
+    made.slow_loop.last_report = shown
     assert [(finding.grade, finding.n, finding.reason) for finding in built().findings] == [
         (EvidenceGrade.SUGGESTIVE, 31, "lost beyond doubt"),
         (EvidenceGrade.SIGNIFICANT, 31, "lost beyond doubt"),
     ]
-    made.slow_loop.last_report = told.model_copy(update={"known_at": snapshot.known_at + 1})
+    made.slow_loop.last_report = shown.model_copy(update={"known_at": snapshot.known_at + 1})
     assert built().findings == ()
     version = made.books.reader.active()[0]
     taught = version.model_copy(update={"report_id": "r", "reason": "lost in up/high", "since": 7})
@@ -251,20 +253,20 @@ def step_until(made: Session, reached: Callable[[], bool]) -> None:
 
 
 def test_constant_part_holds_the_tolerances_that_the_checks_measure_by() -> None:
-    def told(settings: Settings) -> dict[str, Any]:
+    def shown(settings: Settings) -> dict[str, Any]:
         made, model = session(settings)
         step_until(made, lambda: bool(model.requests))
         _, _, rest = model.requests[0]["system"].partition("What every plan is measured by (JSON):\n")
         tolerances: dict[str, Any] = json.loads(rest.partition("\n")[0])
         return tolerances
 
-    before = told(asking())
+    before = shown(asking())
     assert before["cost_bps_per_side"] == 7.0
     reflection = ReflectionSettings(
         conviction_tolerance=0.11, min_reward_to_risk=0.93, max_staleness_bars=5, minimum_cases=9
     )
     execution = ExecutionSettings(fee_bps=4.0, slippage_bps=2.5, spread_bps=3.0, tick_size=0.25)
-    after = told(asking().model_copy(update={"reflection": reflection, "execution": execution}))
+    after = shown(asking().model_copy(update={"reflection": reflection, "execution": execution}))
     assert {name: value for name, value in after.items() if before[name] != value} == {
         "conviction_at_most_hit_rate_plus": 0.11,
         "reward_to_risk_after_costs_at_least": 0.93,
@@ -281,10 +283,12 @@ def test_question_tells_times_in_iso_8601_and_numbers_in_six_digits() -> None:
     for prompt in [entry["prompt"] for entry in model.requests[::13]]:
         assert not re.search(r"(?<![\w.])\d{15,}", prompt)
         assert not re.search(r"(?<![\w.])\d*\.\d{11,}", prompt)
-        asked = question(prompt)
-        assert re.fullmatch(r"200\d-\d\d-\d\dT00:00:00Z", asked.snapshot["known_at"])
+        requested = question(prompt)
+        assert re.fullmatch(r"200\d-\d\d-\d\dT00:00:00Z", requested.snapshot["known_at"])
         floats = [
-            number for number in numbers([asked.snapshot, asked.background]) if isinstance(number, float)
+            number
+            for number in numbers([requested.snapshot, requested.background])
+            if isinstance(number, float)
         ]
         assert len(floats) > 100
         assert all(float_ == float(f"{float_:.6g}") for float_ in floats)
@@ -328,7 +332,7 @@ def test_question_is_asked_again_from_the_store_word_for_word(anonymise: bool) -
     again = Asked()
 
     async def ask() -> None:
-        for entry in found.asked:
+        for entry in found.requested:
             await entry.ask(again, settings, load_prompt("strategist"))
 
     asyncio.run(ask())
@@ -340,7 +344,7 @@ def test_question_is_asked_again_from_the_store_word_for_word(anonymise: bool) -
 def test_question_of_a_run_by_rules_is_asked_without_a_background_and_says_so_once() -> None:
     index = asyncio.run(JournalIndex.read(stream(list(slice_run().rows))))
     found = read_strategist_questions("r", index, Settings())
-    assert found.bare == len(found.asked) > 10
+    assert found.bare == len(found.requested) > 10
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         arms = (StudyArm(load_prompt("strategist"), asking()),)
@@ -385,9 +389,9 @@ def test_strategist_that_thinks_while_later_bars_come_is_shown_nothing_later_tha
         last = plain_bars(BARS, snapshot)[-1]
         assert [background["recent_bars"][-1][name] for name in NAMES] == pytest.approx(last, rel=1e-5)
     check_outcomes(rows)
-    for asked in model.questions:
-        now = datetime.fromisoformat(asked.snapshot["known_at"])
-        assert all(datetime.fromisoformat(time) <= now for time in times(asked.background))
+    for requested in model.questions:
+        now = datetime.fromisoformat(requested.snapshot["known_at"])
+        assert all(datetime.fromisoformat(time) <= now for time in times(requested.background))
 
 
 def times(value: Any, name: str = "") -> list[Any]:
@@ -395,5 +399,5 @@ def times(value: Any, name: str = "") -> list[Any]:
         return [time for key, part in value.items() for time in times(part, key)]
     if isinstance(value, list):
         return [time for part in value for time in times(part, name)]
-    told = name in ("known_at", "since") or name.endswith("_at")
-    return [value] if told and name not in ("expires_at", "passed_over_at") else []
+    shown = name in ("known_at", "since") or name.endswith("_at")
+    return [value] if shown and name not in ("expires_at", "passed_over_at") else []

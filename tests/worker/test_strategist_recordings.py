@@ -49,14 +49,14 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StrategistDesk:
     return StrategistDesk(tmp_path)
 
 
-def uneven(asked: Question) -> dict[str, Any] | str:
+def uneven(question: Question) -> dict[str, Any] | str:
     """Sometimes no reply, sometimes too sure, else a plan."""
-    day = datetime.fromisoformat(asked.snapshot["ts_event"]).toordinal() % 3
-    if day == 0 and asked.correction is None:
+    day = datetime.fromisoformat(question.snapshot["ts_event"]).toordinal() % 3
+    if day == 0 and question.correction is None:
         return "Let me think about it."
-    if day == 1 and asked.task == "choose":
-        return propose(asked.base(), change("conviction", 0.99))
-    return first_plan(asked)
+    if day == 1 and question.task == "choose":
+        return propose(question.base(), change("conviction", 0.99))
+    return first_plan(question)
 
 
 def recorded(desk: StrategistDesk, monkeypatch: pytest.MonkeyPatch, *words: str) -> dict[str, Any]:

@@ -54,9 +54,9 @@ def test_open_position_of_a_symbol_that_stopped_trading_is_told_with_what_waits_
 
 def test_report_names_the_position_that_trades_wait_for():
     entry = entries(stopped_run())[-1]
-    told = [line for line in entry["waiting"] if "channel_breakout" in line]
-    assert len(told) == 1
-    assert told[0].endswith(
+    shown = [line for line in entry["waiting"] if "channel_breakout" in line]
+    assert len(shown) == 1
+    assert shown[0].endswith(
         "Its position short IBM is open since 2005-03-17: no trade entered in the month of that day or "
         "later counts before that one is closed."
     )
@@ -66,13 +66,13 @@ def test_report_names_the_position_that_trades_wait_for():
         if (found["playbook_id"], found["regime"], found["timeframe"]) == ("channel_breakout", None, None)
     )
     waiting = cluster["n"] - cluster["counted"]
-    assert told[0].startswith(
+    assert shown[0].startswith(
         f"{waiting} of {cluster['n']} trades of channel_breakout do not count yet: a month"
     )
     page = report_markdown(entry)
-    assert f"- {told[0]}\n" in page
+    assert f"- {shown[0]}\n" in page
     assert "not complete" not in page
-    assert told[0] in report_html(entry)
+    assert shown[0] in report_html(entry)
     assert "waiting" not in document_of_entry(entry)
 
 

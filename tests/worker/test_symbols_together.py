@@ -78,18 +78,18 @@ def bodies(server: WireServer) -> list[str]:
 )
 def test_run_that_asks_symbols_together_writes_the_journal_of_one_after_the_other(llm, monkeypatch):
     settings = proposing("full", attempts=1, **llm)
-    together, asked = asked_over_the_wire(monkeypatch, settings)
+    together, request = asked_over_the_wire(monkeypatch, settings)
     in_turn, asked_in_turn = asked_over_the_wire(monkeypatch, settings, prepare=alone)
     assert content(together.rows) == content(in_turn.rows)
     assert together.document["journal"]["head_hash"] == in_turn.document["journal"]["head_hash"]
     unused = together.document["model"]["unused_early"]["calls"]
-    assert len(asked.requests) == len(asked_in_turn.requests) + unused
+    assert len(request.requests) == len(asked_in_turn.requests) + unused
     if not llm:
         assert unused == 0
-        assert bodies(asked) == bodies(asked_in_turn)
+        assert bodies(request) == bodies(asked_in_turn)
     assert together.document["memory"]["reads"] == in_turn.document["memory"]["reads"]
     if "per_run" in llm and llm["per_run"].calls is not None:
-        assert len(asked.requests) <= llm["per_run"].calls
+        assert len(request.requests) <= llm["per_run"].calls
 
 
 class BusySource:
@@ -102,12 +102,12 @@ class BusySource:
         self._source, model.source = model.source, self
         self.under_way = self.most = 0
 
-    async def ask(self, *asked: Any) -> Any:
+    async def ask(self, *questions: Any) -> Any:
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         for _ in range(100):
             await asyncio.sleep(0)
-        call = await self._source.ask(*asked)
+        call = await self._source.ask(*questions)
         self.under_way -= 1
         return call
 
@@ -174,6 +174,6 @@ def test_run_by_rules_alone_makes_each_plan_once(monkeypatch):
         return await answer(self, snapshot, revision)
 
     monkeypatch.setattr(RuleStrategist, "answer", counted)
-    told = run(Settings()).document["policy_loop"]
-    assert len({*made}) == told["evaluations"]
-    assert len(made) == told["evaluations"] + told["revisions"]
+    payload = run(Settings()).document["policy_loop"]
+    assert len({*made}) == payload["evaluations"]
+    assert len(made) == payload["evaluations"] + payload["revisions"]

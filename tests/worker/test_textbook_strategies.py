@@ -229,8 +229,8 @@ def test_run_of_a_textbook_playbook_enters_and_leaves_as_the_plain_loop_does(nam
         envelope=EnvelopeSettings(cooldown_bars=0),
     )
     run = run_on(bars, settings, [BOOKS[name]])
-    episodes = [told["episode"] for told in run.of("episode")]
-    made = {(told["symbol"], told["entry_label"]): told for told in episodes}
+    episodes = [payload["episode"] for payload in run.of("episode")]
+    made = {(payload["symbol"], payload["entry_label"]): payload for payload in episodes}
     expected = textbook(name, bars)
     assert len([trade for trade in expected if trade[:2] in made]) >= least * len(expected)
     again = {trade[:2]: trade for trade in textbook(name, bars, set(made))}

@@ -69,8 +69,8 @@ class Replies:
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
         self.prompts.append(prompt)
         self.deadlines_ms.append(deadline_ms)
-        said = self.replies[min(len(self.prompts), len(self.replies)) - 1]
-        return ModelReply(said if isinstance(said, str) else json.dumps(said), "m", 1, 1, 0.0)
+        reply = self.replies[min(len(self.prompts), len(self.replies)) - 1]
+        return ModelReply(reply if isinstance(reply, str) else json.dumps(reply), "m", 1, 1, 0.0)
 
 
 def scored(percent: float) -> dict[str, Any]:
@@ -148,19 +148,19 @@ def test_narrative_below_the_threshold_is_improved_and_the_better_text_stands():
 
 
 def test_summary_counts_what_became_of_texts():
-    told = narrated()[0].document["deliberation"]
+    payload = narrated()[0].document["deliberation"]
     reports = len(narrated()[0].of("high_level_report"))
-    assert (told["total_requests"], told["statuses"]["accepted"]) == (reports, reports)
-    assert (told["share_regenerated"], told["share_reviewed"]) == (1.0, 0.0)
-    assert told["avg_quality_gain"] == pytest.approx(0.3)
-    assert told["avg_final_score"] == pytest.approx(0.9)
+    assert (payload["total_requests"], payload["statuses"]["accepted"]) == (reports, reports)
+    assert (payload["share_regenerated"], payload["share_reviewed"]) == (1.0, 0.0)
+    assert payload["avg_quality_gain"] == pytest.approx(0.3)
+    assert payload["avg_final_score"] == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(
-    ("told", "made"), [(narrated, APART), (narrated_in_one_reply, FULL)], ids=["apart", "one reply"]
+    ("shown", "made"), [(narrated, APART), (narrated_in_one_reply, FULL)], ids=["apart", "one reply"]
 )
-def test_run_whose_texts_were_refined_is_replayed_row_by_row(told, made):
-    run = told()[0]
+def test_run_whose_texts_were_refined_is_replayed_row_by_row(shown, made):
+    run = shown()[0]
     calls = [recorded_call(payload, None) for payload in run.of("model_call")]
     again = run_on(fewer_bars(*YEARS), made, cassette=Cassette("all", calls))
     assert again.rows[-1].hash == run.rows[-1].hash
@@ -185,9 +185,9 @@ def test_sections_that_come_in_another_order_are_recorded_in_theirs_and_replayed
     chunked = APART.deliberation.chunked.model_copy(update={"enabled": True})
     texts = APART.deliberation.model_copy(update={"chunked": chunked, "narrative_tokens": 3_000})
     made = APART.model_copy(update={"deliberation": texts})
-    told = ("mean_r", "total_r", "win_rate")
+    shown = ("mean_r", "total_r", "win_rate")
     writer = LastFirst(
-        [{"reasoning": "r", "claims": [MEAN | {"measure": measure}], "comment": None} for measure in told]
+        [{"reasoning": "r", "claims": [MEAN | {"measure": measure}], "comment": None} for measure in shown]
     )
     models = Models(
         fast=cast(Any, Narrator(["no verdict"])),
@@ -206,8 +206,8 @@ def test_sections_that_come_in_another_order_are_recorded_in_theirs_and_replayed
     calls = [recorded_call(payload, None) for payload in run.of("model_call")]
     written = [json.loads(call.text)["claims"][0]["measure"] for call in calls if call.prompt == SECTION]
     reports = run.of("high_level_report")
-    assert written == list(told) * len(reports)
-    assert texts_of(run) == [[(measure,) for measure in told]] * len(reports)
+    assert written == list(shown) * len(reports)
+    assert texts_of(run) == [[(measure,) for measure in shown]] * len(reports)
     assert [row["chunk_index"] for row in run.of("chunk_write")] == [0, 1, 2] * len(reports)
     again = run_on(fewer_bars(*YEARS), made, cassette=Cassette("all", calls))
     assert again.rows[-1].hash == run.rows[-1].hash
@@ -223,14 +223,14 @@ def test_every_id_of_the_rows_of_texts_leads_somewhere():
 def test_review_is_journalled_cycle_by_cycle_where_it_is_on():
     review = FULL.deliberation.review.model_copy(update={"enabled": True, "threshold": 0.6})
     quality = FULL.deliberation.quality.model_copy(update={"enabled": False})
-    told = FULL.deliberation.model_copy(update={"review": review, "quality": quality})
+    shown = FULL.deliberation.model_copy(update={"review": review, "quality": quality})
     critic = Replies([{"score": 0.9, "critique": "good", "improvements": []}])
     models = Models(
         fast=cast(Any, Narrator(["no verdict"])),
         slow=cast(Any, Narrator([BETTER])),
         texts=cast(Any, {REVIEW: critic, IMPROVEMENT: Replies([IMPROVED])}),
     )
-    run = run_on(fewer_bars(*YEARS), FULL.model_copy(update={"deliberation": told}), models=models)
+    run = run_on(fewer_bars(*YEARS), FULL.model_copy(update={"deliberation": shown}), models=models)
     cycles = run.of("review_cycle")
     assert len(cycles) == len(run.of("high_level_report")) == len(critic.prompts) > 0
     seen = {(round(row["quality_score"], 2), row["accepted"], row["threshold"]) for row in cycles}
@@ -274,8 +274,8 @@ def test_another_critic_or_a_reply_of_its_own_is_never_asked_to_write():
     ):
         texts = FULL.deliberation.model_copy(update={"review": review, **update})
         made = FULL.model_copy(update={"deliberation": texts})
-        for asked in (text_models_of(made), models_asked(made, "quality") | models_asked(made, "review")):
-            writers = {asked.get(name) for name in (QUALITY_REWRITE, REVIEW_REWRITE)}
+        for request in (text_models_of(made), models_asked(made, "quality") | models_asked(made, "review")):
+            writers = {request.get(name) for name in (QUALITY_REWRITE, REVIEW_REWRITE)}
             assert writers == ({FULL.llm.slow_model} if rewrites else {None})
 
 

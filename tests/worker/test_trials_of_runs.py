@@ -16,7 +16,7 @@ from services.playbooks.loader import load_playbooks
 from services.statistics.multiplicity import online_level
 from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import NO_EXPERIMENTS, losing_run, losing_settings, losing_world, run_on
-from tests.worker.trials_stored import asked, rows_of, seeded, slice_bars, stored_run
+from tests.worker.trials_stored import read_requests, rows_of, seeded, slice_bars, stored_run
 from worker.runs.backtest import run_backtest
 from worker.runs.trials import NoTrial
 from worker.studies.scenarios import planted_books
@@ -35,7 +35,7 @@ def store(tmp_path_factory):
 
 
 def payloads(folder, run, kind):
-    rows = asked(folder, lambda opened: rows_of(opened, run.record.run_id, kind))
+    rows = read_requests(folder, lambda opened: rows_of(opened, run.record.run_id, kind))
     return [json.loads(row.payload) for row in rows]
 
 
@@ -66,9 +66,9 @@ def test_later_configuration_has_the_earlier_ones_in_its_first_row_and_its_repor
         json.dumps(genesis["ledger"])
     }
     assert TrialLedger.of_document(runs[3].document["ledger"]) == ledger
-    told = ledger_line(payloads(folder, runs[3], "high_level_report")[-1]["report"])
-    assert told is not None
-    assert "Ledger of trials: 2 earlier configurations on these bars are counted" in told
+    text = ledger_line(payloads(folder, runs[3], "high_level_report")[-1]["report"])
+    assert text is not None
+    assert "Ledger of trials: 2 earlier configurations on these bars are counted" in text
 
 
 def test_levels_of_a_later_configuration_are_shared(store):
@@ -101,9 +101,9 @@ def test_fresh_ledger_runs_as_on_an_empty_store_and_every_report_says_so(store):
     line = "resh ledger: 3 earlier configurations on these bars are not counted"
     reports = payloads(folder, runs[4], "high_level_report")
     assert all(line in str(ledger_line(report["report"])) for report in reports)
-    told = runs[4].document["ledger"]
-    assert (told["fresh"], told["configurations"]) == (True, 3)
-    assert set(told["counted"].values()) == {0}
+    fields = runs[4].document["ledger"]
+    assert (fields["fresh"], fields["configurations"]) == (True, 3)
+    assert set(fields["counted"].values()) == {0}
     first = payloads(folder, runs[0], "high_level_report")
     for payload, other in zip(first, reports, strict=True):
         assert [c["alpha"] for c in payload["report"]["clusters"]] == [
@@ -124,7 +124,7 @@ def test_verify_after_more_runs_were_stored_still_reproduces_the_head(store):
         return await backtest_replay(run[0], bars, opened, run[1].record).compare()
 
     for settings, run in ((seeded(1), runs[1]), (seeded(3), runs[4])):
-        report = asked(folder, partial(replayed, run=(settings, run), bars=slice_bars()))
+        report = read_requests(folder, partial(replayed, run=(settings, run), bars=slice_bars()))
         assert (report.ok, report.problem, report.document) == (True, None, ())
         assert report.head_hash == run.record.head_hash
 
@@ -135,7 +135,7 @@ def test_session_that_is_rebuilt_starts_with_what_its_run_started_with(store):
     async def rebuilt(opened):
         return await backtest_replay(seeded(2), slice_bars(), opened, runs[3].record).rebuild()
 
-    found = asked(folder, rebuilt)
+    found = read_requests(folder, rebuilt)
     assert found.session.ledger.configurations == 2
     assert found.compared == runs[3].record.events
 
@@ -147,7 +147,7 @@ def test_replays_and_rebuilt_sessions_register_nothing(store):
     async def entered(opened):
         return [trial.run_id for trial in await opened.trials.all()]
 
-    assert asked(folder, entered) == [run.record.run_id for run in runs]
+    assert read_requests(folder, entered) == [run.record.run_id for run in runs]
 
 
 def test_run_that_is_no_trial_of_its_own_is_not_entered(tmp_path):
@@ -157,7 +157,7 @@ def test_run_that_is_no_trial_of_its_own_is_not_entered(tmp_path):
     async def entered(opened):
         return await opened.trials.all(), await opened.seals.problems(run.record.run_id)
 
-    assert asked(tmp_path, entered) == ([], [])
+    assert read_requests(tmp_path, entered) == ([], [])
 
 
 def test_judge_shares_with_the_same_trials_as_the_report():
@@ -169,13 +169,13 @@ def test_judge_shares_with_the_same_trials_as_the_report():
         definitions=planted_books(), trial=NoTrial(ledger),
     )  # fmt: skip
     asyncio.run(running)
-    told = [(row.kind, json.loads(row.payload)) for row in sink.rows]
-    verdicts = [payload["verdict"] for kind, payload in told if kind == "replan_verdict"]
+    shown = [(row.kind, json.loads(row.payload)) for row in sink.rows]
+    verdicts = [payload["verdict"] for kind, payload in shown if kind == "replan_verdict"]
     assert any(verdict["actions"] for verdict in verdicts)
     assert "grade_mismatch" not in {finding["code"] for verdict in verdicts for finding in verdict["refused"]}
     needs = [
         trial["e_needed"]
-        for kind, payload in told
+        for kind, payload in shown
         if kind == "high_level_request"
         for trial in payload["request"]["shadow_trials"]
         if trial["kind"] != "experiment"  # they share levels of their own
@@ -183,5 +183,5 @@ def test_judge_shares_with_the_same_trials_as_the_report():
     first = online_level(losing_settings(NO_EXPERIMENTS).judge.promotion_alpha, 4, 1)
     assert needs[0] == pytest.approx(1.0 / first)
     assert alone.of("high_level_report")[0]["report"]["clusters"] != next(
-        payload["report"]["clusters"] for kind, payload in told if kind == "high_level_report"
+        payload["report"]["clusters"] for kind, payload in shown if kind == "high_level_report"
     )

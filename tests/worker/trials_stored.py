@@ -43,7 +43,7 @@ def stored_run(
     return asyncio.run(scenario())
 
 
-def asked(folder: Path, ask: Any) -> Any:
+def read_requests(folder: Path, ask: Any) -> Any:
     """An answer of the store."""
 
     async def opened() -> Any:

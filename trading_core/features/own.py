@@ -128,10 +128,10 @@ def define(name: str, function: Function, lookback: int) -> OwnFeature:
         raise ConfigError(
             f"feature {name!r}: {function!r} is no function of open, high, low, close and volume"
         )
-    told = hashlib.sha256(
+    shown = hashlib.sha256(
         "\n".join((str(lookback), *_read_sources(name, function, set()))).encode()
     ).hexdigest()
-    _defined[name] = OwnFeature(name, function, lookback, told)
+    _defined[name] = OwnFeature(name, function, lookback, shown)
     return _defined[name]
 
 
@@ -147,7 +147,7 @@ def hashes_of(names: Iterable[str]) -> dict[str, str]:
 
 def list_changed(recorded: Mapping[str, str]) -> list[str]:
     """Which features of a run are gone, or were defined otherwise since."""
-    return [name for name, told in recorded.items() if hashes_of([name]).get(name) != told]
+    return [name for name, shown in recorded.items() if hashes_of([name]).get(name) != shown]
 
 
 def _read_sources(name: str, given: Any, seen: set[int]) -> list[str]:
@@ -163,7 +163,7 @@ def _read_sources(name: str, given: Any, seen: set[int]) -> list[str]:
     if not isinstance(function, FunctionType):
         raise ConfigError(f"feature {name!r}: {given!r} is no plain function: write one with def")
     try:
-        told = [textwrap.dedent(inspect.getsource(function))]
+        shown = [textwrap.dedent(inspect.getsource(function))]
         around = inspect.getclosurevars(function)
     except (OSError, TypeError, ValueError) as error:
         raise ConfigError(
@@ -171,8 +171,8 @@ def _read_sources(name: str, given: Any, seen: set[int]) -> list[str]:
         ) from error
     defaults = {f"default {k}": value for k, value in enumerate(function.__defaults__ or ())}
     for what, value in sorted({**around.nonlocals, **around.globals, **defaults}.items()):
-        told += _describe_value(name, what, value, seen)
-    return told
+        shown += _describe_value(name, what, value, seen)
+    return shown
 
 
 def _describe_value(name: str, what: str, value: Any, seen: set[int]) -> list[str]:

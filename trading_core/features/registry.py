@@ -209,14 +209,14 @@ def _split_timeframe(text: str) -> tuple[str, str | None]:
     return (match.group(1), match.group(2)) if match else (text, None)
 
 
-def _family(text: str, asked: str, timeframe: str | None) -> tuple[FeatureFamily, tuple[int, ...]]:
+def _family(text: str, question: str, timeframe: str | None) -> tuple[FeatureFamily, tuple[int, ...]]:
     match = _NAME.fullmatch(text)
     lengths = _lengths(match.group(2)) if match else None
     family = _BY_STEM.get((match.group(1), len(lengths))) if match and lengths is not None else None
     if lengths is None or family is None:
-        hint = write_instead(asked, text, timeframe) or f".{_nearest(asked, text, timeframe)}"
-        raise RuleError(f"unknown feature {asked[:60]!r}{hint}", feature=asked)
-    _check_lengths(asked, family, lengths)
+        hint = write_instead(question, text, timeframe) or f".{_nearest(question, text, timeframe)}"
+        raise RuleError(f"unknown feature {question[:60]!r}{hint}", feature=question)
+    _check_lengths(question, family, lengths)
     return family, lengths
 
 
@@ -254,11 +254,11 @@ def _at_timeframe(node: Node, timeframe: str, name: str) -> Node:
     return at_timeframe(node, timeframe)
 
 
-def write_instead(asked: str, text: str, timeframe: str | None = None) -> str:
+def write_instead(question: str, text: str, timeframe: str | None = None) -> str:
     """`: write sma_20 (...)` for a text whose words are those of a feature of ours, else the empty string.
 
     Args:
-        asked: as written.
+        question: as written.
         text: the same without its timeframe.
         timeframe: of higher bars.
     """
@@ -267,7 +267,7 @@ def write_instead(asked: str, text: str, timeframe: str | None = None) -> str:
         return ""
     whole = name if timeframe is None else f"{name}_{timeframe}"
     try:
-        return "" if whole == asked else f": write {whole} ({resolve(whole).doc.removesuffix('.')})"
+        return "" if whole == question else f": write {whole} ({resolve(whole).doc.removesuffix('.')})"
     except RuleError:
         return ""
 

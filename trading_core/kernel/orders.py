@@ -131,7 +131,7 @@ def accept_order(
     stop = st.armed_stop if not np.isnan(st.armed_stop) else planned_stop(st, numbers, t, base)
     target = base * (1.0 + d * st.policy_target_pct) if st.k_target < 0 else numbers[st.k_target, t]
     stop, target = on_tick(stop, p.tick), on_tick(target, p.tick)
-    quantity, asked, clamps, risk = 0.0, 0.0, 0, abs(base - stop)
+    quantity, request, clamps, risk = 0.0, 0.0, 0, abs(base - stop)
     volatility = np.nan
     if p.sizing == _BY_VOLATILITY and st.k_volatility >= 0:
         volatility = numbers[st.k_volatility, t]
@@ -144,7 +144,7 @@ def accept_order(
         refusal = _R_UNKNOWN
     if refusal < 0:
         half = 1 if port.recovery_from >= 0 else 0
-        asked, quantity, clamps = size_entry(state, s, d, base, risk, volatility, half, port, p)
+        request, quantity, clamps = size_entry(state, s, d, base, risk, volatility, half, port, p)
         if quantity <= 0.0:
             refusal = _R_ROOM
     if refusal >= 0:
@@ -152,7 +152,7 @@ def accept_order(
         emit(out, t, s, (_REFUSED, refusal, st.policy), (close, stop, target, 0.0, 0.0, 0.0))
         return False
     if clamps != 0:
-        emit(out, t, s, (_CLAMPED, clamps, st.policy), (asked, quantity, 0.0, 0.0, 0.0, 0.0))
+        emit(out, t, s, (_CLAMPED, clamps, st.policy), (request, quantity, 0.0, 0.0, 0.0, 0.0))
     st.order = 1
     st.order_kind = kind
     st.order_t = t
@@ -182,10 +182,12 @@ def order_addition(
         refusal = _R_RISK
     if refusal < 0:
         half = 1 if port.recovery_from >= 0 else 0
-        asked, quantity, clamps = size_addition(state, s, close, half, port, p)
+        request, quantity, clamps = size_addition(state, s, close, half, port, p)
         if quantity > 0.0:
             if clamps != 0:
-                emit(out, t, s, (_CLAMPED, clamps, st.position_policy), (asked, quantity, 0.0, 0.0, 0.0, 0.0))
+                emit(
+                    out, t, s, (_CLAMPED, clamps, st.position_policy), (request, quantity, 0.0, 0.0, 0.0, 0.0)
+                )
             st.adding = quantity
             count_entry(port, moment)
             return

@@ -46,11 +46,11 @@ def wanted_quantity(equity: float, risk: float, volatility: float, fraction: flo
     """
     unit = p.volatility_multiple * volatility if p.sizing == BY_VOLATILITY else risk
     capped, clamps = min(fraction, p.max_risk), 0
-    asked, wanted = equity * fraction / unit, equity * capped / unit
+    request, wanted = equity * fraction / unit, equity * capped / unit
     if p.sizing == FIXED:
-        asked, wanted = p.fixed_quantity, p.fixed_quantity
+        request, wanted = p.fixed_quantity, p.fixed_quantity
     if p.limited == 0:
-        return asked, wanted, clamps
+        return request, wanted, clamps
     most = equity * p.max_risk / risk
     if wanted > most or (p.sizing != FIXED and fraction > p.max_risk):
         wanted = min(wanted, most)
@@ -58,7 +58,7 @@ def wanted_quantity(equity: float, risk: float, volatility: float, fraction: flo
     if half:
         wanted *= 0.5
         clamps |= 1 << CLAMP_RECOVERY
-    return asked, wanted, clamps
+    return request, wanted, clamps
 
 
 @compiled
@@ -119,14 +119,14 @@ def size_entry(
         (asked, quantity, clamps): asked is what the sizing rule alone gives; quantity 0 when less than 1 % of
         the wanted size, or less than a lot, has room; bit k of clamps is set when `CLAMPS[k]` applied.
     """
-    asked, wanted, clamps = wanted_quantity(port.equity, risk, volatility, state[s].policy_risk, half, p)
+    request, wanted, clamps = wanted_quantity(port.equity, risk, volatility, state[s].policy_risk, half, p)
     room, cap = exposure_room(state, s, direction, port.equity, p)
     room /= price
     if not wanted > 0.0 or not room >= SMALLEST_SHARE * wanted:
-        return asked, 0.0, clamps
+        return request, 0.0, clamps
     if wanted > room:
-        return asked, whole_lots(room, p.lot), clamps | 1 << cap
-    return asked, whole_lots(wanted, p.lot), clamps
+        return request, whole_lots(room, p.lot), clamps | 1 << cap
+    return request, whole_lots(wanted, p.lot), clamps
 
 
 @compiled
@@ -136,8 +136,8 @@ def size_addition(state: Any, s: int, close: float, half: int, port: Any, p: Any
     All that the position would lose at its stop, the added part included, stays below the risk cap.
     """
     st = state[s]
-    asked = st.first_quantity * st.add_share
-    wanted, clamps = asked, 0
+    request = st.first_quantity * st.add_share
+    wanted, clamps = request, 0
     at_stop = max(0.0, (st.entry_price - st.stop) * st.direction) * st.quantity
     most = (port.equity * p.max_risk - at_stop) / ((close - st.stop) * st.direction)
     if wanted > most:
@@ -151,6 +151,6 @@ def size_addition(state: Any, s: int, close: float, half: int, port: Any, p: Any
     if wanted > room:
         wanted = room
         clamps |= 1 << cap
-    if not wanted >= SMALLEST_SHARE * asked:
-        return asked, 0.0, clamps
-    return asked, whole_lots(wanted, p.lot), clamps
+    if not wanted >= SMALLEST_SHARE * request:
+        return request, 0.0, clamps
+    return request, whole_lots(wanted, p.lot), clamps

@@ -56,7 +56,9 @@ def answer_parts(document: Document) -> Iterator[Part]:
 
 def _lines(document: Document) -> Iterator[str]:
     """Lines of the answer; of its sections with the rows behind each claim."""
-    statements = {said["text"]: said["rows"] for part in document["sections"] for said in part["statements"]}
+    statements = {
+        answer["text"]: answer["rows"] for part in document["sections"] for answer in part["statements"]
+    }
     for line in (document["answer"] or document["clarification"] or "").splitlines():
         rows = ", ".join(
             str(row["seq"]) for row in statements.get(line, ())[:MOST_ROWS] if row["seq"] is not None
@@ -132,8 +134,8 @@ def _next(document: Document) -> Iterator[str]:
     kinds = dict.fromkeys(
         row["kind"]
         for part in document["sections"]
-        for said in part["statements"]
-        for row in said["rows"]
+        for answer in part["statements"]
+        for row in answer["rows"]
         if row["seq"]
     )
     if document["status"] == "answered" and kinds and document["run_id"]:

@@ -100,12 +100,12 @@ def _with_nearest(error: typer.TyperException) -> str:
     if context is not None and hasattr(error, "possibilities"):
         known = [name for option in context.command.get_params(context) for name in option.opts]
         return f"{error.message}.{nearest(getattr(error, 'option_name', ''), known)}"
-    told = error.format_message()
-    if told.startswith("Got unexpected extra") and context is not None:
-        return f"{told}. {' '.join(context.get_usage().split())}."
-    unknown = re.fullmatch(r"No such command '(.*)'\.", told)
+    text = error.format_message()
+    if text.startswith("Got unexpected extra") and context is not None:
+        return f"{text}. {' '.join(context.get_usage().split())}."
+    unknown = re.fullmatch(r"No such command '(.*)'\.", text)
     commands = getattr(getattr(context, "command", None), "commands", ())
-    return told if unknown is None else told + nearest(unknown[1], commands)
+    return text if unknown is None else text + nearest(unknown[1], commands)
 
 
 class OneLineErrors(TyperGroup):
@@ -149,10 +149,10 @@ class OneLineErrors(TyperGroup):
             complain("stopped by SIGINT")
             return CTRL_C
         except Exception as error:
-            told = too_few_files(error) or _too_long(error) or _out_of_memory(error)
-            if told is None:
+            shown = too_few_files(error) or _too_long(error) or _out_of_memory(error)
+            if shown is None:
                 raise
-            complain(told)
+            complain(shown)
             return BAD_INPUT
         return code if isinstance(code, int) else OK
 

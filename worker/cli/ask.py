@@ -108,10 +108,10 @@ async def ask_in_words(
         await _kept_alone(settings, name, question, shows=show, forgets=forget, json=json)
         return
     moment = None if at is None else time_option(at, "--at")
-    told = Asked(checked_question(question), run, moment, name, tuple(server or ()), into)
+    shown = Asked(checked_question(question), run, moment, name, tuple(server or ()), into)
     first = None if json or not _is_attended() else FirstAnswer()
     with step("asking") if sys.stderr.isatty() else nullcontext():
-        document, names_nothing = await _answer(told, settings, first)
+        document, names_nothing = await _answer(shown, settings, first)
     if first is None or not first.stands(document):
         print_document(document, json, answer_parts)
     raise typer.Exit(BAD_INPUT if names_nothing else CODES[document["status"]])
@@ -169,27 +169,27 @@ class FirstAnswer:
 
 
 async def _answer(
-    told: Asked, settings: "Settings", first: FirstAnswer | None
+    shown: Asked, settings: "Settings", first: FirstAnswer | None
 ) -> tuple[dict[str, Any], bool]:
     """The document of the answer, kept in its conversation, and whether it names what is not there."""
     from worker.review.change_answers import answer_change, asks_for_change, change_request
 
     db = settings.runtime.db
     names_nothing = False
-    async with open_for_run(db, told.run, read_only=True) as (store, record):
-        said, statement = asks_for_change(told.question, record, settings)
+    async with open_for_run(db, shown.run, read_only=True) as (store, record):
+        reply, statement = asks_for_change(shown.question, record, settings)
         if statement is None:
-            found = await _evidence(store, record, told, settings, first)
+            found = await _evidence(store, record, shown, settings, first)
             document, names_nothing = found.document, found.names_nothing
     if statement is not None:
-        if told.at is not None:
+        if shown.at is not None:
             raise ConfigError("--at looks back, and a change is of now: leave out --at")
-        request = change_request(record, told.into, operator_name())
+        request = change_request(record, shown.into, operator_name())
         async with open_to_write(db, record.run_id) as (store, _):
             document = await answer_change(store, request, statement, settings, attended=_is_attended())
-    document["two_phase"] = document["two_phase"] or said.payload()
-    if told.conversation is not None:
-        await _keep(db, told.conversation, told.question, {"answer": document})
+    document["two_phase"] = document["two_phase"] or reply.payload()
+    if shown.conversation is not None:
+        await _keep(db, shown.conversation, shown.question, {"answer": document})
     return document, names_nothing
 
 
@@ -199,20 +199,20 @@ def _is_attended() -> bool:
 
 
 async def _evidence(
-    store: "Store", record: "RunRecord", told: Asked, settings: "Settings", first: FirstAnswer | None
+    store: "Store", record: "RunRecord", shown: Asked, settings: "Settings", first: FirstAnswer | None
 ) -> "Answer":
     from worker.review.asking import AskedQuestion
     from worker.review.asking import ask as answered
 
     turns: tuple[ConversationTurn, ...] = ()
-    if told.conversation is not None:
-        turns = await store.conversations.last(told.conversation, settings.planner.history)
+    if shown.conversation is not None:
+        turns = await store.conversations.last(shown.conversation, settings.planner.history)
     with ReadingBar() as reading:
-        async with _hosts(settings, told.servers) as hosts:
-            asked = AskedQuestion(
-                told.question, record, told.at, _is_attended(), turns, hosts, first, reading
+        async with _hosts(settings, shown.servers) as hosts:
+            request = AskedQuestion(
+                shown.question, record, shown.at, _is_attended(), turns, hosts, first, reading
             )
-            return await answered(store, asked, settings, os.environ)
+            return await answered(store, request, settings, os.environ)
 
 
 @asynccontextmanager
@@ -289,8 +289,8 @@ class ToolCommand(OnceCommand):
         except typer.TyperException as error:
             if not words or hasattr(error, "option_name"):
                 raise
-            told = f"{error.format_message()}, and `{ctx.info_name}` is a tool"
-            raise ConfigError(f"{told}: quote a question in words: {shlex.join(line)}") from error
+            text = f"{error.format_message()}, and `{ctx.info_name}` is a tool"
+            raise ConfigError(f"{text}: quote a question in words: {shlex.join(line)}") from error
         return found
 
 
@@ -315,13 +315,13 @@ def _command(tool: EvidenceTool) -> Callable[..., Awaitable[None]]:
 def _parameter(tool: EvidenceTool, name: str) -> Parameter:
     """An argument of a tool: of the command line by position where it is required, else an option."""
     schema = tool.definition.payload()["input_schema"]
-    told = schema["properties"][name]
-    variants = [part for part in told.get("anyOf", [told]) if part.get("type") != "null"]
+    payload = schema["properties"][name]
+    variants = [part for part in payload.get("anyOf", [payload]) if part.get("type") != "null"]
     one = variants[0]
     word = name.removesuffix("_id")
     metavar = "|".join(map(str, one["enum"])) if "enum" in one else word.upper().replace("_", "-")
-    default = told.get("default")
-    words = told.get("description") or word.replace("_", " ")
+    default = payload.get("default")
+    words = payload.get("description") or word.replace("_", " ")
     help_text = f"{words[:1].upper()}{words[1:]}." + ("" if default is None else f" [{default}]")
     kind: Any = TYPES.get(one.get("type", ""), str)
     keyword = Parameter.KEYWORD_ONLY

@@ -80,19 +80,19 @@ async def ask_again(
         name = prompt_of(seat, template, record)
         found = await read_questions(store, record, name)
         arms = arms_of(record, name, template, config, asks=export is None)
-        asked = found.asked[:limit]
+        request = found.requested[:limit]
         if export is not None:
             address, _ = without_password(store_address(db))
-            count = await export_questions(found, asked, arms, address, export[1])
+            count = await export_questions(found, request, arms, address, export[1])
             print_line(f"{count:,} questions of {record.run_id} for inspect_ai in {export[1]}")
             return
-        keep, tables = f"{record.run_id}-{len(asked)}x{samples}", []
+        keep, tables = f"{record.run_id}-{len(request)}x{samples}", []
         for place, arm in enumerate(arms):
             with progress_bar(f"arm {place}", Interrupts(), "replies") as progress:
-                how = asked, arm, os.environ
-                told = ask_all(*how, samples=samples, folder=cassette, name=keep, progress=progress)
-                tables.append(await told)
-    document = study_document(found, asked, arms, tables, samples)
+                how = request, arm, os.environ
+                shown = ask_all(*how, samples=samples, folder=cassette, name=keep, progress=progress)
+                tables.append(await shown)
+    document = study_document(found, request, arms, tables, samples)
     print_document(document, json, study_parts)
     if document["missing"]:
         complain(f"{document['missing']} replies are missing; a arm that missed one keeps no cassette")

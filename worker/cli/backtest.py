@@ -99,7 +99,7 @@ def _count_questions(settings: Settings, *, json: bool) -> None:
     first = describe_features(bars.symbols)
     with Interrupts() as interrupts, progress_bar("dry run", interrupts, first=first) as progress:
         found = run_async(count_questions(settings, bars, definitions, progress))
-    print_document(found, json, lambda told: [describe_questions(told)])
+    print_document(found, json, lambda shown: [describe_questions(shown)])
 
 
 @contextmanager
@@ -154,8 +154,8 @@ async def _write(
     run_id = result.record.run_id
 
     def tell_kept(page: str) -> str:
-        told = "" if html is None else f", {_page_command(run_id, page)} writes its page"
-        return f"run {run_id} is stored{told}"
+        text = "" if html is None else f", {_page_command(run_id, page)} writes its page"
+        return f"run {run_id} is stored{text}"
 
     try:
         if folder is not None:

@@ -56,7 +56,7 @@ async def calibration(run: RunArgument = LATEST, db: DbOption = None, json: Json
         )
     document = {"run_id": run_id, "sources": [source_of(name, source) for name, source in found.items()]}
     meanings = {name: meaning(source) for name, source in found.items()}
-    print_document(document, json, lambda told: _describe(told, meanings))
+    print_document(document, json, lambda shown: _describe(shown, meanings))
 
 
 def _describe(document: dict[str, Any], meanings: dict[str, str]) -> Iterator[Part]:

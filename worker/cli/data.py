@@ -141,8 +141,8 @@ def _describe_fetch(found: dict[str, Any]) -> Iterator[Part]:
         count = count_noun(part["bars"], "bar")
         yield symbol, f"{part['from']} to {part['to']}   {count}   {part['missing_bars']:,} missing"
         if part["missing_bars"]:
-            asked = count_noun(part["asked_bars"], "bar")
-            yield "FEWER", f"{part['bars']:,} of the {asked} that were asked for came"
+            request = count_noun(part["asked_bars"], "bar")
+            yield "FEWER", f"{part['bars']:,} of the {request} that were asked for came"
         for gap in part["gaps"][:SHOWN_GAPS]:
             yield "", f"no bars {gap['from']} to {gap['to']} ({gap['bars']:,})"
         if len(part["gaps"]) > SHOWN_GAPS:

@@ -44,9 +44,9 @@ async def upgrade(db: DbOption = None, json: JsonOption = False) -> None:
     print_document(
         document,
         json,
-        lambda told: [
-            *(("applied", title) for title in told["applied"]),
-            ("store", f"{told['store']} is at revision {told['revision']}"),
+        lambda payload: [
+            *(("applied", title) for title in payload["applied"]),
+            ("store", f"{payload['store']} is at revision {payload['revision']}"),
         ],
     )
 
@@ -91,7 +91,7 @@ async def restore(
 def _print_copy(copy: "Copy", target: str, json: bool) -> None:
     document = {"ok": not copy.problems, "store": target, **vars(copy)}
     held = f"{target} holds what the source held, at revision {copy.revision}"
-    print_document(document, json, lambda told: [("store", held), *_describe_rows(told)])
+    print_document(document, json, lambda shown: [("store", held), *_describe_rows(shown)])
     if copy.problems:
         raise typer.Exit(1)
 

@@ -37,7 +37,7 @@ async def doctor(
     clean = _redact(settings, findings)
     failed = any(check.state == "failed" for check in clean)
     document = {"ok": not failed, "checks": [vars(check) for check in clean]}
-    print_document(document, json, lambda told: map(_describe, told["checks"]))
+    print_document(document, json, lambda payload: map(_describe, payload["checks"]))
     if failed:
         raise typer.Exit(1)
 

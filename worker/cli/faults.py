@@ -73,8 +73,8 @@ def faults(
     from worker.studies.faults.bank import read_bank
     from worker.studies.faults.study import Asking, study_faults
 
-    asked = {"reflection": "full" if reader else None, "strategist": "model" if strategist else None}
-    context.params |= asked
+    request = {"reflection": "full" if reader else None, "strategist": "model" if strategist else None}
+    context.params |= request
     given, kinds = run_settings(context).settings, read_bank(bank)
     with step("planting faults"):
         found, settings = run_async(_plans(run, given, db, strategist))
@@ -109,11 +109,11 @@ async def _plans(
 
 def _describe(document: Document) -> Iterator[Part]:
     """The kinds as a table, right plans below, and the texts that passed."""
-    right, asked = document["right"], document["asked"]
+    right, request = document["right"], document["asked"]
     yield rows_table(document["kinds"], COLUMNS)
     yield ""
     by = f" by {counts(right['codes'])}" if right["codes"] else ""
-    proposed = f", proposed at {right['plans']} of {asked} questions" if document["strategist"] else ""
+    proposed = f", proposed at {right['plans']} of {request} questions" if document["strategist"] else ""
     refused = f"{right['refused']} of {right['plans']} refused{by} (95 %: {_range(right['interval'])})"
     yield f"right plans, as they are: {refused}{proposed}"
     if (model := document["model"]) is not None:

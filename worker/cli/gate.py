@@ -74,12 +74,12 @@ def gate(
     from worker.studies.graded_trades import Grading, gate_document
 
     books = run_inputs.playbooks(settings) if settings.runtime.playbooks is not None else ()
-    asked = Grading(settings, looks, reference, tuple(books))
+    request = Grading(settings, looks, reference, tuple(books))
     with step(f"reading {file}"):
-        trades = asked.read(file)
-    graded = asked.grade(trades, _watch)
+        trades = request.read(file)
+    graded = request.grade(trades, _watch)
     document = gate_document(graded, settings, trades)
-    print_document(document, json, lambda told: _describe(graded, told))
+    print_document(document, json, lambda shown: _describe(graded, shown))
 
 
 def _watch(looks: Iterable[int]) -> Iterator[int]:

@@ -90,7 +90,7 @@ async def proxy(
     with configure_logging(load_settings().settings):
         async with open_desk(limits, db, mode, name) as desk:
             gate = OrderGate(desk, account, bars, tz)
-            async with beside(gate.warm_up()):
+            async with path_beside(gate.warm_up()):
                 await run_proxy(command, gate)
 
 
@@ -154,7 +154,7 @@ async def refuse(
 async def _decide(question: str, yes: bool, by: str | None, run: str | None, db: str | None) -> None:
     async with _open_desks(run, db) as desks:
         holders = [
-            desk for desk in desks if any(asked.startswith(question) for asked in desk.ledger.questions)
+            desk for desk in desks if any(prompt.startswith(question) for prompt in desk.ledger.questions)
         ]
         if len(holders) > 1:
             raise DataError(f"question {question!a}: {len(holders)} guards ask one that begins so: give more")
@@ -213,7 +213,7 @@ def _list_questions(found: list[dict[str, Any]]) -> list[Part]:
 
 
 @asynccontextmanager
-async def beside(work: Coroutine[Any, Any, None] | None) -> AsyncIterator[None]:
+async def path_beside(work: Coroutine[Any, Any, None] | None) -> AsyncIterator[None]:
     """Work that goes on beside the block, until its end; a failure of it is found again by what needs it."""
     task = None if work is None else asyncio.create_task(work)
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.guard import LimitsOption, ModeOption, beside, open_desk
+from worker.cli.guard import LimitsOption, ModeOption, open_desk, path_beside
 from worker.cli.options import (
     ConfigArgument,
     DbOption,
@@ -166,7 +166,7 @@ async def _serve(
 
     async with (
         checking or nullcontext() as desk,
-        beside(None if desk is None else warm_up(desk)),
+        path_beside(None if desk is None else warm_up(desk)),
         await open_to_read(address, read_only=True) as store,
     ):
         host: ToolHost = store_tools(await run_views.open_views(store, run, at), trial_noting(address))
@@ -217,4 +217,4 @@ async def _print_tools(
 
     settings = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
     found = await tool_listing.list_tools(settings, names, accepts=accepts)
-    print_document({"tools": found}, json, lambda told: [rows_table(told["tools"], COLUMNS)])
+    print_document({"tools": found}, json, lambda payload: [rows_table(payload["tools"], COLUMNS)])

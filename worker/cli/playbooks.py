@@ -143,7 +143,9 @@ async def history(
     async with open_for_run(db, run) as (store, record):
         found = await document_of_run(store, record, name, complain)
     print_document(
-        found, json, lambda told: [line for version in told["versions"] for line in version_history(version)]
+        found,
+        json,
+        lambda payload: [line for version in payload["versions"] for line in version_history(version)],
     )
 
 

@@ -105,8 +105,8 @@ def outcome_lines(found: Mapping[str, Any]) -> Iterator[str]:
         f"report {found['report_id']} {TOLD_BY[found['source']]} {found['run_id']}, "
         f"known {shown_time(found['known_at'])}, recommends {found['recommended_action']}"
     )
-    said = f"verdict {verdict['verdict_id']}: {verdict['decision']}, by {verdict['model']}"
-    yield said + JUDGED[found["judged"]]
+    text = f"verdict {verdict['verdict_id']}: {verdict['decision']}, by {verdict['model']}"
+    yield text + JUDGED[found["judged"]]
     if verdict["fallback"] is not None:
         yield f"  no model had a say: {verdict['fallback']}"
     yield f"  {verdict['reason']}"

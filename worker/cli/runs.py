@@ -114,7 +114,7 @@ async def trials(db: DbOption = None, json: JsonOption = False) -> None:
         ),
     }
     document = {"ranges": list_ranges(found)}
-    print_document(document, json, lambda told: [rows_table(told["ranges"], columns)])
+    print_document(document, json, lambda payload: [rows_table(payload["ranges"], columns)])
 
 
 async def journal(

@@ -139,8 +139,8 @@ async def kill(
             raise ConfigError(
                 f"run {record.run_id} is {record.status}: nothing trades it that could be stopped"
             )
-        asked = await queue_request(store, record, "kill_switch", {"on": switch == "on"})
-    print_document(asked, json, lambda told: [describe_request(told)])
+        request = await queue_request(store, record, "kill_switch", {"on": switch == "on"})
+    print_document(request, json, lambda shown: [describe_request(shown)])
 
 
 async def _is_killed(store: "Store", record: "RunRecord") -> bool:
@@ -178,11 +178,11 @@ async def requests(run: RunArgument = LATEST, db: DbOption = None, json: JsonOpt
     columns = {
         "request": "number",
         "kind": "kind",
-        "asked for": lambda told: _shorten(told["payload"]),
+        "asked for": lambda payload: _shorten(payload["payload"]),
         "state": "state",
-        "result": lambda told: _shorten(told["result"] or {}),
+        "result": lambda payload: _shorten(payload["result"] or {}),
     }
-    print_document([vars(request) for request in found], json, lambda told: [rows_table(told, columns)])
+    print_document([vars(request) for request in found], json, lambda shown: [rows_table(shown, columns)])
 
 
 def _shorten(values: dict[str, Any]) -> str:

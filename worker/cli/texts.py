@@ -94,8 +94,8 @@ async def _facts(run: str, report: str | None, at: int | None, db: str | None) -
 def checked_parts(run_id: str, checked: "FactCheck", read: "ReadClaims") -> Iterator[Part]:
     """The check of a text; of what a model read, each claim in code's words beside the quote."""
     counts = {**checked.counts, "sentences not read": len(read.not_read)}
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    yield f"run {run_id} as of {shown_time(checked.known_at)}: {told}"
+    text = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    yield f"run {run_id} as of {shown_time(checked.known_at)}: {text}"
     if read.failed is not None:
         yield f"The model read nothing ({read.failed}); figures with their names were read."
     yield rows_table([_row(claim, read.by_model) for claim in checked.claims], _heads(read.by_model))
@@ -175,10 +175,10 @@ def deliberate(
     named = preset_named(preset)
     settings = run_settings(context).settings
     settings = settings.model_copy(update={"deliberation": with_mode(settings.deliberation, named, mode)})
-    files, asked = [file, *(also or ())], check_question(question)
+    files, request = [file, *(also or ())], check_question(question)
     if files.count("-") > 1:
         raise ConfigError("- is standard input, which holds one text: name the others by their files")
-    requests = [TextRequest(given_text(name).strip(), named, asked) for name in files]
+    requests = [TextRequest(given_text(name).strip(), named, request) for name in files]
     with step("refining the text"):
         run_id, texts = run_async(_deliberate(requests, settings, run, db))
     documents = [document_of_text(run_id, text) for text in texts]
@@ -229,8 +229,8 @@ def _why(done: "Deliberation") -> str:
     if done.skip_reason is not None:
         return f" ({done.skip_reason})"
     parts = [f"stopped by {done.stop_reason}" if done.stop_reason else "", done.degraded_from or ""]
-    told = ", ".join(part for part in parts if part)
-    return f" ({told})" if told else ""
+    text = ", ".join(part for part in parts if part)
+    return f" ({text})" if text else ""
 
 
 def _figures(done: "Deliberation") -> list[str]:

@@ -155,8 +155,8 @@ async def _work(
         pass  # before anything is written to its store
     in_force = reflecting_settings(record, given)
     clock: Clock = SystemClock() if moment is None else SimulatedClock(moment)
-    told: list[str] = []
-    sinks = [_sink(record.run_id, clock, told, logs, json=json, quiet=QUIET_ONCE if once else frozenset())]
+    shown: list[str] = []
+    sinks = [_sink(record.run_id, clock, shown, logs, json=json, quiet=QUIET_ONCE if once else frozenset())]
     note = _all_of(sinks)
     goes_on = record.mode == "paper" and record.status == "running"
     symbols = record.data["symbols"]
@@ -166,7 +166,7 @@ async def _work(
         around = WorkerContext(store, slots, clock, note, owner, int(3_000 * period_s))
         made = assemble_worker(around, traded=goes_on, models=models)
         if once:
-            return await _look_once(made, store, record, in_force, clock, note, told)
+            return await _look_once(made, store, record, in_force, clock, note, shown)
         status = await SlowLoopStatus.of_run(store, record, in_force, owner, clock)
         sinks.append(status.note)
         note = OutageLog(note).hear
@@ -211,7 +211,7 @@ async def _look_once(
     settings: Settings,
     clock: "Clock",
     note: "EventSink",
-    told: list[str],
+    shown: list[str],
 ) -> int:
     from services.statistics.slots import last_slot, next_slot
     from worker.slow_worker.ports import JOB
@@ -220,7 +220,7 @@ async def _look_once(
         await made.look()
     finally:
         await made.close()
-    if not TEXTS.keys() & set(told) and "standing_by" not in told:
+    if not TEXTS.keys() & set(shown) and "standing_by" not in shown:
         interval = settings.high_level.interval_for(record.data["timeframe"])
         claimed = await store.claims.newest_state(record.run_id, JOB)
         slots = {"slot": last_slot(clock.now, interval), "next_slot": next_slot(clock.now, interval)}
@@ -251,14 +251,14 @@ def _all_of(sinks: "list[EventSink]") -> "EventSink":
 
 
 def _sink(
-    run_id: str, clock: "Clock", told: list[str], logs: "Logging", *, json: bool, quiet: frozenset[str]
+    run_id: str, clock: "Clock", messages: list[str], logs: "Logging", *, json: bool, quiet: frozenset[str]
 ) -> "EventSink":
     from worker.operations.logs import level_of, logger
 
     log = logger("worker", run_id=run_id)
 
     def note(name: str, fields: dict[str, Any]) -> None:
-        told.append(name)
+        messages.append(name)
         if not json and name in quiet:
             return
         shown = json or name in TEXTS

@@ -32,20 +32,20 @@ async def feed(patient: DoctorContext) -> Finding:
     from worker.feeds.opening import open_feed
 
     opened = open_feed(patient.feed, patient.settings)
-    said = f"{opened.name}, {len(opened.symbols)} symbols, {opened.timeframe}"
+    text = f"{opened.name}, {len(opened.symbols)} symbols, {opened.timeframe}"
     try:
         if patient.feed.startswith("ccxt:") and not patient.network:
-            return ok(f"{said}; not asked, --network does")
+            return ok(f"{text}; not asked, --network does")
         async with asyncio.timeout(PATIENCE_S), aclosing(cast("Any", opened.items(None))) as items:
             await anext(items)
     except TimeoutError:
         step = "check the network, and whether the exchange has these symbols"
-        return fail(f"{said}: nothing came within {PATIENCE_S:.0f} s", step)
+        return fail(f"{text}: nothing came within {PATIENCE_S:.0f} s", step)
     except StopAsyncIteration:
-        return fail(f"{said}: it has no bars", "check the file and the range")
+        return fail(f"{text}: it has no bars", "check the file and the range")
     finally:
         await opened.close()
-    return ok(f"{said}; bars come")
+    return ok(f"{text}; bars come")
 
 
 async def model(patient: DoctorContext) -> Finding:
@@ -62,7 +62,7 @@ async def model(patient: DoctorContext) -> Finding:
 
 
 async def _ask_models(patient: DoctorContext) -> Finding:
-    said, late, refused = [], [], []
+    lines, late, refused = [], [], []
     llm = patient.settings.llm.model_copy(update={"thought_tokens": 0})
     asking = patient.settings.model_copy(update={"llm": llm})
     models = configured_models(asking, TickGuard(), patient.environment)
@@ -81,16 +81,16 @@ async def _ask_models(patient: DoctorContext) -> Finding:
             took_ms = (time.perf_counter() - started) * 1e3
             held = [f"{key} {ms:g}" for key, ms in deadlines[seat].items() if took_ms <= ms]
             late += [f"{key} {ms:g}" for key, ms in deadlines[seat].items() if took_ms > ms]
-            said.append(f"{name} answered in {took_ms:.0f} ms and holds {', '.join(held) or 'no deadline'}")
+            lines.append(f"{name} answered in {took_ms:.0f} ms and holds {', '.join(held) or 'no deadline'}")
     finally:
         await models.close()
     if refused:
         step = "check the key, the name of the model and its address (llm.base_url)"
-        return fail("; ".join([*refused, *said]), step)
+        return fail("; ".join([*refused, *lines]), step)
     if late:
         step = "raise the deadlines, or use a faster model"
-        return warn(f"{'; '.join(said)}; too slow for {', '.join(late)}", step)
-    return ok("; ".join(said))
+        return warn(f"{'; '.join(lines)}; too slow for {', '.join(late)}", step)
+    return ok("; ".join(lines))
 
 
 def _deadlines(settings: Settings) -> dict[str, dict[str, float]]:

@@ -40,12 +40,12 @@ async def store(patient: DoctorContext) -> Finding:
             return fail(f"{url.text} has no tables yet", UPGRADE)
         check_file(url, create=True)
         return ok(f"{url.text} is made by the first run")
-    said = f"{found.store} at revision {found.revision} ({found.state}), {found.rows.get('runs', 0)} runs"
+    message = f"{found.store} at revision {found.revision} ({found.state}), {found.rows.get('runs', 0)} runs"
     if found.problems:
-        return fail(f"{said}; {found.problems[0]}", "see `thinktwice db check`, and restore a backup")
+        return fail(f"{message}; {found.problems[0]}", "see `thinktwice db check`, and restore a backup")
     if found.state != "current":
-        return fail(said, UPGRADE) if url.server is not None else warn(said, UPGRADE)
-    return ok(said)
+        return fail(message, UPGRADE) if url.server is not None else warn(message, UPGRADE)
+    return ok(message)
 
 
 async def store_writable(patient: DoctorContext) -> Finding:

@@ -89,7 +89,7 @@ def list_doubts(bars: BarSeries, settings: DataSettings, *, sifted: bool = False
         first, last = bars.open_of(0), int(bars.close_times[-1])
         bars = replace(bars.made_of.select(bars.symbols, first, last), repeated=bars.repeated)
     found, explained = list[Doubt](), dict[str, IntArray]()
-    ticks = [(str(told.symbol), int(told.label or 0)) for _, told in doubted_bars(bars, settings)]
+    ticks = [(str(shown.symbol), int(shown.label or 0)) for _, shown in doubted_bars(bars, settings)]
     for s, symbol in enumerate(bars.symbols):
         rows = np.flatnonzero(bars.present[:, s])
         doubted = np.isin(bars.times[rows], [label for name, label in ticks if name == symbol])
@@ -210,9 +210,6 @@ def _flat_weeks(bars: BarSeries, s: int, rows: Any) -> Iterator[tuple[int, int]]
         [[False], (high[1:] == bars.low[rows, s][1:]) & (high[1:] == bars.close[rows, s][:-1])]
     )
     edges = np.flatnonzero(np.diff(np.concatenate([[False], still, [False]])))
-    for first, behind in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        if (
-            behind - first >= _FLAT_BARS - 1
-            and times[behind - 1] - times[first - 1] + bars.bar_ns >= _FLAT_NS
-        ):
-            yield int(times[first]), behind - first
+    for first, later in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        if later - first >= _FLAT_BARS - 1 and times[later - 1] - times[first - 1] + bars.bar_ns >= _FLAT_NS:
+            yield int(times[first]), later - first

@@ -110,21 +110,21 @@ async def run_proxy(command: Sequence[str], gate: OrderGate) -> None:
     protocol = asyncio.StreamReaderProtocol(client)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin.buffer)
     proxy = ServerProxy(gate, _write_out, write_in)
-    asked = asyncio.create_task(_pump(client, proxy.take_from_client))
+    request = asyncio.create_task(_pump(client, proxy.take_from_client))
     heard = asyncio.create_task(_pump(server.stdout, proxy.take_from_server))
     try:
-        await asyncio.wait({heard, asked}, return_when=asyncio.FIRST_COMPLETED)
-        if not asked.done():
+        await asyncio.wait({heard, request}, return_when=asyncio.FIRST_COMPLETED)
+        if not request.done():
             reason = (
                 f"the server {command[0]!r} ended with code {await server.wait()}: start it again; {LOOK}"
             )
             await proxy.break_off(reason)
             raise FeedError(reason)
-        await asked
+        await request
         server.stdin.close()
         await asyncio.wait({heard}, timeout=CLOSE_S)
     finally:
-        for task in (asked, heard):
+        for task in (request, heard):
             task.cancel()
         if server.returncode is None:
             server.kill()

@@ -141,11 +141,11 @@ class SavepointWriter:
             "kept": write_as(list[JournalRow], kept[self._kept :]),
         }
         try:
-            told = session.state()
+            shown = session.state()
         except (InvariantViolation, ValueError) as error:
             raise NoSavepoint(str(error)) from error
         state = {
-            "session": told,
+            "session": shown,
             "engine": _engine_state(session.engine),
             "ledger": write_as(TrialLedger, session.ledger),
             "rows": reached.rows,
@@ -161,7 +161,7 @@ class SavepointWriter:
         self._number += 1
 
     @classmethod
-    def behind(cls, point: Savepoint, session: Session) -> "SavepointWriter":
+    def following(cls, point: Savepoint, session: Session) -> "SavepointWriter":
         """A writer that goes on where a savepoint was read."""
         made = cls(point.code)
         columns, episodes = live_step(session).columns.features.made, session.slow_loop.facts.episodes
@@ -239,7 +239,7 @@ def restore(
 def _restore_at(point: Savepoint, session: Session, state: Mapping[str, Any]) -> Restored:
     session.listen()
     resume_point = ResumePoint(state["rows"], read_as(dict[str, str], state["blocked"]))
-    return Restored(session, resume_point, SavepointWriter.behind(point, session))
+    return Restored(session, resume_point, SavepointWriter.following(point, session))
 
 
 def _bars(

@@ -42,7 +42,7 @@ class BarCommitter:
         self._store, self._points = inputs.store, inputs.points or NO_CRASH
         self.run_id = run_id
         self._account = inputs.settings.account.name
-        self._told = inputs.surroundings.note_stored
+        self._shown = inputs.surroundings.note_stored
         self._trial = trial
         self._bars: list[tuple[int, BarRow]] = []
         self._waits_since = 0.0
@@ -102,7 +102,7 @@ class BarCommitter:
         del self._bars[: len(bars)]
         self._waits_since = time.monotonic()
         for row in rows:
-            self._told(row)
+            self._shown(row)
         orders = [
             OutgoingOrder(json.loads(row.payload)["order_id"], row.seq, row.payload)
             for row in rows

@@ -66,22 +66,22 @@ class Doubts:
 
         The feed, too, is reminded of them, and of the conflicts that were told.
         """
-        told: list[dict[str, Any]] = []
+        shown: list[dict[str, Any]] = []
         wanted = settings.plausibility == "always" or (settings.plausibility == "live" and not feed.lock_step)
         guard = PlausibilityGuard(feed.symbols, settings) if wanted else None
         if bars is not None:
             anomalies = store.journal.rows(record.run_id, kinds={"feed_anomaly"})
-            told = [json.loads(row.payload) async for row in anomalies]
+            shown = [json.loads(row.payload) async for row in anomalies]
             if isinstance(feed, RowMemory):
                 conflicts = [
                     (past["symbol"], past["bar_label"])
-                    for past in told
+                    for past in shown
                     if past["anomaly"] == FeedAnomalyKind.CONFLICT
                 ]
                 feed.recall(rows_of(bars, max(0, bars.shape[0] - RECALLED_ROWS), bars.shape[0]), conflicts)
             if guard is not None:
-                guard.remember(bars, [past for past in told if past["anomaly"] in TOLD_HERE])
-        overlaps = None if feed.lock_step else OverlapGuard(feed, bars, told)
+                guard.remember(bars, [past for past in shown if past["anomaly"] in TOLD_HERE])
+        overlaps = None if feed.lock_step else OverlapGuard(feed, bars, shown)
         return cls(guard, overlaps, blocks=wanted and not feed.lock_step)
 
     async def sift(self, items: Items) -> AsyncGenerator[BarRow | FeedAnomaly]:
@@ -135,13 +135,13 @@ class EntryGuard:
             mode, _ = mode.clear_reason(reason, now)
         self.mode = self._tell(mode.release(now))
 
-    def weigh_store(self, *, behind: bool) -> None:
+    def weigh_store(self, *, following: bool) -> None:
         """Whether entries have to wait for the store, on the next row or between two."""
-        self._weigh(SafeModeReason.STORE_AWAY, behind)
+        self._weigh(SafeModeReason.STORE_AWAY, following)
 
     def guard_row(self, row: BarRow, *, store_behind: bool) -> BarRow:
         """The row as it is traded: in safe mode no symbol may enter on it."""
-        self.weigh_store(behind=store_behind)
+        self.weigh_store(following=store_behind)
         self._weigh(SafeModeReason.FEED_STALE, self._all(row.blocked, BlockReason.STALE))
         self._weigh(SafeModeReason.CLOCK_JUMP, self._all(row.blocked, BlockReason.CLOCK))
         return replace(row, blocked=self._shut(row.blocked)) if self.mode.active else row
@@ -167,6 +167,6 @@ class EntryGuard:
     def _tell(self, moved: tuple[SafeMode, tuple[Change, ...]]) -> SafeMode:
         mode, changes = moved
         for change in changes:
-            told = {"change": change.kind, "reason": str(change.reason), "detail": change.detail}
-            self._note("safe_mode", told)
+            payload = {"change": change.kind, "reason": str(change.reason), "detail": change.detail}
+            self._note("safe_mode", payload)
         return mode

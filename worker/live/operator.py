@@ -85,9 +85,9 @@ class OperatorCommands:
             if self._ends(request) != ending:
                 self._waiting.append(request)
             elif request.kind not in CHANGES_PLAYBOOKS or not self.run.session.policy_loop.in_flight:
-                told = await self._done(request)
-                if told is not None:
-                    await self._answer(request, told)
+                shown = await self._done(request)
+                if shown is not None:
+                    await self._answer(request, shown)
 
     def _ends(self, one: OperatorRequest) -> bool:
         return one.kind == "stop" and one.number not in self.outcomes
@@ -106,13 +106,13 @@ class OperatorCommands:
         self._unanswered.add(one.number)
         command = {"number": one.number, "kind": one.kind, "payload": one.payload}
         self.outcomes[one.number] = BEFORE  # it stands in the journal from here on
-        self.outcomes[one.number] = told = await execute(
+        self.outcomes[one.number] = shown = await execute(
             self.run.session, command, lock_step=self.run.lock_step
         )
         if one.kind == "kill_switch" and not one.payload["on"]:
             self.released()
         await self.commit()
-        return told
+        return shown
 
     async def _claim(self, one: OperatorRequest) -> bool | None:
         """Whether an approval is in force still; None where the store cannot say, and the next look asks."""
@@ -124,10 +124,10 @@ class OperatorCommands:
             self.note("request_not_answered", {"number": one.number, "reason": str(error)})
             return None
 
-    async def _answer(self, one: OperatorRequest, told: dict[str, Any]) -> None:
+    async def _answer(self, one: OperatorRequest, payload: dict[str, Any]) -> None:
         """Answer; where the store cannot take it, the request is found again and answered then."""
-        outcome: Outcome = "refused" if told["outcome"] == "refused" else "done"
-        result = {name: value for name, value in told.items() if name != "outcome"}
+        outcome: Outcome = "refused" if payload["outcome"] == "refused" else "done"
+        result = {name: value for name, value in payload.items() if name != "outcome"}
         try:
             await self.operator.answer(self.run_id, one.number, outcome, result)
         except StoreError as error:
@@ -224,5 +224,5 @@ def _rollback_planned(session: Session, playbook_id: str) -> dict[str, Any]:
         return _refuse(f"the same rollback of {playbook_id} waits already: `thinktwice plans list`")
     finished = desk.finished.get(plan.plan_id)
     state = "awaiting_approval" if finished is None else finished.state
-    told = {"outcome": "done", "plan_id": plan.plan_id, "plan_hash": plan.content_hash, "state": state}
-    return told | {"versions": [] if finished is None else [made[2] for made in finished.made]}
+    payload = {"outcome": "done", "plan_id": plan.plan_id, "plan_hash": plan.content_hash, "state": state}
+    return payload | {"versions": [] if finished is None else [made[2] for made in finished.made]}

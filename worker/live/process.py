@@ -91,7 +91,7 @@ class Polling:
                 run.committing.away(error)
             else:
                 run.committing.answers()
-            run.guard.weigh_store(behind=run.store_behind)
+            run.guard.weigh_store(following=run.store_behind)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), self._look_s)
 
@@ -218,10 +218,10 @@ class PaperProcess:
         """The lease of the run; None when a stop was asked for before it was free."""
         lease = await tenure.take()
         until = time.monotonic() + 2 * self._inputs.lease_ms / 1_000
-        while lease is None and time.monotonic() < until and not self._stop.asked:
+        while lease is None and time.monotonic() < until and not self._stop.requested:
             await asyncio.sleep(self._inputs.look_s)
             lease = await tenure.take()
-        if lease is None and not self._stop.asked:
+        if lease is None and not self._stop.requested:
             holder = await self._inputs.store.leases.holder(lease_name(record.run_id))
             by = "another process" if holder is None else repr(holder.owner)
             raise ConfigError(
@@ -234,7 +234,7 @@ class PaperProcess:
         stop = asyncio.create_task(self._stop.wait())
         items = run.items()
         try:
-            while not self._stop.asked and not run.is_over:
+            while not self._stop.requested and not run.is_over:
                 coming = asyncio.ensure_future(anext(items))
                 await asyncio.wait({coming, stop}, return_when=asyncio.FIRST_COMPLETED)
                 if not coming.done():

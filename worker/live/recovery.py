@@ -82,15 +82,15 @@ async def read_script(store: "Store", run_id: str, start: int = 0) -> Script:
     reports: dict[str, tuple[HighLevelReflectionRequest, HighLevelReflectionReport]] = {}
     verdicts: dict[str, tuple[ReplanVerdict, int]] = {}
     async for row in store.journal.rows(run_id, kinds=REPORT_KINDS, after=start - 1):
-        told = json.loads(row.payload)
+        payload = json.loads(row.payload)
         if row.kind == "high_level_request":
-            requests[told["request_hash"]] = HighLevelReflectionRequest.model_validate(told["request"])
+            requests[payload["request_hash"]] = HighLevelReflectionRequest.model_validate(payload["request"])
         elif row.kind == "high_level_report":
-            report = HighLevelReflectionReport.model_validate(told["report"])
-            reports[told["report_id"]] = requests[told["request_hash"]], report
+            report = HighLevelReflectionReport.model_validate(payload["report"])
+            reports[payload["report_id"]] = requests[payload["request_hash"]], report
         else:
-            verdict = ReplanVerdict.model_validate(told["verdict"])
-            verdicts[told["report_id"]] = verdict, row.known_at
+            verdict = ReplanVerdict.model_validate(payload["verdict"])
+            verdicts[payload["report_id"]] = verdict, row.known_at
     return Script(inputs, arrivals, reports, verdicts)
 
 
@@ -99,11 +99,11 @@ class Player:
 
     def __init__(self, script: Script) -> None:
         self._script = script
-        self._asked: list[Evaluation] = []
+        self._requested: list[Evaluation] = []
 
     def ask(self, evaluation: Evaluation) -> None:
         """Take an evaluation that the stepper opened; it thinks after the row."""
-        self._asked.append(evaluation)
+        self._requested.append(evaluation)
 
     async def play(self, stepper: LiveStepper, rows: AsyncIterator[BarRow]) -> AsyncIterator[int]:
         """Every row with the inputs behind it; yields the number of rows played.
@@ -120,8 +120,8 @@ class Player:
             yield stepper.rows
 
     async def _think(self, stepper: LiveStepper) -> None:
-        asked, self._asked = self._asked, []
-        for evaluation in asked:
+        request, self._requested = self._requested, []
+        for evaluation in request:
             arrived = self._script.arrivals.get(evaluation.event_id)
             if arrived is None:
                 self._script.unanswered.append(evaluation)
@@ -140,8 +140,8 @@ class Player:
                 apply_answer(stepper.session, self._script.answers.pop(recorded.payload["event_id"]))
             elif recorded.kind == "report_arrived":
                 arrived = recorded.payload
-                asked = self._script.reports[arrived["report_id"]]
-                judged = await judge(stepper.session, *asked, seen=arrived.get("seen"))
+                request = self._script.reports[arrived["report_id"]]
+                judged = await judge(stepper.session, *request, seen=arrived.get("seen"))
                 apply_report(stepper.session, judged)
             else:
                 self._script.outcomes[recorded.payload["number"]] = await execute(
@@ -165,7 +165,7 @@ class RecoveringSink:
     store: "Store"
     run_id: str
     stored: int
-    behind: JournalSink
+    following: JournalSink
     compared: int = 0
 
     @property
@@ -193,7 +193,7 @@ class RecoveringSink:
                 self.compared = row.seq + 1
         new = rows[len(old) :]
         if new or not rows:
-            await self.behind.write(new)
+            await self.following.write(new)
 
 
 async def past_of(store: "Store", record: "RunRecord", sink: RecoveringSink) -> RecordedPast:

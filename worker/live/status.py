@@ -24,21 +24,21 @@ class FeedLinks:
 
     def __init__(self) -> None:
         self._lost_after: int | None = None
-        self._is_asked = False
+        self._is_requested = False
 
     def note_anomaly(self, anomaly: FeedAnomaly, rows: int) -> None:
         """The connection of the whole feed went, or came back; of a single symbol its staleness tells."""
         if anomaly.symbol is None and anomaly.kind in LINK_KINDS:
             lost = anomaly.kind is FeedAnomalyKind.DISCONNECTED
             self._lost_after = rows if lost else None
-            self._is_asked = anomaly.detail.get("channel") == REST
+            self._is_requested = anomaly.detail.get("channel") == REST
 
     def ok(self, rows: int) -> bool:
         """Whether bars can come, when so many rows have come.
 
         An exchange is asked for each symbol, and one request may fail alone: a row since then is the proof.
         """
-        return self._lost_after is None or (self._is_asked and rows > self._lost_after)
+        return self._lost_after is None or (self._is_requested and rows > self._lost_after)
 
 
 @dataclass(eq=False)

@@ -50,7 +50,7 @@ class StopRequest:
     def __init__(self, note: EventSink) -> None:
         self._note = note
         self.patience_s = STOP_S
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
         self.why: str | None = None
         self.until: float | None = None
 
@@ -64,16 +64,16 @@ class StopRequest:
 
     def wake(self) -> None:
         """Wait for no more bars, whatever the reason."""
-        self._asked.set()
+        self._requested.set()
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         """Whether no more bars are waited for."""
-        return self._asked.is_set()
+        return self._requested.is_set()
 
     async def wait(self) -> None:
         """Until no more bars are waited for."""
-        await self._asked.wait()
+        await self._requested.wait()
 
 
 class TradedRun:
@@ -169,14 +169,14 @@ class TradedRun:
 
         def hear(rows: int) -> None:
             given.progress(rows, 0)
-            if self._stop.asked:
+            if self._stop.requested:
                 raise StoppedEarly
 
         self._last = await recover(given.store, record, stepper, self._player, hear)
         self.recovered = stepper.rows
         reconciled = await self.committer.reconcile()
         if self.recovered:
-            told = {
+            payload = {
                 "rows": self.recovered,
                 "events": stepper.journal.events,
                 "rows_played": self.recovered - rows_before,
@@ -184,7 +184,7 @@ class TradedRun:
                 "orders_sent_again": reconciled,
                 "took_s": round(time.perf_counter() - self._began, 3),
             }
-            self._note("recovered", {"run_id": record.run_id, **told})
+            self._note("recovered", {"run_id": record.run_id, **payload})
         elif not given.feed.lock_step:
             followed = {"feed": given.feed.name, "path": record.data.get("path")}
             symbols = list(given.feed.symbols)
@@ -208,8 +208,8 @@ class TradedRun:
         session = self.stepper.session
         if any(breaker.is_lost for breaker in session.models.account.failing().values()):
             command = {"number": NOBODYS, "kind": "ask_models", "payload": {}}
-            told = await execute(session, command, lock_step=self.stepper.lock_step)
-            self._note("models_asked_again", {"models": told["models"]})
+            payload = await execute(session, command, lock_step=self.stepper.lock_step)
+            self._note("models_asked_again", {"models": payload["models"]})
 
     def warn_of_models(self) -> None:
         """Once of each model that gives no usable reply any more: rules decide instead of it."""
@@ -217,8 +217,8 @@ class TradedRun:
             return
         found = self.stepper.session.models.account.failing()
         for model in sorted(found.keys() - self._failing):
-            told = {"failed_in_a_row": found[model].failures, "reason": found[model].reason}
-            self._note("model_failing", {"model": model, **told})
+            payload = {"failed_in_a_row": found[model].failures, "reason": found[model].reason}
+            self._note("model_failing", {"model": model, **payload})
         self._failing = frozenset(found)
 
     def _ask_beside(self, evaluation: Evaluation) -> None:

@@ -141,10 +141,10 @@ class HostAnswers:
                 types.ResourceTemplate(
                     uri_template=template,
                     name=template.rsplit("/", 1)[0],
-                    description=said,
+                    description=reply,
                     mime_type="application/json",
                 )
-                for template, said in RESOURCES.items()
+                for template, reply in RESOURCES.items()
             ]
         )
 
@@ -164,9 +164,9 @@ class HostAnswers:
             return await self._read("reports", {"run": run, "report_id": name})
         if part == "playbooks":
             return await self._read("playbooks", {"run": run, "playbook_id": name, "limit": 100})
-        asked = {"trades": {"limit": 1}, "reports": {"limit": 1}, "gate": {"limit": 100}}
+        request = {"trades": {"limit": 1}, "reports": {"limit": 1}, "gate": {"limit": 100}}
         parts = {
-            tool: json.loads(await self._read(tool, {"run": run, **more})) for tool, more in asked.items()
+            tool: json.loads(await self._read(tool, {"run": run, **more})) for tool, more in request.items()
         }
         return json.dumps(parts, ensure_ascii=True)
 
@@ -185,13 +185,13 @@ class HostAnswers:
             prompts=[
                 types.Prompt(
                     name=name,
-                    description=said,
+                    description=reply,
                     arguments=[
                         types.PromptArgument(name=about, description=f"id of the {about}", required=True),
                         run,
                     ],
                 )
-                for name, (said, about, _) in PROMPTS.items()
+                for name, (reply, about, _) in PROMPTS.items()
             ]
         )
 
@@ -201,7 +201,7 @@ class HostAnswers:
         """A prompt with its names filled in."""
         if params.name not in PROMPTS:
             raise MCPError(types.INVALID_PARAMS, f"there are {', '.join(PROMPTS)}")
-        said, about, text = PROMPTS[params.name]
+        reply, about, text = PROMPTS[params.name]
         given = {"run": "latest", **(params.arguments or {})}
         if set(given) != {"run", about} or not all(
             re.fullmatch(r"[\w-]{1,64}", item) for item in given.values()
@@ -211,7 +211,7 @@ class HostAnswers:
         await self._read(tool, {"run": given["run"], argument: given[about], "limit": 1})  # it is there
         content = types.TextContent(text=text.format(**given))
         return types.GetPromptResult(
-            description=said, messages=[types.PromptMessage(role="user", content=content)]
+            description=reply, messages=[types.PromptMessage(role="user", content=content)]
         )
 
 

@@ -208,8 +208,8 @@ class Endpoint:
 
     def _ready(self) -> Response:
         reasons = self._reasons()
-        said = "".join(f"{reason}\n" for reason in reasons)
-        return PlainTextResponse(said or "ready\n", 503 if reasons else 200)
+        text = "".join(f"{reason}\n" for reason in reasons)
+        return PlainTextResponse(text or "ready\n", 503 if reasons else 200)
 
     def _document(self) -> Response:
         document = {**self._redact().document(self._now()), "not_ready": self._reasons()}

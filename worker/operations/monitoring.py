@@ -110,16 +110,16 @@ class OutageLog:
 
     def __init__(self, note: EventSink) -> None:
         self._note = note
-        self._told = False
+        self._shown = False
         self._decided = False
 
     def hear(self, kind: str, detail: dict[str, Any]) -> None:
         """An event of whoever sees a store that is away and may see it late."""
         if kind in STORE_KINDS:
             away = kind == "store_away"
-            if away == self._told or (self._decided and not away):
+            if away == self._shown or (self._decided and not away):
                 return
-            self._told = away
+            self._shown = away
         self._note(kind, detail)
 
     def decide(self, kind: str, detail: dict[str, Any]) -> None:

@@ -268,8 +268,8 @@ class Notifier:
             if outcome.result != "retry" or attempt == MOST_ATTEMPTS - 1:
                 break
             self.counts["retried"] += 1
-            if outcome.pause.told is not None:
-                self._log.warning("pause_cut_short", reason=f"{outcome.why}: {outcome.pause.told}")
+            if outcome.pause.shown is not None:
+                self._log.warning("pause_cut_short", reason=f"{outcome.why}: {outcome.pause.shown}")
             await self._sleep(max(wait, outcome.pause.wait_s))
             wait = min(2 * wait, LONGEST_WAIT_S)
         return outcome

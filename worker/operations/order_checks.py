@@ -65,12 +65,12 @@ class OrderChecks:
         """The verdict; what is wrong beside the order keeps no exit."""
         failures = list[Exception]()
         rest = {**fields, "order": order, "account": None, "bars": None}
-        asked = attempt(lambda: read_contract(OrderCheck, rest, "check", DataError), failures)
+        request = attempt(lambda: read_contract(OrderCheck, rest, "check", DataError), failures)
         held = read_held(fields.get("account"), order.symbol, failures)
         rows, bars = fields.get("bars"), None
         if rows:
             bars = await asyncio.to_thread(attempt, lambda: _read_bars(rows, order), failures)
-        why, spend = ("", fields.get("spend") is True) if asked is None else (asked.why, asked.spend)
+        why, spend = ("", fields.get("spend") is True) if request is None else (request.why, request.spend)
         return await self._desk.check(order, held, bars=bars, why=why, failures=failures, spend=spend)
 
     async def refresh(self) -> None:
@@ -103,8 +103,8 @@ def _read_bars(rows: Any, order: Order) -> "BarSeries":
     from worker.feeds.files.files import bars_of_tables
     from worker.feeds.files.symbol_rows import Selection
 
-    asked = read_contract(OrderCheck, {"order": order, "bars": rows}, "check", DataError)
-    frame = pd.DataFrame([row.payload() for row in asked.bars or ()]).dropna(axis=1, how="all")
+    request = read_contract(OrderCheck, {"order": order, "bars": rows}, "check", DataError)
+    frame = pd.DataFrame([row.payload() for row in request.bars or ()]).dropna(axis=1, how="all")
     return bars_of_tables([(BarTable.of_frame(frame), order.symbol)], Selection())
 
 

@@ -33,8 +33,8 @@ class _PlainRedacted(logging.Formatter):
             for name, value in vars(record).items()
             if name not in OWN
         ]
-        told = f"{event}: {', '.join(about)}" if about else event
-        return visible(redactor_of().text(told), lines=True)
+        message = f"{event}: {', '.join(about)}" if about else event
+        return visible(redactor_of().text(message), lines=True)
 
 
 def _listing(value: object) -> str:

@@ -16,13 +16,13 @@ def equity_sketch(equity: npt.NDArray[np.float64], cash: float) -> str:
     up = spanning([cash, float(equity.min()), float(equity.max())], HEIGHT - MARGIN, MARGIN)
     rows = drawn_rows([equity], MOST_POINTS // 2)
     points = [(across(float(row)), up(float(equity[row]))) for row in rows]
-    told = f"from {cash:,.0f} to {equity[-1]:,.0f}, lowest {equity.min():,.0f}, highest {equity.max():,.0f}"
+    text = f"from {cash:,.0f} to {equity[-1]:,.0f}, lowest {equity.min():,.0f}, highest {equity.max():,.0f}"
     return write(
         picture(
             WIDTH,
             HEIGHT,
             "Equity",
-            told,
+            text,
             line(MARGIN, up(cash), WIDTH - MARGIN, up(cash), stroke="currentColor", opacity=0.3),
             path(points, stroke="currentColor", fill="none"),
             style=f"display:block;max-width:{WIDTH:g}px",

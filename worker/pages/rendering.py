@@ -91,9 +91,9 @@ def _show(value: object) -> object:
 
 def change_words(change: Mapping[str, Any]) -> str:
     """`try stop_atr 2 on paper`; what the words leave out follows by name, and nothing is `no change`."""
-    told, names = _sentence(change)
+    shown, names = _sentence(change)
     rest = [f"{name} {change[name]}" for name in sorted(change.keys() - names)]
-    return ", ".join([*told, *rest]) or "no change"
+    return ", ".join([*shown, *rest]) or "no change"
 
 
 def _sentence(change: Mapping[str, Any]) -> tuple[list[str], set[str]]:

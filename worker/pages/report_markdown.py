@@ -31,7 +31,7 @@ def report_markdown(entry: dict[str, Any]) -> str:
         tables=report_tables(report, shown_clusters(report["clusters"])),
         sections=report["sections"],
         ledger=ledger_line(report),
-        read=[evidence_line(told) for told in entry.get("evidence", ())],
+        read=[evidence_line(shown) for shown in entry.get("evidence", ())],
         **{made.__name__.lstrip("_"): made for made in (_cells, _line, _prose, count_noun)},
     )
     return WAITING.sub(r"in \1s that do not count yet", page)

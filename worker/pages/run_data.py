@@ -98,8 +98,8 @@ class RunData:
     def _fill(self, mark: FillMark) -> list[Any]:
         chain = self._chains.add(trace(self._picture.index, mark.event))
         what = mark.kind.removesuffix("_filled").replace("_", " ")
-        told = f"{what} {mark.direction}, {mark.playbook_id}" + (f", {mark.reason}" if mark.reason else "")
-        return [milliseconds_of(mark.label), mark.price, what, mark.direction, mark.r, visible(told), chain]
+        text = f"{what} {mark.direction}, {mark.playbook_id}" + (f", {mark.reason}" if mark.reason else "")
+        return [milliseconds_of(mark.label), mark.price, what, mark.direction, mark.r, visible(text), chain]
 
     def _reflection(self, mark: ReflectionMark) -> list[Any]:
         """Bar, status, verdict, findings and chain; no chain where there are too many."""
@@ -146,7 +146,7 @@ def _most_telling(picture: RunPicture) -> list[ReflectionMark]:
 
 
 LONGEST, LONGEST_TOLD = 300, 2_000
-TOLD = ("narrative", "rationale", "thesis")
+SHOWN = ("narrative", "rationale", "thesis")
 Written = tuple[str, str, str, int, tuple[str, ...], tuple[int, ...]]
 
 
@@ -179,13 +179,13 @@ class WhyChains:
 
 
 def _facts(facts: dict[str, Any]) -> list[str]:
-    told: list[str] = []
+    shown: list[str] = []
     for name, value in facts.items():
         if value not in (None, [], {}, ""):
             text = visible(fact_text(name, value), lines=name == "narrative")
-            longest = LONGEST_TOLD if name in TOLD else LONGEST
-            told += [visible(name), text if len(text) <= longest else f"{text[: longest - 1]}…"]
-    return told
+            longest = LONGEST_TOLD if name in SHOWN else LONGEST
+            shown += [visible(name), text if len(text) <= longest else f"{text[: longest - 1]}…"]
+    return shown
 
 
 NS_PER_MS = 1_000_000

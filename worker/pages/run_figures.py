@@ -325,5 +325,5 @@ def _tap(*renderers: Any) -> TapTool:
     return TapTool(renderers=list(renderers), mode="replace")
 
 
-def _hover(renderers: Sequence[Any], **told: str) -> HoverTool:
-    return HoverTool(renderers=list(renderers), tooltips=list(told.items()), point_policy="follow_mouse")
+def _hover(renderers: Sequence[Any], **payload: str) -> HoverTool:
+    return HoverTool(renderers=list(renderers), tooltips=list(payload.items()), point_policy="follow_mouse")

@@ -94,16 +94,16 @@ def marks_of(index: JournalIndex, end: int) -> dict[str, SymbolMarks]:
 
 
 def _fill(event: Event) -> FillMark:
-    told = event.payload
+    payload = event.payload
     return FillMark(
         event,
         event.row.kind,
-        told["bar_label"],
-        told["price"],
-        told["direction"],
-        told["playbook_id"],
-        told.get("r"),
-        told.get("reason"),
+        payload["bar_label"],
+        payload["price"],
+        payload["direction"],
+        payload["playbook_id"],
+        payload.get("r"),
+        payload.get("reason"),
     )
 
 
@@ -111,13 +111,15 @@ def _levels(events: list[Event], end: int) -> Iterator[LevelSpan]:
     """Lines of each position; a stop that moves ends one line and begins the next."""
     open_at: dict[str, tuple[int, float]] = {}
     for event in events:
-        told, label = event.payload, event.payload["bar_label"]
+        payload, label = event.payload, event.payload["bar_label"]
         if event.row.kind == OPENING:
-            open_at = {kind: (label, told[kind]) for kind in ("stop", "target") if told[kind] is not None}
+            open_at = {
+                kind: (label, payload[kind]) for kind in ("stop", "target") if payload[kind] is not None
+            }
         elif event.row.kind == MOVES and "stop" in open_at:
             start, price = open_at["stop"]
             yield LevelSpan("stop", start, label, price)
-            open_at["stop"] = (label, told["stop"])
+            open_at["stop"] = (label, payload["stop"])
         elif event.row.kind == CLOSING:
             yield from (LevelSpan(kind, start, label, price) for kind, (start, price) in open_at.items())
             open_at = {}
@@ -174,16 +176,16 @@ def _waits(cluster: Mapping[str, Any]) -> bool:
 
 def _why(cluster: Mapping[str, Any], held: Mapping[str | None, Mapping[str, Any]]) -> str:
     name, unit = cluster["playbook_id"], cluster["unit"]
-    told = (
+    text = (
         f"{cluster['n'] - cluster['counted']} of {cluster['n']} trades of {name} do not count yet: a {unit} "
         f"of entries counts once it is over, its positions are closed, and every {unit} before it counts."
     )
     opened = {symbol: entry for symbol, entry in held.items() if entry["playbook_id"] == name}
     if not opened:
-        return told
+        return text
     symbol, entry = min(opened.items(), key=lambda item: (item[1]["bar_label"], item[0]))
     since = shown_time(entry["bar_label"])
     return (
-        f"{told} Its position {entry['direction']} {symbol} is open since {since}: no trade entered in the "
+        f"{text} Its position {entry['direction']} {symbol} is open since {since}: no trade entered in the "
         f"{unit} of that day or later counts before that one is closed."
     )

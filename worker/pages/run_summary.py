@@ -97,7 +97,7 @@ class RunSummary:
         self._picture, self._document = picture, picture.document
 
     @property
-    def told(self) -> str:
+    def shown(self) -> str:
         """What was traded, in one line."""
         data = self._document["data"]
         bars = count_noun(data["bars"], "bar")

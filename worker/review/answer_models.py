@@ -30,9 +30,9 @@ class AnswerModels:
         """Calls and tokens of models so far."""
         if self.account is None:
             return dict(USAGE)
-        told = self.account.document()
-        tokens = {f"{way}_tokens": told["tokens"][way] for way in ("input", "output")}
-        return {"calls": told["calls"], **tokens}
+        payload = self.account.document()
+        tokens = {f"{way}_tokens": payload["tokens"][way] for way in ("input", "output")}
+        return {"calls": payload["calls"], **tokens}
 
 
 @asynccontextmanager
@@ -52,8 +52,8 @@ async def answer_models(
     from agents.planning.plan_reply import PROMPT
     from worker.studies.study_models import open_models
 
-    asked = {PROMPT: settings.llm.slow_model, **models_asked(settings, "quality")}
-    async with open_models(settings, environment, asked, names=names) as opened:
+    request = {PROMPT: settings.llm.slow_model, **models_asked(settings, "quality")}
+    async with open_models(settings, environment, request, names=names) as opened:
         opened.account.open_event()
         quality = settings.deliberation.quality
         first = ModelPlanner(

@@ -104,7 +104,7 @@ async def ask_tool(
 
 
 async def ask(
-    store: "Store", asked: AskedQuestion, settings: Settings, environment: Mapping[str, str]
+    store: "Store", asked_question: AskedQuestion, settings: Settings, environment: Mapping[str, str]
 ) -> Answer:
     """The answer to a question, with everything that was asked for it.
 
@@ -113,30 +113,44 @@ async def ask(
         ConfigError: a model without a key, a price or a cassette.
         StoreError: a row is damaged.
     """
-    views = RunViews(store, run=asked.run.run_id, at=asked.at)
-    view = await views.view(asked.run.run_id, None, asked.progress)
-    question = EvidenceQuestion(asked.text, describe_known(view, asked.turns), quote_turns(asked.turns))
-    hosts = {OWN: store_tools(views), **asked.hosts}
+    views = RunViews(store, run=asked_question.run.run_id, at=asked_question.at)
+    view = await views.view(asked_question.run.run_id, None, asked_question.progress)
+    question = EvidenceQuestion(
+        asked_question.text, describe_known(view, asked_question.turns), quote_turns(asked_question.turns)
+    )
+    hosts = {OWN: store_tools(views), **asked_question.hosts}
     names = names_for_claims(view.playbook_ids, view.symbols)
     async with answer_models(settings, environment, names) as asking:
-        found = await gather(question, asking.planner, hosts, settings.planner, attended=asked.attended)
-        known: dict[str, Any] = {"question": asked.text, "run_id": view.run_id, "known_at": view.moment}
+        found = await gather(
+            question, asking.planner, hosts, settings.planner, attended=asked_question.attended
+        )
+        known: dict[str, Any] = {
+            "question": asked_question.text,
+            "run_id": view.run_id,
+            "known_at": view.moment,
+        }
         known |= {"confidence": found.confidence, "reasoning": _reasoning(found)}
         known |= {"iterations": found.iterations, "refined": found.refined, "complete": found.complete}
         refused = _find_refusal(found) if found.status == "gathered" else None
         if found.status != "gathered" or refused:
-            status = found.status if refused is None else "clarify" if asked.attended else "abstained"
+            status = (
+                found.status if refused is None else "clarify" if asked_question.attended else "abstained"
+            )
             nothing = refused is not None or found.plans[-1].reasoning == NOT_THERE
             back = refused or found.clarification
-            told = {"status": status, "clarification": back, "usage": asking.usage}
+            payload = {"status": status, "clarification": back, "usage": asking.usage}
             calls = [_call(call) for call in found.calls]
-            return Answer(empty_document(**known, **told, tool_calls=calls), nothing)
-        document = _document_of_calls(known, found.calls, _sections(found.calls), note=_how_far(asked))
+            return Answer(empty_document(**known, **payload, tool_calls=calls), nothing)
+        document = _document_of_calls(
+            known, found.calls, _sections(found.calls), note=_how_far(asked_question)
+        )
         if asking.texts is not None:
-            if asked.first is not None:
-                asked.first(document)
-            facts = facts_of(view, asked.run, ended=asked.at is None)
-            document = await _write_with_model(document, found, facts, settings, asking, _how_far(asked))
+            if asked_question.first is not None:
+                asked_question.first(document)
+            facts = facts_of(view, asked_question.run, ended=asked_question.at is None)
+            document = await _write_with_model(
+                document, found, facts, settings, asking, _how_far(asked_question)
+            )
         return Answer({**document, "usage": dict(asking.usage)})
 
 
@@ -170,7 +184,7 @@ def _document_of_calls(
 
 
 def _join_statements(note: str | None, sections: Sequence[WrittenSection]) -> str:
-    lines = (note, *(said.text for section in sections for said in section.statements))
+    lines = (note, *(reply.text for section in sections for reply in section.statements))
     return "\n".join(dict.fromkeys(filter(None, lines)))
 
 
@@ -195,11 +209,11 @@ async def _write_with_model(
         {"tool": f"{call.client}.{call.method}", "result": call.reply.text[:LONGEST_RESULT]}
         for call in found.calls
     ]
-    claims, told = ClaimText(facts), settings.deliberation.quality
-    draft = FirstDraft(texts, claims, told.improvement_tokens)
-    budget = Budget(0, quality.calls_of(told) + 1, deadline_ms=told.deadline_ms)
+    claims, shown = ClaimText(facts), settings.deliberation.quality
+    draft = FirstDraft(texts, claims, shown.improvement_tokens)
+    budget = Budget(0, quality.calls_of(shown) + 1, deadline_ms=shown.deadline_ms)
     task = Task(found.question, quoted_json(results))
-    done = await quality.run_quality(task, draft, told, budget, models=texts, facts=claims)
+    done = await quality.run_quality(task, draft, shown, budget, models=texts, facts=claims)
     text = claims.write(() if done.standing is None else sections_of(done.standing))
     failure = done.error or ("" if text.text else "no claim of the model's text holds")
     if done.status == "failed" or not text.text:
@@ -218,10 +232,10 @@ def _reasoning(found: GatheredEvidence) -> str:
     return "\n".join([*failures, *(plan.reasoning for plan in found.plans if plan.reasoning)])
 
 
-def _how_far(asked: AskedQuestion) -> str | None:
+def _how_far(asked_question: AskedQuestion) -> str | None:
     """That a run is not over, where all of it is asked about."""
-    is_over = asked.run.status == "finished" or asked.at is not None
-    return None if is_over else f"The run is {asked.run.status}: this is as far as it came."
+    is_over = asked_question.run.status == "finished" or asked_question.at is not None
+    return None if is_over else f"The run is {asked_question.run.status}: this is as far as it came."
 
 
 def _find_refusal(found: GatheredEvidence) -> str | None:
@@ -273,8 +287,8 @@ def _names_in(turn: ConversationTurn) -> Iterator[Mapping[str, Any]]:
 
 def quote_turns(turns: Sequence[ConversationTurn]) -> tuple[tuple[str, str], ...]:
     """Question and answer of each turn, oldest first."""
-    told = (turn.document["answer"] for turn in turns)
-    return tuple((answer["question"], answer["answer"] or answer["clarification"] or "") for answer in told)
+    shown = (turn.document["answer"] for turn in turns)
+    return tuple((answer["question"], answer["answer"] or answer["clarification"] or "") for answer in shown)
 
 
 def _call(call: EvidenceCall) -> dict[str, Any]:

@@ -6,8 +6,7 @@ from weakref import WeakKeyDictionary
 
 from agents.tool_hosts.in_process import Handler, InProcessTools
 from schemas.claims import FactRow
-from services.evidence import tool_arguments as asked
-from services.evidence import tool_results as told
+from services.evidence import tool_arguments, tool_results
 from services.evidence.run_facts import RunFacts
 from services.evidence.tools import page_of
 from services.evidence_tools import account_answers, decision_answers, lesson_answers, market_answers
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from services.store import RunRecord
 
 FIRST_ROW = FactRow(seq=0, kind="genesis")
-Answer = Callable[[RunView, Any], told.ToolResult]
+Answer = Callable[[RunView, Any], tool_results.ToolResult]
 OF_A_RUN: Mapping[str, Answer] = {
     "market": market_answers.market,
     "trades": market_answers.trades,
@@ -46,11 +45,15 @@ def store_tools(views: RunViews, note: NoteTrial | None = None) -> InProcessTool
     facts = ViewFacts(views)
     handlers: dict[str, Handler] = {name: _on_view(views, name, facts) for name in OF_A_RUN}
 
-    async def list_runs(arguments: asked.RunListArguments, progress: ToolProgress) -> told.RunListResult:
+    async def list_runs(
+        arguments: tool_arguments.RunListArguments, progress: ToolProgress
+    ) -> tool_results.RunListResult:
         records = await views.records()
         return _runs(records, await views.newest(records), arguments, whole=views.at is None)
 
-    async def check_plan(arguments: asked.PlanArguments, progress: ToolProgress) -> told.PlanResult:
+    async def check_plan(
+        arguments: tool_arguments.PlanArguments, progress: ToolProgress
+    ) -> tool_results.PlanResult:
         from worker.review.plan_of_run import checked_plan  # loads the engine, which no other tool needs
 
         return await checked_plan(await views.view(arguments.run, arguments.at, progress), arguments)
@@ -59,7 +62,9 @@ def store_tools(views: RunViews, note: NoteTrial | None = None) -> InProcessTool
     if note is not None:
         rules = RuleTrials(note)
 
-        async def backtest_rule(arguments: asked.RuleArguments, progress: ToolProgress) -> told.RuleResult:
+        async def backtest_rule(
+            arguments: tool_arguments.RuleArguments, progress: ToolProgress
+        ) -> tool_results.RuleResult:
             view = await views.view(arguments.run, arguments.at)  # progress is that of the trial
             return await rules.try_rule(view, await views.record(arguments.run), arguments, progress)
 
@@ -85,7 +90,9 @@ class ViewFacts:
 def _on_view(views: RunViews, name: str, facts: ViewFacts) -> Handler:
     answer = OF_A_RUN[name]
 
-    async def answer_call(arguments: asked.RunArguments, progress: ToolProgress) -> told.ToolResult:
+    async def answer_call(
+        arguments: tool_arguments.RunArguments, progress: ToolProgress
+    ) -> tool_results.ToolResult:
         view = await views.view(arguments.run, arguments.at, progress)
         result = answer(view, arguments)
         if name not in CLAIMS:
@@ -97,12 +104,12 @@ def _on_view(views: RunViews, name: str, facts: ViewFacts) -> Handler:
 
 
 def _runs(
-    records: "list[RunRecord]", moment: int | None, arguments: asked.RunListArguments, *, whole: bool
-) -> told.RunListResult:
+    records: "list[RunRecord]", moment: int | None, arguments: tool_arguments.RunListArguments, *, whole: bool
+) -> tool_results.RunListResult:
     """Runs by number; as of an earlier clock without what their ends brought."""
     page, cursor = page_of(records, arguments, lambda record: record.number, newest_first=True)
     seen = tuple(_run(record, whole=whole) for record in page)
-    return told.RunListResult(
+    return tool_results.RunListResult(
         known_at=None if moment is None else iso(moment),
         rows=tuple(run.row for run in seen if run.row is not None),
         next_cursor=cursor,
@@ -111,7 +118,7 @@ def _runs(
     )
 
 
-def _run(record: "RunRecord", *, whole: bool) -> told.RunSeen:
+def _run(record: "RunRecord", *, whole: bool) -> tool_results.RunSeen:
     performance = (record.document or {}).get("performance", {})
     end = {
         "status": record.status,
@@ -119,7 +126,7 @@ def _run(record: "RunRecord", *, whole: bool) -> told.RunSeen:
         "trades": performance.get("trades"),
         "total_return": performance.get("total_return"),
     }
-    return told.RunSeen(
+    return tool_results.RunSeen(
         run_id=record.run_id,
         name=record.name,
         mode=record.mode,

@@ -128,12 +128,12 @@ class JudgedRun:
             )
         self._refuse_judge(found, found.verdict)
         rows = self.store.journal.rows(found.run_id, kinds=KINDS, until=found.verdict.known_at)
-        told = await outcome_in_run(rows, found.verdict)
-        by_hash = {version.definition.content_hash: version.definition for version in told.history}
-        versions = in_force(told.history)
-        document = outcome(found.verdict, told.effects, versions, by_hash.__getitem__)
+        shown = await outcome_in_run(rows, found.verdict)
+        by_hash = {version.definition.content_hash: version.definition for version in shown.history}
+        versions = in_force(shown.history)
+        document = outcome(found.verdict, shown.effects, versions, by_hash.__getitem__)
         settings = stored_settings(self.record)
-        return await self._document(found, "in the run", document, settings, told.effects, versions)
+        return await self._document(found, "in the run", document, settings, shown.effects, versions)
 
     async def _document(
         self,

@@ -46,9 +46,9 @@ def picture_of_rows(record: "RunRecord", bars: BarSeries, index: JournalIndex) -
     course = Course.of_closes(bars, trades, equity, cash)
     entered: dict[str, tuple[str, str, int]] = {}
     for event in fills:
-        symbol, told = str(event.row.symbol), event.payload
+        symbol, payload = str(event.row.symbol), event.payload
         if event.row.kind == "entry_filled":
-            entered[symbol] = told["playbook_id"], told["direction"], told["bar_label"]
+            entered[symbol] = payload["playbook_id"], payload["direction"], payload["bar_label"]
         elif event.row.kind == "exit_filled":
             entered.pop(symbol, None)
     stale = stale_positions(bars, settings, entered)
@@ -57,18 +57,18 @@ def picture_of_rows(record: "RunRecord", bars: BarSeries, index: JournalIndex) -
 
 
 def _fill(event: Event, bars: BarSeries, index: JournalIndex) -> Fill:
-    told, kind = event.payload, event.row.kind
-    order = index.get("order_accepted", told["order_id"]) if kind == "entry_filled" else None
+    payload, kind = event.payload, event.row.kind
+    order = index.get("order_accepted", payload["order_id"]) if kind == "entry_filled" else None
     return Fill(
-        int(np.searchsorted(bars.times, told["bar_label"])),
+        int(np.searchsorted(bars.times, payload["bar_label"])),
         bars.symbols.index(str(event.row.symbol)),
-        1 if told["direction"] == "long" else -1,
-        told["price"],
-        told["quantity"],
-        told["fee"],
-        told["quantity"] if kind == "entry_filled" else told.get("remaining", 0.0),
+        1 if payload["direction"] == "long" else -1,
+        payload["price"],
+        payload["quantity"],
+        payload["fee"],
+        payload["quantity"] if kind == "entry_filled" else payload.get("remaining", 0.0),
         kind not in ("entry_filled", "add_filled"),
-        order is not None and order.payload["bar_label"] == told["bar_label"],
+        order is not None and order.payload["bar_label"] == payload["bar_label"],
     )
 
 

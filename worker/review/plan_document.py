@@ -100,8 +100,8 @@ def plan_lines(stored: "StoredPlan", document: Mapping[str, Any]) -> Iterator[st
         yield f"refused {refusal['action']['kind']}: {refusal['code']}, {refusal['reason']}"
     if record.reasoning is not None:
         yield f"reasoning: {record.reasoning}"
-    said = document["two_phase"]
-    yield f"two phases: {'yes' if said['should_use'] else 'no'}, {said['reason']}"
+    answer = document["two_phase"]
+    yield f"two phases: {'yes' if answer['should_use'] else 'no'}, {answer['reason']}"
     yield f"hash {document['hash']}"
     yield f"expires {shown_time(record.expires_at)}"
     yield from (f"because: {reason}" for reason in record.reasons)
@@ -150,9 +150,9 @@ def next_lines(record: "PlanRecord", *, between: bool) -> Iterator[str]:
 
 
 def _state(record: "PlanRecord") -> str:
-    said = STATES.get(record.state, record.state)
+    reply = STATES.get(record.state, record.state)
     decided = record.decided
-    return said if decided is None else f"{said}; {decided.told}"
+    return reply if decided is None else f"{reply}; {decided.shown}"
 
 
 def _step_lines(step: Mapping[str, Any]) -> Iterator[str]:
@@ -197,19 +197,19 @@ def edits_of_file(
     Raises:
         ConfigError: it cannot be read, is of another revision, or changes what is no step.
     """
-    told = _read(path)
-    if told.get("hash") != stored.record.hash:
+    payload = _read(path)
+    if payload.get("hash") != stored.record.hash:
         raise ConfigError(
             f"--file {str(path)!r} is not of revision {stored.record.revision}: write it anew with "
             f"`thinktwice plans show {stored.record.plan_id} --json`"
         )
-    others = sorted(name for name in {*told, *shown} - {"steps"} if told.get(name) != shown.get(name))
+    others = sorted(name for name in {*payload, *shown} - {"steps"} if payload.get(name) != shown.get(name))
     if others:
         raise ConfigError(f"--file {str(path)!r} changes {', '.join(others)}: only steps can be edited")
-    given = {step.get("number"): step for step in told["steps"]}
+    given = {step.get("number"): step for step in payload["steps"]}
     before = {step["number"]: step for step in shown["steps"]}
     strange = [number for number in given if number not in before]
-    if strange or len(given) != len(told["steps"]):
+    if strange or len(given) != len(payload["steps"]):
         raise ConfigError(
             f"--file {str(path)!r} has steps that the plan has not: other actions are another plan"
         )
@@ -227,8 +227,8 @@ def _edits(number: int, before: Mapping[str, Any], given: Mapping[str, Any]) -> 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        told = json.loads(read_given(path, error=ConfigError))
-        if not all(isinstance(step, dict) for step in told["steps"]):
+        payload = json.loads(read_given(path, error=ConfigError))
+        if not all(isinstance(step, dict) for step in payload["steps"]):
             raise TypeError("steps")
     except ConfigError:
         raise
@@ -238,4 +238,4 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(
             f"--file {str(path)!r} holds no plan: give what `plans show --json` prints"
         ) from error
-    return dict(told)
+    return dict(payload)

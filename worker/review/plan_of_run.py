@@ -14,8 +14,7 @@ from schemas.reflection import MemorySummary, PolicyLevelReflectionRequest
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import VersionState
-from services.evidence import tool_arguments as asked
-from services.evidence import tool_results as told
+from services.evidence import tool_arguments, tool_results
 from services.evidence.tools import demand_known
 from services.evidence_tools.run_view import RunView, row_of
 from services.journal.index import Event
@@ -27,7 +26,7 @@ from worker.studies.plan_check.plan_check import check_plan
 GIVEN = ("setup", "activation", "stop", "target", "invalidation", "horizon_bars", "conviction", "rationale")
 
 
-async def checked_plan(view: RunView, arguments: asked.PlanArguments) -> told.PlanResult:
+async def checked_plan(view: RunView, arguments: tool_arguments.PlanArguments) -> tool_results.PlanResult:
     """The verdict on a plan.
 
     Raises:
@@ -79,7 +78,7 @@ def _newest_snapshot(view: RunView, symbol: str) -> Event:
 
 
 def _proposal(
-    playbook: PlaybookDefinition, snapshot: PolicySnapshot, arguments: asked.PlanArguments
+    playbook: PlaybookDefinition, snapshot: PolicySnapshot, arguments: tool_arguments.PlanArguments
 ) -> PolicyProposal:
     known = [seen for seen in snapshot.expectations if seen.playbook_id == playbook.id]
     if not known:
@@ -113,11 +112,11 @@ def _memory(view: RunView, snapshot: Event, proposal: PolicyProposal) -> Event |
 
 async def _result(
     view: RunView, request: PolicyLevelReflectionRequest, settings: Settings, events: list[Event]
-) -> told.PlanResult:
+) -> tool_results.PlanResult:
     done = await check_plan(request, settings, {})
     if done.result is None:
         raise ToolRefused("the check itself failed on this plan: change its rules, or leave some out")
-    return told.PlanResult(
+    return tool_results.PlanResult(
         run_id=view.run_id,
         known_at=view.moment,
         rows=tuple(row_of(event) for event in events),

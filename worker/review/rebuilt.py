@@ -110,8 +110,8 @@ async def stored_picture(
         picture = picture_of(record.run_id, record.status, cast("RunResult", done), index)
     else:
         picture = picture_of_rows(record, bars, index)
-    told = await store.reports.all(record.run_id, JOB)
-    return replace(picture, outside=tuple(attached_entry(report) for report in told))
+    shown = await store.reports.all(record.run_id, JOB)
+    return replace(picture, outside=tuple(attached_entry(report) for report in shown))
 
 
 async def traded_bars(store: "Store", record: "RunRecord", data: Path | None = None) -> "BarSeries | None":

@@ -83,10 +83,10 @@ async def ask_judge(
     rules = None if judge == "model" else Models()
     definitions = tuple(version.definition for version in session.books.reader.active())
     experiments = sum(1 for trial in session.books.lifecycle.shadows() if trial.kind == "experiment")
-    asked = open_models(
+    request = open_models(
         settings, environment, clock=session.clock, decides=True, given=rules, journal=journal
     )
-    async with asked as opened:
+    async with request as opened:
         wordings = Wordings.of_run(session.bars.symbols, anonymise=settings.llm.anonymise)
         client = judge_of(settings, opened.models.judge, wordings)
         evidence: tuple[RecommendationEvidence, ...] = ()

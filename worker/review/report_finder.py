@@ -76,12 +76,12 @@ async def evidence_on(store: "Store", found: FoundReport) -> list[dict[str, Any]
         rows = store.journal.rows(found.run_id, kinds={PLAN, CALL})
         read = [(row.kind, json.loads(row.payload)) async for row in rows]
     elif found.source == "on_demand":
-        asked = [
+        questions = [
             report
             for report in await store.on_demand.of_run(found.run_id)
             if report.report_id == found.report_id
         ]
-        read = [(call["kind"], call["payload"]) for report in asked for call in report.calls]
+        read = [(call["kind"], call["payload"]) for report in questions for call in report.calls]
     return told_evidence(read).get(found.report_id, [])
 
 

@@ -14,8 +14,7 @@ import anyio
 
 from schemas.canonical import content_hash
 from schemas.errors import StoreError, ToolRefused
-from services.evidence import tool_arguments as asked
-from services.evidence import tool_results as told
+from services.evidence import tool_arguments, tool_results
 from services.evidence.tools import demand_known
 from services.evidence_tools.run_view import RunView, iso, row_of
 from services.ports import ToolProgress
@@ -60,8 +59,12 @@ class RuleTrials:
         self._alone = asyncio.Lock()
 
     async def try_rule(
-        self, view: RunView, record: "RunRecord", arguments: asked.RuleArguments, progress: ToolProgress
-    ) -> told.RuleResult:
+        self,
+        view: RunView,
+        record: "RunRecord",
+        arguments: tool_arguments.RuleArguments,
+        progress: ToolProgress,
+    ) -> tool_results.RuleResult:
         """What the rule would have traded up to the moment of the view.
 
         Raises:
@@ -82,7 +85,7 @@ class RuleTrials:
                 wanted = "take fewer symbols or an earlier at"
                 raise ToolRefused(f"the rule took more than {self._seconds:g} s: {wanted}") from error
         rows = tuple(row_of(event) for event in view.index.of_kind("genesis"))
-        return told.RuleResult(run_id=view.run_id, known_at=view.moment, rows=rows, **done)
+        return tool_results.RuleResult(run_id=view.run_id, known_at=view.moment, rows=rows, **done)
 
     async def _trade(self, request: dict[str, Any], progress: ToolProgress) -> dict[str, Any]:
         process = await asyncio.create_subprocess_exec(

@@ -87,16 +87,16 @@ def _settings(config: Mapping[str, Any]) -> dict[str, float]:
 
 def _read_end(document: dict[str, Any]) -> dict[str, float]:
     """What the document of a run that is over says of its account; nothing where it says less."""
-    told = document.get("performance", {})
+    payload = document.get("performance", {})
     names = ("total_return", "net_return", "max_drawdown")
-    if any(told.get(name) is None for name in names):
+    if any(payload.get(name) is None for name in names):
         return {}
     policy = document.get("policy_loop", {})
-    further = {**policy.get("answers", {}), **policy.get("reflections", {}), **told}
+    further = {**policy.get("answers", {}), **policy.get("reflections", {}), **payload}
     further |= {name: policy.get(name) for name in ("stand_downs", "evaluations")}
     further["open_positions"] = len(document.get("open_positions", ()))
-    asked = {*AT_THE_END.values(), *names}
-    return {name: float(further[name]) for name in sorted(asked) if further.get(name) is not None}
+    questions = {*AT_THE_END.values(), *names}
+    return {name: float(further[name]) for name in sorted(questions) if further.get(name) is not None}
 
 
 async def read_facts(

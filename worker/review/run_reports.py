@@ -28,9 +28,9 @@ async def list_slots(store: "Store", record: "RunRecord") -> dict[str, Any]:
         run.slot: _slot("run", run.slot, (run.report_id, run.n_episodes, run.recommended_action), run.verdict)
         for run in past.all()
     }
-    told = {stored.key.slot: stored for stored in await store.reports.all(record.run_id, JOB)}
+    payload = {stored.key.slot: stored for stored in await store.reports.all(record.run_id, JOB)}
     for claim in await store.claims.all(record.run_id, JOB):
-        made, heard = _of_worker(claim, told.get(claim.key.slot)), slots.get(claim.key.slot)
+        made, heard = _of_worker(claim, payload.get(claim.key.slot)), slots.get(claim.key.slot)
         if heard is None:
             slots[claim.key.slot] = made
         elif heard["report_id"] == made["report_id"]:
@@ -38,8 +38,8 @@ async def list_slots(store: "Store", record: "RunRecord") -> dict[str, Any]:
     lease = await store.leases.holder(lease_name(record.run_id))
     # A report on demand stands at the moment it is about; it is no slot and delays none.
     asked_for = [
-        _slot("on demand", asked.known_at, _columns_of(asked), asked.verdict)
-        for asked in await store.on_demand.of_run(record.run_id)
+        _slot("on demand", request.known_at, _columns_of(request), request.verdict)
+        for request in await store.on_demand.of_run(record.run_id)
     ]
     return {
         "run_id": record.run_id,
@@ -52,20 +52,20 @@ def _columns_of(one: "OnDemandReport | StoredReport") -> tuple[str, int, object]
     return one.report_id, one.report.n_episodes, one.report.recommended_action
 
 
-def _of_worker(claim: "Claim", told: "StoredReport | None") -> dict[str, Any]:
-    said, verdict, delivery = None, None, None
-    if told is not None:
-        said, verdict, delivery = _columns_of(told), told.verdict, told.delivery
+def _of_worker(claim: "Claim", stored_report: "StoredReport | None") -> dict[str, Any]:
+    reply, verdict, delivery = None, None, None
+    if stored_report is not None:
+        reply, verdict, delivery = _columns_of(stored_report), stored_report.verdict, stored_report.delivery
     names = ("state", "reason", "facts", "attempts", "epoch")
     claimed = {name: getattr(claim, name) for name in names}
-    return _slot("worker", claim.key.slot, said, verdict) | claimed | {"delivery": delivery}
+    return _slot("worker", claim.key.slot, reply, verdict) | claimed | {"delivery": delivery}
 
 
 def _slot(
-    by: str, slot: int, said: tuple[str, int, object] | None, verdict: "ReplanVerdict | None"
+    by: str, slot: int, lines: tuple[str, int, object] | None, verdict: "ReplanVerdict | None"
 ) -> dict[str, Any]:
     """A slot that is done, with its report where there is one and what the judge made of it."""
-    report_id, episodes, action = said or (None, None, None)
+    report_id, episodes, action = lines or (None, None, None)
     return {
         "slot": slot,
         "by": by,

@@ -78,9 +78,9 @@ async def queue_request(
     }
 
 
-def describe_request(asked: Mapping[str, Any]) -> str:
+def describe_request(request: Mapping[str, Any]) -> str:
     """A queued request in one line."""
     return (
-        f"request {asked['request']} ({asked['kind']}) waits for run {asked['run_id']}: it is taken at the "
-        f"next bar close, its result shows in `{asked['result']}`"
+        f"request {request['request']} ({request['kind']}) waits for run {request['run_id']}: "
+        f"it is taken at the next bar close, its result shows in `{request['result']}`"
     )

@@ -109,15 +109,15 @@ class SiftedBars:
     """
 
     bars: BarSeries
-    told: Mapping[int, list[FeedAnomaly]] = field(default_factory=dict)
+    shown: Mapping[int, list[FeedAnomaly]] = field(default_factory=dict)
 
     def next_row(self, t: int) -> int:
         """The row before which the next doubt is told; else the number of rows."""
-        return min((row for row in self.told if row > t), default=self.bars.shape[0])
+        return min((row for row in self.shown if row > t), default=self.bars.shape[0])
 
     def tell(self, session: Session) -> None:
         """Journal what is to be told where the session stands, once a step."""
-        for anomaly in self.told.get(session.engine.t, ()):
+        for anomaly in self.shown.get(session.engine.t, ()):
             session.note_anomaly(anomaly.payload())
 
 
@@ -139,9 +139,9 @@ def sifted_bars(bars: BarSeries, settings: DataSettings) -> SiftedBars:
     if not kept.any():
         raise DataError("every bar is implausible: data.plausibility = 'off' takes them as they are")
     left = bars.take(np.flatnonzero(kept), np.arange(len(bars.symbols)), present)
-    told: dict[int, list[FeedAnomaly]] = {}
+    payload: dict[int, list[FeedAnomaly]] = {}
     rows = np.flatnonzero(kept)
     for row, anomaly in doubts:
         before = max(1, int(np.searchsorted(rows, row)))  # nothing is journalled before the first row
-        told.setdefault(before, []).append(anomaly)
-    return SiftedBars(left, told)
+        payload.setdefault(before, []).append(anomaly)
+    return SiftedBars(left, payload)

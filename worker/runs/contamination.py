@@ -30,10 +30,10 @@ def contamination(
     settings: Settings, course: Course, answered: Collection[str] | None = None
 ) -> dict[str, Any]:
     """The `contamination` part of a run's document; a model that never `answered` put nothing into it."""
-    asked = tuple(dict.fromkeys(model_name(word).name for word in models_in_use(settings)))
-    spoke = asked if answered is None else tuple(model for model in asked if model in answered)
+    questions = tuple(dict.fromkeys(model_name(word).name for word in models_in_use(settings)))
+    spoke = questions if answered is None else tuple(model for model in questions if model in answered)
     models = cutoffs(spoke, settings.llm.knowledge_cutoff)
-    known = [asked.date for asked in models if asked.date is not None]
+    known = [request.date for request in models if request.date is not None]
     row, label = _divide(models, course.bars)
     if settings.llm.anonymise and label != "clean":
         row, label = 0, "anonymised"  # they may have read about the window, and were not told that it is this
@@ -44,12 +44,12 @@ def contamination(
         "cutoff": max(known).isoformat() if known and len(known) == len(models) else None,
         "models": [
             {
-                "model": asked.model,
-                "cutoff": None if asked.date is None else asked.date.isoformat(),
-                "kind": asked.kind,
-                "source": asked.source,
+                "model": request.model,
+                "cutoff": None if request.date is None else request.date.isoformat(),
+                "kind": request.kind,
+                "source": request.source,
             }
-            for asked in models
+            for request in models
         ],
         "bars_before": before,
         "bars_after": course.bars.bar_count - before,
@@ -70,7 +70,7 @@ def _divide(models: Sequence[Cutoff], bars: BarSeries) -> tuple[int, Label]:
     """First row after the cutoff, and the label; a bar belongs to the side on which it closes."""
     if not models:
         return 0, "clean"
-    days = [asked.date for asked in models if asked.date is not None]
+    days = [request.date for request in models if request.date is not None]
     if len(days) < len(models):
         return bars.shape[0], "unknown"
     over = datetime.combine(max(days) + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
@@ -87,14 +87,14 @@ def _reason(label: Label, models: Sequence[Cutoff]) -> str | None:
     if label == "anonymised":
         return "no question named a symbol, a day or a price (llm.anonymise)"
     if label == "unknown":
-        names = ", ".join(asked.model for asked in models if asked.date is None)
+        names = ", ".join(request.model for request in models if request.date is None)
         return f"no knowledge cutoff is known for {names}: set llm.knowledge_cutoff"
     last = max(
-        (asked for asked in models if asked.date is not None),
+        (request for request in models if request.date is not None),
         key=lambda model: (str(model.date), model.model),
     )
-    told = f"{last.model} may know what happened until {last.date} ({last.kind})"
-    return f"{told}: {'all' if label == 'contaminated' else 'part'} of the window lies before"
+    text = f"{last.model} may know what happened until {last.date} ({last.kind})"
+    return f"{text}: {'all' if label == 'contaminated' else 'part'} of the window lies before"
 
 
 def _figures(course: Course, first: int, end: int) -> dict[str, Any]:

@@ -41,15 +41,15 @@ def stale_positions(
         entered: playbook, side and label of the entry (ns) of each open position, by symbol.
     """
     unit = unit_of_timeframe(settings.gate.block, bars.timeframe)
-    now, told = unit_numbers(bars.times[-1], unit), []
+    now, shown = unit_numbers(bars.times[-1], unit), []
     for symbol, (playbook, side, label) in sorted(entered.items()):
         last = int(bars.times[np.flatnonzero(bars.present[:, bars.symbols.index(symbol)])[-1]])
         if unit_numbers(last, unit) == now:
             continue
         waits = int(unit_starts(unit_numbers(label, unit), unit))
-        told.append(
+        shown.append(
             f"{playbook}: its {side} {symbol} is open since {shown_time(label)}, and {symbol} has no bar "
             f"after {shown_time(last)}: no trade that the playbook entered from {shown_time(waits)} on "
             "counts at the gate before it is closed"
         )
-    return told
+    return shown

@@ -43,7 +43,7 @@ def keep_features(books: Sequence[PlaybookDefinition], timeframe: str) -> dict[s
 
 def kept_playbooks(record: "RunRecord") -> tuple[PlaybookDefinition, ...]:
     """Those that were handed over as objects; none where the settings name them."""
-    return tuple(PlaybookDefinition.model_validate(told) for told in record.data.get(PLAYBOOKS, ()))
+    return tuple(PlaybookDefinition.model_validate(shown) for shown in record.data.get(PLAYBOOKS, ()))
 
 
 def demand_no_own_parts(record: "RunRecord") -> None:

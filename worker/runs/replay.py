@@ -149,7 +149,7 @@ class BacktestScript:
         """Run the backtest again."""
         from worker.models import NO_OVERRIDES, Overrides  # with the clients, which a start does not wait for
 
-        record, asked = self.record, self.settings.uses_models
+        record, request = self.record, self.settings.uses_models
         demand_bars_of(record, self.bars)
         return await self.runner(
             self.settings,
@@ -159,7 +159,7 @@ class BacktestScript:
             progress=progress,
             trial=NoTrial(await ledger_of_run(self.store, record)),
             until=until,
-            own=Overrides(cassette=await stored_cassette(self.store, record)) if asked else NO_OVERRIDES,
+            own=Overrides(cassette=await stored_cassette(self.store, record)) if request else NO_OVERRIDES,
         )
 
 
@@ -227,9 +227,9 @@ class Replay:
             ended = f"the replay ended after {sink.compared} of {record.events} rows"
             return ReplayReport(False, sink.compared, record.events, journal.head_hash, problem or ended)
         ok = problem is None or record.status != "finished"
-        told = compared_document(record, outcome, self.store.url) if ok else None
+        shown = compared_document(record, outcome, self.store.url) if ok else None
         return ReplayReport(
-            ok and not told, sink.compared, record.events, journal.head_hash, None if ok else problem, told
+            ok and not shown, sink.compared, record.events, journal.head_hash, None if ok else problem, shown
         )
 
     async def rebuild(self, at: int | None = None, progress: Progress | None = None) -> Rebuilt:

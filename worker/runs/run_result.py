@@ -285,8 +285,8 @@ class RunResult:
 
     def _performance(self) -> dict[str, Any]:
         session, envelope = self.session, self.session.settings.envelope
-        asked = [version.definition.risk_fraction for version in self.versions]
-        risks = [share if share <= envelope.risk_cap else envelope.risk_fraction for share in asked]
+        questions = [version.definition.risk_fraction for version in self.versions]
+        risks = [share if share <= envelope.risk_cap else envelope.risk_fraction for share in questions]
         return performance(
             self.course,
             self._so_far(session.engine.gross),

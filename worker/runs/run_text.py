@@ -90,8 +90,8 @@ def _head(document: Document, console: "Console") -> None:
         console.print(_tell_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
     for doubt in data.get("doubts", ())[:MOST_CAUSES]:
         console.print(f"doubtful: {doubt['text']}", style="yellow", soft_wrap=True)
-    if (told := TrialLedger.of_document(document["ledger"]).line()) is not None:
-        console.print(told, style="yellow", soft_wrap=True)
+    if (shown := TrialLedger.of_document(document["ledger"]).line()) is not None:
+        console.print(shown, style="yellow", soft_wrap=True)
 
 
 def _tell_left_out(run_id: str, found: dict[str, int]) -> str:
@@ -132,13 +132,13 @@ def thoughts(document: Document) -> Rows:
         yield "second reader", reader
     yield "policies", f"{policy['frozen']:,} frozen   {policy['stand_downs']:,} stand-downs"
     seen = max((report["n_episodes"] for report in slow["reports"]), default=0)
-    told = f"{count_noun(len(slow['reports']), 'report')} on {seen:,} of"
-    yield "slow reflection", f"{told} {count_noun(document['episodes'], 'episode')}"
+    text = f"{count_noun(len(slow['reports']), 'report')} on {seen:,} of"
+    yield "slow reflection", f"{text} {count_noun(document['episodes'], 'episode')}"
     yield "proven", _proven(slow["findings"])
     yield "recommended", _most(slow["recommendations"])
     yield "judge", _most(document["judge"]["boundary"])
-    asked = describe_opinions(document)
-    yield "judge on reports", f"{_most(document['judge']['replans'])}{f'   {asked}' if asked else ''}"
+    request = describe_opinions(document)
+    yield "judge on reports", f"{_most(document['judge']['replans'])}{f'   {request}' if request else ''}"
     if asks_models(document):
         model, net = document["model"], percent(document["performance"]["net_return"])
         cost = number(document["performance"]["model_cost"])
@@ -152,10 +152,10 @@ def thoughts(document: Document) -> Rows:
 
 def describe_reader(reader: dict[str, int]) -> str:
     """About how many plans it was asked; nothing where no plan reached it."""
-    asked, others = reader["asked"], reader["nothing_to_decide"]
-    if not asked and not others:
+    request, others = reader["asked"], reader["nothing_to_decide"]
+    if not request and not others:
         return ""
-    return f"asked about {count_noun(asked, 'plan')}; {others:,} others left it nothing to decide"
+    return f"asked about {count_noun(request, 'plan')}; {others:,} others left it nothing to decide"
 
 
 def refused_rows(document: Document) -> Rows:
@@ -215,8 +215,8 @@ def _proven(findings: dict[str, int]) -> str:
 def _most(by_name: dict[str, int]) -> str:
     most = sorted(by_name.items(), key=lambda item: (-item[1], item[0]))[:MOST_NAMED]
     others = sum(by_name.values()) - sum(count for _, count in most)
-    told = [f"{name.replace('_', ' ')} {count:,}" for name, count in most if count]
-    return ", ".join([*told, *([f"others {others:,}"] if others else [])]) or "none"
+    shown = [f"{name.replace('_', ' ')} {count:,}" for name, count in most if count]
+    return ", ".join([*shown, *([f"others {others:,}"] if others else [])]) or "none"
 
 
 def _run(document: Document, *, full: bool) -> Rows:
@@ -333,8 +333,8 @@ def _slow(document: Document) -> Rows:
 def _judge(document: Document) -> Rows:
     yield "at the boundary", counts(document["judge"]["boundary"])
     yield "replans", counts(document["judge"]["replans"])
-    if (asked := describe_opinions(document)) is not None:
-        yield "opinions", f"{asked}   {counts(document['judge']['opinions'])}"
+    if (request := describe_opinions(document)) is not None:
+        yield "opinions", f"{request}   {counts(document['judge']['opinions'])}"
     plans = document.get("plans", {"made": 0})
     if plans["made"]:
         yield "change plans", f"{plans['made']:,}   waiting {plans['waiting']:,}   {counts(plans['ended'])}"
@@ -356,16 +356,16 @@ def performance_parts(document: Document, *, full: bool = False) -> Iterable[tup
     found, whole = document["contamination"], document["performance"]
     rows = _whole(whole, document["open_positions"], full=full)
     if found["label"] in ("clean", "anonymised"):
-        told = [] if found["reason"] is None else [("questions", found["reason"])]
-        yield "Performance", [*rows, *told]
+        shown = [] if found["reason"] is None else [("questions", found["reason"])]
+        yield "Performance", [*rows, *shown]
         return
     if document["headline"] is None:
         yield "Performance: no headline", [("why", found["reason"])]
     else:
         cutoff = found["cutoff"]
         yield f"Performance after {cutoff}", _part(found["after"], found["bars_after"])
-        told = [("why apart", found["reason"]), *_part(found["before"], found["bars_before"])]
-        yield f"To {cutoff}, contaminated: never a headline", told
+        shown = [("why apart", found["reason"]), *_part(found["before"], found["bars_before"])]
+        yield f"To {cutoff}, contaminated: never a headline", shown
     yield "Whole run, contaminated: never a headline", rows
 
 
@@ -413,31 +413,34 @@ def _part(figures: Document, bars: int) -> Rows:
     yield "trades", f"{figures['trades']:,}   won {percent(figures['win_rate'])}"
 
 
-def _whole(told: Document, open_positions: Sequence[Document], *, full: bool) -> Rows:
-    yield "return", f"{percent(told['total_return'])}   CAGR {percent(told['cagr'])}"
-    interval = told["sharpe_interval"]
+def _whole(document: Document, open_positions: Sequence[Document], *, full: bool) -> Rows:
+    yield "return", f"{percent(document['total_return'])}   CAGR {percent(document['cagr'])}"
+    interval = document["sharpe_interval"]
     sure = "" if interval is None else f" (95 %: {number(interval[0])} to {number(interval[1])})"
-    yield "Sharpe", f"{number(told['sharpe'])}{sure}   Sortino {number(told['sortino'])}"
-    fall, days = percent(told["max_drawdown"]), number(told["drawdown_days"], 0)
+    yield "Sharpe", f"{number(document['sharpe'])}{sure}   Sortino {number(document['sortino'])}"
+    fall, days = percent(document["max_drawdown"]), number(document["drawdown_days"], 0)
     yield "drawdown", f"largest {fall}   longest {days} days"
-    expectancy, factor = r_multiple(told["expectancy_r"]), number(told["profit_factor"])
+    expectancy, factor = r_multiple(document["expectancy_r"]), number(document["profit_factor"])
     yield "expectancy", f"{expectancy} a trade after costs   profit factor {factor}"
-    won = percent(told["win_rate"])
-    yield "trades", f"{told['trades']:,}   won {won}   still open {len(open_positions)}"
-    held = number(told["average_hold_bars"], 1)
-    yield "risk", f"at most {percent(told['risk_per_trade'])} of equity a trade"
-    market, invested = percent(told["exposure"]), percent(told["mean_exposure"])
+    won = percent(document["win_rate"])
+    yield "trades", f"{document['trades']:,}   won {won}   still open {len(open_positions)}"
+    held = number(document["average_hold_bars"], 1)
+    yield "risk", f"at most {percent(document['risk_per_trade'])} of equity a trade"
+    market, invested = percent(document["exposure"]), percent(document["mean_exposure"])
     yield "exposure", f"in the market {market} of bars   mean exposure {invested}   mean hold {held} bars"
-    hold, fell = percent(told["buy_and_hold_return"]), percent(told["buy_and_hold_drawdown"])
-    yield "buy and hold", f"{hold}   largest drawdown {fell}   Sharpe {number(told['buy_and_hold_sharpe'])}"
-    same, lost = percent(told["exposed_hold_return"]), percent(told["exposed_hold_drawdown"])
+    hold, fell = percent(document["buy_and_hold_return"]), percent(document["buy_and_hold_drawdown"])
+    yield (
+        "buy and hold",
+        f"{hold}   largest drawdown {fell}   Sharpe {number(document['buy_and_hold_sharpe'])}",
+    )
+    same, lost = percent(document["exposed_hold_return"]), percent(document["exposed_hold_drawdown"])
     yield "at mean exposure", f"buy and hold {same}   largest drawdown {lost}"
-    alpha, t = percent(told["alpha"]), number(told["alpha_t"])
-    yield "to buy and hold", f"beta {number(told['beta'])}   alpha {alpha} a year (t {t})"
-    even = number(told["break_even_cost_bps"], 1)
-    yield "costs", f"{number(float(told['fees']))} in fees and carry   break-even at {even} bps a side"
+    alpha, t = percent(document["alpha"]), number(document["alpha_t"])
+    yield "to buy and hold", f"beta {number(document['beta'])}   alpha {alpha} a year (t {t})"
+    even = number(document["break_even_cost_bps"], 1)
+    yield "costs", f"{number(float(document['fees']))} in fees and carry   break-even at {even} bps a side"
     if full:
-        yield "volatility", f"{percent(told['volatility'])} a year   Calmar {number(told['calmar'])}"
-        best, worst = r_multiple(told["best_r"]), r_multiple(told["worst_r"])
-        yield "best trade", f"{best}   worst {worst}   payoff {number(told['payoff'])}"
-        yield "turnover", f"{number(told['turnover'])} times the equity a year"
+        yield "volatility", f"{percent(document['volatility'])} a year   Calmar {number(document['calmar'])}"
+        best, worst = r_multiple(document["best_r"]), r_multiple(document["worst_r"])
+        yield "best trade", f"{best}   worst {worst}   payoff {number(document['payoff'])}"
+        yield "turnover", f"{number(document['turnover'])} times the equity a year"

@@ -111,10 +111,10 @@ def _reasons(part: Part) -> Iterator[str]:
 def _after(document: Part) -> str:
     """How the theses that were armed went on, over all playbooks."""
     events, refused = document["tick_validation"]["events"], document["signals"]["orders_refused"]
-    told = [f"{word} {events[kind]:,}" for kind, word in AFTER.items() if kind in events]
+    shown = [f"{word} {events[kind]:,}" for kind, word in AFTER.items() if kind in events]
     if refused:
         ordered = sorted(refused.items(), key=lambda item: (-item[1], item[0]))
         named = ", ".join(f"{reason} {count:,}" for reason, count in ordered)
-        told.append(f"orders refused {sum(refused.values()):,} ({named})")
+        shown.append(f"orders refused {sum(refused.values()):,} ({named})")
     armed = count_noun(events.get("thesis_armed", 0), "signal")
-    return f"of {armed} that met a plan: {', '.join(told) or 'all wait'}"
+    return f"of {armed} that met a plan: {', '.join(shown) or 'all wait'}"

@@ -37,7 +37,7 @@ class StoredTrial:
     away: Callable[[StoreError], Awaitable[None]] | None = None
     _declared: frozenset[str] = field(default_factory=frozenset, init=False)
     _slow_loop: TrialCounter | None = field(default=None, init=False)
-    _told: TrialCounts | None = field(default=None, init=False)
+    _shown: TrialCounts | None = field(default=None, init=False)
 
     async def begin(
         self, bars: BarSeries, definitions: Sequence[PlaybookDefinition], *, grows: bool = False
@@ -68,11 +68,11 @@ class StoredTrial:
     def news(self) -> TrialCounts | None:
         """What has been tried so far; None where the ledger knows it already, or nothing has begun."""
         counts = None if self._slow_loop is None else self._slow_loop.count_trials(self._declared)
-        return None if counts == self._told else counts
+        return None if counts == self._shown else counts
 
     def note_stored(self, counts: TrialCounts) -> None:
         """The ledger knows these."""
-        self._told = counts
+        self._shown = counts
 
     async def advance(self) -> None:
         """Tell the ledger how far the run has come."""

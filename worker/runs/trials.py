@@ -64,8 +64,8 @@ async def ledger_of_run(store: "Store", record: "RunRecord") -> TrialLedger:
 
     async for row in store.journal.rows(record.run_id, kinds={"genesis"}):
         try:
-            told = json.loads(row.payload).get("ledger")
-            return NO_TRIALS if told is None else TrialLedger.model_validate(told)
+            shown = json.loads(row.payload).get("ledger")
+            return NO_TRIALS if shown is None else TrialLedger.model_validate(shown)
         except (ValueError, TypeError, AttributeError, RecursionError, ValidationError) as error:
             raise StoreDamaged(
                 f"store {store.url}: run {record.run_id!r}: its first row cannot be read ({error}); {MEND}"

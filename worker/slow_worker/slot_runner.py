@@ -143,8 +143,8 @@ class SlotRunner:
         present = facts.cadence(now, now, self._claims.newest_failed, decided)
         fresh = facts.fresh(now, now)
         batch = early_moment(present, [(episode.known_at, episode.playbook_id) for episode in fresh])
-        asked = surprise_moment(present, surprises(fresh, self._run.settings))
-        return min((moment for moment in (batch, asked) if moment is not None), default=None)
+        request = surprise_moment(present, surprises(fresh, self._run.settings))
+        return min((moment for moment in (batch, request) if moment is not None), default=None)
 
     async def _decide(self, lease: Lease, slot: int) -> None:
         decision = due(self.facts.cadence(slot, slot, self._claims.newest_failed))
@@ -182,14 +182,14 @@ class SlotRunner:
         await self._finish(lease, await self._claim_of(run.slot))
 
     async def _resume(self, lease: Lease, claim: Claim) -> None:
-        told = {"slot": claim.key.slot, "left_by": claim.owner, "attempts": claim.attempts}
+        payload = {"slot": claim.key.slot, "left_by": claim.owner, "attempts": claim.attempts}
         if claim.attempts >= MOST_ATTEMPTS:
             reason = f"given up after {claim.attempts} attempts that did not end"
             await self._store.claims.fail(lease, claim.key, reason)
-            self._note("slot_failed", {**told, "reason": reason})
+            self._note("slot_failed", {**payload, "reason": reason})
             return
         await self._store.claims.resume(lease, claim)
-        self._note("slot_resumed", {**told, "epoch": lease.epoch})
+        self._note("slot_resumed", {**payload, "epoch": lease.epoch})
         await self._finish(lease, claim)
 
     async def _finish(self, lease: Lease, claim: Claim) -> None:

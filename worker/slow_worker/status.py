@@ -39,21 +39,21 @@ class SlowLoopStatus:
         claimed = await store.claims.newest_state(record.run_id, JOB)
         return cls(record, settings, owner, clock, claimed.newest)
 
-    def note(self, name: str, told: Mapping[str, Any]) -> None:
+    def note(self, name: str, payload: Mapping[str, Any]) -> None:
         """Something happened."""
         if name == "store_away" and self.away_since is None:
             self.away_since = self._clock.now
         elif name == "store_back":
             self.away_since = None
         elif name == "standing_by":
-            self._reason = f"standing by, {told.get('held_by')} works"
+            self._reason = f"standing by, {payload.get('held_by')} works"
         elif name == "lease_taken":
             self._reason = None
         elif name == "stopping":
-            self._state, self._reason = "stopping", str(told.get("signal"))
+            self._state, self._reason = "stopping", str(payload.get("signal"))
         self._errors += name in FAILURES
         if name in DECIDED:
-            self._last = max(self._last or 0, int(told["slot"]))
+            self._last = max(self._last or 0, int(payload["slot"]))
 
     def status(self) -> ProcessStatus:
         """The present status."""

@@ -108,20 +108,20 @@ class SlowLoopSubprocess:
     async def _answer(self, process: Process) -> bool:
         await _say(process, {"look": self._clock.now})
         while process.stdout is not None and (line := await process.stdout.readline()):
-            told = self._read_line(line)
-            if "looked" in told:
+            payload = self._read_line(line)
+            if "looked" in payload:
                 self._deaths = 0
-                return bool(told["looked"])
-            if "failed" in told:
+                return bool(payload["looked"])
+            if "failed" in payload:
                 self._deaths = 0
-                raise StoreError(str(told["failed"]), retryable=bool(told["retryable"]))
+                raise StoreError(str(payload["failed"]), retryable=bool(payload["retryable"]))
         raise await self._death(process)
 
     def _read_line(self, line: bytes) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(line)
-        if "note" in told:
-            self._note(*told["note"])
-        return told
+        payload: dict[str, Any] = json.loads(line)
+        if "note" in payload:
+            self._note(*payload["note"])
+        return payload
 
     async def _death(self, process: Process) -> ChildExited:
         self._process = None

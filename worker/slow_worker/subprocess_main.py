@@ -95,13 +95,13 @@ class SlowLoopChild:
 
 async def serve(tell: Tell) -> None:
     """Look whenever standard input says so, until it ends."""
-    said = asyncio.StreamReader(limit=LONGEST_LINE)
+    reply = asyncio.StreamReader(limit=LONGEST_LINE)
     await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(said), os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+        lambda: asyncio.StreamReaderProtocol(reply), os.fdopen(os.dup(sys.stdin.fileno()), "rb")
     )
-    looking = SlowLoopChild(ChildJob(**json.loads(await said.readline())), tell)
+    looking = SlowLoopChild(ChildJob(**json.loads(await reply.readline())), tell)
     try:
-        while line := await said.readline():
+        while line := await reply.readline():
             await looking.look(json.loads(line)["look"])
     finally:
         await looking.close()
@@ -121,7 +121,9 @@ def stdout_writer() -> Tell:
 
 
 if __name__ == "__main__":
-    for asked in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(asked, signal.SIG_IGN)  # meant for the process that trades; it ends our input in time
+    for requested in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(
+            requested, signal.SIG_IGN
+        )  # meant for the process that trades; it ends our input in time
     os.nice(GIVES_WAY)
     asyncio.run(serve(stdout_writer()))

@@ -114,10 +114,10 @@ class Waker:
 
     def _note_event(self, event: JobEvent) -> None:
         self.beat = self._timer()
-        told: dict[str, Any] = {}
+        payload: dict[str, Any] = {}
         if getattr(event, "exception", None) is not None:
-            told["reason"] = f"{type(event.exception).__name__}: {event.exception}"
-        self._note(NAMES[event.code], told)
+            payload["reason"] = f"{type(event.exception).__name__}: {event.exception}"
+        self._note(NAMES[event.code], payload)
 
 
 SILENT_PERIODS = 3

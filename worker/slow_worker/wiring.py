@@ -110,9 +110,9 @@ def assemble_worker(
         runner = SlotRunner(context, reflect or threaded_reflection(settings, bars), _paper_bars(bars))
         return SlowWorker(context, tenure, runner, None)
     runner = SlotRunner(context, reflect or threaded_reflection(settings))
-    asked = models or NO_MODELS
-    judge = judge_of(settings, asked.judge, asked.wordings)
-    step = JudgeStep(context, judge, evidence_of_store(store, run, asked), asked.open_event)
+    request = models or NO_MODELS
+    judge = judge_of(settings, request.judge, request.wordings)
+    step = JudgeStep(context, judge, evidence_of_store(store, run, request), request.open_event)
     return SlowWorker(context, tenure, runner, step)
 
 

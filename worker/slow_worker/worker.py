@@ -53,11 +53,15 @@ class JudgeStep:
             if await self._inbox.deliver(taken, verdict, arrived_at):
                 self._points.reach("delivered")
                 delivered += 1
-                told = {"slot": taken.slot, "report_id": taken.report_id, "decision": str(verdict.decision)}
+                payload = {
+                    "slot": taken.slot,
+                    "report_id": taken.report_id,
+                    "decision": str(verdict.decision),
+                }
                 refused = [refusal.code for refusal in verdict.refused]
                 self._note(
                     "report_delivered",
-                    {**told, "verdict_id": verdict.content_hash[:16], "actions": len(verdict.actions)}
+                    {**payload, "verdict_id": verdict.content_hash[:16], "actions": len(verdict.actions)}
                     | ({"refused": refused} if refused else {}),
                 )
         return delivered

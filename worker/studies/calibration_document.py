@@ -53,10 +53,10 @@ def _skill(found: Calibration) -> str:
 
 
 def _leaning(found: Calibration) -> str:
-    said = f"{percent(found.mean_forecast)} stated on average, {percent(found.base_rate)} came true"
+    text = f"{percent(found.mean_forecast)} stated on average, {percent(found.base_rate)} came true"
     if abs(found.excess) < BEYOND_CHANCE:
-        return f"Neither over- nor underconfident beyond chance: {said}."
-    return f"{'Overconfident' if found.excess > 0 else 'Underconfident'}: {said}."
+        return f"Neither over- nor underconfident beyond chance: {text}."
+    return f"{'Overconfident' if found.excess > 0 else 'Underconfident'}: {text}."
 
 
 def _error(found: Calibration) -> str:

@@ -82,12 +82,12 @@ def with_mode(settings: DeliberationSettings, preset: Preset, mode: str | None) 
     """
     modes = MODES[preset]
     if mode is not None and mode not in modes:
-        told = (
+        text = (
             f"there are {', '.join(modes)}.{nearest(mode, list(modes))}"
             if modes
             else "it has none, leave --mode out"
         )
-        raise ConfigError(f"no mode {mode!r} of {preset}: {told}")
+        raise ConfigError(f"no mode {mode!r} of {preset}: {text}")
     if preset == "quality":
         mode = mode or "critique_only"
     if mode is None:
@@ -143,9 +143,9 @@ async def deliberate_all(
         return [await refine_one(request, settings.deliberation, None, read) for request in requests]
     from worker.studies.study_models import open_models  # a text without a model waits for none of them
 
-    asked = models_asked(settings, requests[0].preset)
+    question = models_asked(settings, requests[0].preset)
     names = names_for_claims(read.playbook_ids, read.symbols)
-    async with open_models(settings, environment, asked, names=names) as opened:
+    async with open_models(settings, environment, question, names=names) as opened:
         done, models = [], opened.models.text_models()
         for request in requests:
             opened.account.open_event()
@@ -167,8 +167,8 @@ async def read_text_claims(
     from worker.studies.study_models import open_models
 
     names = names_for_claims(facts.playbook_ids, facts.symbols)
-    asked = {EXTRACTION: settings.llm.slow_model}
-    async with open_models(settings, environment, asked, names=names) as opened:
+    request = {EXTRACTION: settings.llm.slow_model}
+    async with open_models(settings, environment, request, names=names) as opened:
         opened.account.open_event()
         models = opened.models.text_models()
         return await extract_claims(text, facts, models, Budget(0, 1, deadline_ms=DEADLINE_MS))
@@ -258,15 +258,15 @@ def result_fields(done: Deliberation) -> dict[str, object]:
 def document_of_text(run_id: str, text: DeliberatedText) -> dict[str, Any]:
     """The JSON of an outcome, with the fields of its preset."""
     done = text.done
-    told = done.payload()
-    del told["details"]
+    payload = done.payload()
+    del payload["details"]
     own = result_fields(done)
     events = [
         {"kind": event.kind, **dict(event.fields), "elapsed_ms": event.elapsed_ms} for event in done.events
     ]
     return {
         "run_id": run_id,
-        **told,
+        **payload,
         "events": events,
         "elapsed_ms": done.elapsed_ms,
         **own,

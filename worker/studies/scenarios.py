@@ -161,21 +161,23 @@ async def inconsistent_plan_is_refused() -> ScenarioResult:
         raise InvariantViolation("a passed round has no request")
     proposal = request.proposal
     wrong = proposal.model_copy(update={"stop": proposal.target, "target": proposal.stop})
-    asked = request.model_copy(update={"proposal": wrong})
-    result = await PolicyLevelReflectionService(session.settings.reflection).reflect(asked, source="scenario")
+    question = request.model_copy(update={"proposal": wrong})
+    result = await PolicyLevelReflectionService(session.settings.reflection).reflect(
+        question, source="scenario"
+    )
     verdict = BoundaryVerdict(
         decision=JudgeDecision.APPROVE,
         finding_class=FindingClass.NONE,
         reason="a judge that was fooled",
-        snapshot_hash=asked.snapshot.content_hash,
+        snapshot_hash=question.snapshot.content_hash,
         proposal_hash=wrong.content_hash,
         reflection_hash=result.content_hash,
     )
     refusal = ""
     try:
         answer = good.answer.model_copy(update={"proposal": wrong})
-        fooled = ApprovedPlan(PlanRound(answer, asked, result), verdict)
-        freeze(fooled, asked.snapshot, asked.playbook)
+        fooled = ApprovedPlan(PlanRound(answer, question, result), verdict)
+        freeze(fooled, question.snapshot, question.playbook)
     except FreezeRefused as error:
         refusal = str(error)
     codes = [f"{finding.code} ({finding.severity})" for finding in result.findings]
@@ -256,14 +258,14 @@ def experiments_behind(
     changes: Sequence[Recommendation], report: HighLevelReflectionReport
 ) -> list[dict[str, Any]]:
     """What the experiments have shown that try just what some changes of a report ask for."""
-    asked = {
+    questions = {
         (change.playbook_id, change.change.get("parameter"), change.change.get("value")) for change in changes
     }
     return [
         shadow_trial
         for shadow_trial in report.shadow_trials
         if shadow_trial["kind"] == "experiment"
-        and (shadow_trial["playbook_id"], shadow_trial["parameter"], shadow_trial["value"]) in asked
+        and (shadow_trial["playbook_id"], shadow_trial["parameter"], shadow_trial["value"]) in questions
     ]
 
 

@@ -342,8 +342,8 @@ def _mean(trades: TradeTable) -> float:
 
 def _quantities(columns: _Columns) -> FloatArray:
     values = columns.numbers("quantity", QUANTITY)
-    said = "the quantity {!r} is not above 0: " + QUANTITY
-    columns.refuse("quantity", values <= 0.0, lambda row: said.format(float(values[row])))
+    text = "the quantity {!r} is not above 0: " + QUANTITY
+    columns.refuse("quantity", values <= 0.0, lambda row: text.format(float(values[row])))
     return values
 
 

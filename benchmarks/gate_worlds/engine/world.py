@@ -48,13 +48,13 @@ class EngineWorld:
     @property
     def label(self) -> str:
         """The world in words."""
-        told = [f"{self.kind}, {self.timeframe}, {self.blocks} {unit_of_timeframe('', self.timeframe)}s"]
-        told += [
+        shown = [f"{self.kind}, {self.timeframe}, {self.blocks} {unit_of_timeframe('', self.timeframe)}s"]
+        shown += [
             f"{declared.name} {getattr(self, declared.name):g}"
             for declared in fields(self)[3:]
             if getattr(self, declared.name) != declared.default
         ]
-        return ", ".join(told)
+        return ", ".join(shown)
 
     @property
     def bars(self) -> int:

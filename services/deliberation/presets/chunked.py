@@ -122,11 +122,13 @@ class SectionedGenerator:
         return [self._read(reply, labels[place]) for reply, place in zip(replies, places, strict=True)]
 
     def _read(self, reply: ModelReply | NoReply, label: str) -> Draft | NoReply:
-        said = read_as(reply, lambda text: read_text_reply(text, SectionReply))
-        if isinstance(said, NoReply) or isinstance(reply, NoReply):
-            return said if isinstance(said, NoReply) else NoReply(MALFORMED, "no section came")
-        section = Section(topic=label, claims=said.claims, comment=said.comment)
-        return self.claims.draft([section], reasoning=said.reasoning, usage=usage_of(reply))
+        answer_given = read_as(reply, lambda text: read_text_reply(text, SectionReply))
+        if isinstance(answer_given, NoReply) or isinstance(reply, NoReply):
+            return (
+                answer_given if isinstance(answer_given, NoReply) else NoReply(MALFORMED, "no section came")
+            )
+        section = Section(topic=label, claims=answer_given.claims, comment=answer_given.comment)
+        return self.claims.draft([section], reasoning=answer_given.reasoning, usage=usage_of(reply))
 
     def _tell(self, labels: tuple[str, ...], index: int, draft: Draft | NoReply, elapsed_ms: float) -> None:
         chunk = _chunk(index, labels[index], draft)
@@ -166,8 +168,8 @@ def tell_outline(
     trace: Trace, attempt: int, status: str, labels: Sequence[str], elapsed_ms: float = 0.0
 ) -> None:
     """One outline, as an event."""
-    told = {"status": status, "chunk_count": len(labels), "outline": list(labels)}
-    trace.add("chunk_outline", elapsed_ms, iter=attempt, name="generate_outline", **told)
+    payload = {"status": status, "chunk_count": len(labels), "outline": list(labels)}
+    trace.add("chunk_outline", elapsed_ms, iter=attempt, name="generate_outline", **payload)
 
 
 def tell_chunk(

@@ -82,7 +82,7 @@ async def run_chunked(
         draft = repair_sections(given, settings.chunked.max_chunks, trace, facts)
         done = await _whole(task, draft, settings, budget, parts)
         done = done.model_copy(update={"initial": given.text})
-    told = {
+    payload = {
         "preset": chunked.NAME,
         "degraded_from": done.degraded_from if failed is None else f"{chunked.NAME}: {failed.kind}",
         "error": done.error if failed is None else visible(failed.detail),
@@ -91,7 +91,7 @@ async def run_chunked(
         "elapsed_ms": budget.elapsed_ms,
         "details": {**done.details, "chunks": chunks},
     }
-    return with_checks(done.model_copy(update=told), facts)
+    return with_checks(done.model_copy(update=payload), facts)
 
 
 async def _whole(

@@ -17,7 +17,7 @@ from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task,
 from services.deliberation.text_models import TextModels
 
 NAME = "pass"
-ASSESSMENT_OF = {verdict: said for said, verdict in VERDICT_OF.items()}
+ASSESSMENT_OF = {verdict: reply for reply, verdict in VERDICT_OF.items()}
 
 
 def calls_of(settings: PassSettings) -> int:

@@ -131,7 +131,7 @@ def final_draft(done: Deliberation) -> Draft:
 def _tell(trace: Trace, number: int, done: Deliberation, settings: ReviewSettings, elapsed_ms: float) -> None:
     number_of_final = _number_of_final(done)
     critiques = [critique for critique in done.critiques if critique.candidate == number_of_final]
-    said = [critique for critique in critiques if critique.source == "model"] or critiques
+    lines = [critique for critique in critiques if critique.source == "model"] or critiques
     trace.add(
         "review_cycle",
         elapsed_ms,
@@ -141,7 +141,7 @@ def _tell(trace: Trace, number: int, done: Deliberation, settings: ReviewSetting
         review_pass=number,
         quality_score=aggregate(critiques).overall,
         threshold=settings.threshold,
-        critique="; ".join(critique.explanation for critique in said if critique.explanation),
+        critique="; ".join(critique.explanation for critique in lines if critique.explanation),
         accepted=done.status == "accepted",
         regenerations=max(0, len(done.candidates) - 1),
     )
@@ -177,7 +177,7 @@ def _together(parts: list[Deliberation], text: str, trace: Trace, budget: Budget
         shift, stood = len(candidates), moved[_number_of_final(part)]
     changed = last.final != text
     status = last.status if last.status != "unchanged" else "best_effort" if changed else "unchanged"
-    scores = [said.overall for said in critiques if said.source == "model" and said.overall is not None]
+    scores = [reply.overall for reply in critiques if reply.source == "model" and reply.overall is not None]
     return last.model_copy(
         update={
             "initial": text,

@@ -74,11 +74,11 @@ OUTCOMES = (
 )
 
 
-async def asked(run, times):
+async def read_requests(run, times):
     return [await run.ask() for _ in range(times)]
 
 
-def told(outcome):
+def read_shown(outcome):
     if isinstance(outcome, ModelError):
         return str(outcome), outcome.retryable, outcome.context
     return outcome
@@ -86,10 +86,10 @@ def told(outcome):
 
 def test_accounted_replayed_run_hands_out_and_journals_the_same():
     live = Run(Scripted(*OUTCOMES))
-    first = asyncio.run(asked(live, len(OUTCOMES)))
+    first = asyncio.run(read_requests(live, len(OUTCOMES)))
     again = Run(cassette=live.cassette())
-    second = asyncio.run(asked(again, len(OUTCOMES)))
-    assert [told(item) for item in first] == [told(item) for item in second]
+    second = asyncio.run(read_requests(again, len(OUTCOMES)))
+    assert [read_shown(item) for item in first] == [read_shown(item) for item in second]
     assert [payload for payload, _ in live.rows()] == [payload for payload, _ in again.rows()]
     assert live.journal.head_hash == again.journal.head_hash
     assert live.account.document() == again.account.document()
@@ -174,9 +174,9 @@ def test_accounted_model_that_keeps_failing_is_left_alone_and_tried_again():
     down = [ModelError("down", retryable=True, kind="network") for _ in range(4)]
     model = Scripted(*down[:3], down[3], REPLY)
     run = Run(model, breaker_failures=3, breaker_pause=2)
-    kinds = [told(item)[2]["kind"] for item in asyncio.run(asked(run, 5))]
+    kinds = [read_shown(item)[2]["kind"] for item in asyncio.run(read_requests(run, 5))]
     assert kinds == ["network"] * 3 + ["breaker"] * 2
-    kinds = [told(item)[2]["kind"] for item in asyncio.run(asked(run, 3))]
+    kinds = [read_shown(item)[2]["kind"] for item in asyncio.run(read_requests(run, 3))]
     assert kinds == ["network", "breaker", "breaker"]
     assert asyncio.run(run.ask()).text == "fine"
     assert [row["change"] for row, _ in run.rows("model_breaker")] == ["opened", "closed"]

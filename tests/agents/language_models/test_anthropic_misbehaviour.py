@@ -63,9 +63,9 @@ def test_anthropic_whole_reply_gone_wrong_error_is_typed_and_in_time(name):
     assert error.context["kind"] == WHOLE[name].kind
     assert error.__cause__ is None
     assert error.__context__ is None
-    told = "".join(traceback.format_exception(error)) + str(error.context)
-    assert KEY not in told
-    assert "secret prompt" not in told
+    text = "".join(traceback.format_exception(error)) + str(error.context)
+    assert KEY not in text
+    assert "secret prompt" not in text
 
 
 @pytest.mark.parametrize("name", UNCOUNTED)

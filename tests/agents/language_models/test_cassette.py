@@ -19,7 +19,7 @@ def test_cassette_written_and_read_again_holds_the_same_calls(tmp_path):
     calls = [
         record_reply(QUESTION, REPLY, 12.5),
         record_failure(second, ModelError("no", retryable=True, kind="throttled", raw="slow \ud800"), 9.0),
-        record_silence(replace(QUESTION, prompt="other"), 250.0, asked=True),
+        record_silence(replace(QUESTION, prompt="other"), 250.0, requested=True),
     ]
     writer = CassetteWriter(path)
     for call in calls:

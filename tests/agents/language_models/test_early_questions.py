@@ -27,12 +27,12 @@ class Server:
     """Answers or fails, and counts how many questions are under way."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.failing = False
         self.under_way = self.most = 0
 
-    async def complete(self, *, prompt: str, **asked: Any) -> ModelReply:
-        self.asked.append(prompt)
+    async def complete(self, *, prompt: str, **request: Any) -> ModelReply:
+        self.requested.append(prompt)
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         for _ in range(20):
@@ -97,7 +97,7 @@ def test_evaluations_of_one_bar_are_asked_at_once_as_far_as_the_setting_lets_the
     desk.bar(each("first"))
     assert set(desk.bar(each(*"abcde")).values()) == {"reply"}
     assert desk.server.most == min(at_once, 5)
-    assert sorted(desk.server.asked) == ["a", "b", "c", "d", "e", "first"]
+    assert sorted(desk.server.requested) == ["a", "b", "c", "d", "e", "first"]
 
 
 def test_symbols_are_asked_together_again_behind_the_first_reply_of_a_run_and_behind_a_failure():
@@ -111,7 +111,7 @@ def test_symbols_are_asked_together_again_behind_the_first_reply_of_a_run_and_be
     assert desk.server.most == 3, "one of them shows that the model answers again"
     desk.bar(each(*"jklm"))
     assert desk.server.most == 4
-    assert len(desk.server.asked) == 13, "nothing is asked twice"
+    assert len(desk.server.requested) == 13, "nothing is asked twice"
 
 
 def test_symbols_of_a_model_that_fails_on_are_asked_in_turn():
@@ -132,10 +132,10 @@ def test_question_asked_early_and_in_vain_counts_for_the_limits_of_what_comes_af
         "a": "reply",
         "other": "reply",
     }
-    assert desk.server.asked == ["first", "a", "b", "other"]
+    assert desk.server.requested == ["first", "a", "b", "other"]
     assert desk.account.document()["unused_early"] == {"calls": 1, "usd": 1.0}
     assert desk.bar(each("c")) == {"c": "budget"}
-    assert len(desk.server.asked) == 4, "the limit holds whatever was asked in vain"
+    assert len(desk.server.requested) == 4, "the limit holds whatever was asked in vain"
     tape = Cassette("it", [recorded_call(row, None) for kind, row in desk.payloads() if kind == "model_call"])
     again = Desk(tape, **{"decision_share": 1.0, **limits})
     for bar in (each("first"), {"A": ["a"], "B": ["other"]}, each("c")):
@@ -148,7 +148,7 @@ def test_question_at_its_turn_leaves_what_others_were_asked_early():
     desk.bar(each("first"))
     ends = desk.bar({"A": ["a", "more"], "B": ["b"]}, {"A": ["a"], "B": ["b"]})
     assert ends == {"a": "reply", "more": "budget", "b": "reply"}
-    assert desk.server.asked == ["first", "a", "b"]
+    assert desk.server.requested == ["first", "a", "b"]
     document = desk.account.document()
     assert (document["calls"], document["cut_overs"], document["refused"]["event"]) == (3, {"budget": 1}, 1)
 
@@ -161,12 +161,12 @@ def test_account_restored_remembers_what_was_asked_in_vain():
     again.account.restore(json.loads(json.dumps(desk.account.state())))
     assert again.account.document()["unused_early"]["calls"] == 1
     assert again.bar(each("c")) == {"c": "budget"}
-    assert again.server.asked == []
+    assert again.server.requested == []
 
 
 def test_symbols_are_asked_early_only_as_far_as_the_limits_of_the_run_have_room_for_all():
     desk = Desk(per_run={"calls": 3}, decision_share=1.0)
     desk.bar(each("first"))
     assert desk.bar(each(*"abcd")) == {"a": "reply", "b": "reply", "c": "budget", "d": "budget"}
-    assert desk.server.asked == ["first", "a", "b"]
+    assert desk.server.requested == ["first", "a", "b"]
     assert desk.account.document()["unused_early"] == {"calls": 0, "usd": 0.0}

@@ -40,15 +40,15 @@ def refusing(wire: WireFormat, refuses: dict[str, tuple[str | None, str]], most:
     async def handle(writer: asyncio.StreamWriter) -> None:
         body = seen.requests[-1][1]
         given = body | body.get("output_config", {})
-        for name, (param, said) in refuses.items():
+        for name, (param, text) in refuses.items():
             if name in given:
-                error = wire.error("invalid_request_error", said)
+                error = wire.error("invalid_request_error", text)
                 error["error"]["param"] = param
                 return await answer(error, 400)(writer)
         bound = next(given[name] for name in ("max_tokens", "max_completion_tokens") if name in given)
         if bound > most:
-            said = f"'max_tokens' or 'max_completion_tokens' is too large: {bound}"
-            return await answer(wire.error("BadRequestError", said), 400)(writer)
+            text = f"'max_tokens' or 'max_completion_tokens' is too large: {bound}"
+            return await answer(wire.error("BadRequestError", text), 400)(writer)
         await answer(wire.body())(writer)
 
     handle.seen = seen  # type: ignore[attr-defined]
@@ -90,15 +90,17 @@ PYDANTIC = "[{'type': 'extra_forbidden', 'loc': ('body', 'max_completion_tokens'
 
 
 @pytest.mark.parametrize(
-    ("row", "refused", "param", "said", "taken"),
+    ("row", "refused", "param", "quoted", "taken"),
     [
         (OWN, "max_tokens", "max_tokens", UNSUPPORTED, "max_completion_tokens"),
         (OWN, "max_tokens", None, UNSUPPORTED, "max_completion_tokens"),
         (PROVIDERS["openai"], "max_completion_tokens", None, PYDANTIC, "max_tokens"),
     ],
 )
-def test_name_of_the_bound_is_learned_from_the_first_refusal_at_any_address(row, refused, param, said, taken):
-    handler = refusing(FORMATS["openai"], {refused: (param, said)})
+def test_name_of_the_bound_is_learned_from_the_first_refusal_at_any_address(
+    row, refused, param, quoted, taken
+):
+    handler = refusing(FORMATS["openai"], {refused: (param, quoted)})
     ends, bodies = ask(handler, OpenAIModel, 3, row=row)
     assert [end.requests for end in ends] == [2, 1, 1], "the second model of the run knows it"
     assert [refused in body for body in bodies] == [True, False, False, False]
@@ -119,10 +121,10 @@ def test_gateway_with_a_reasoning_model_teaches_bound_temperature_and_effort_one
 
 
 def test_effort_that_claude_refuses_is_left_out_and_its_form_stays():
-    said = "output_config.effort: this model does not support the effort parameter"
-    handler = refusing(FORMATS["anthropic"], {"effort": (None, said)})
+    text = "output_config.effort: this model does not support the effort parameter"
+    handler = refusing(FORMATS["anthropic"], {"effort": (None, text)})
     ends, bodies = ask(handler, AnthropicModel, 2, reply_format=FORM)
-    assert refused_parameters({"error": {"message": said}}) == {"effort"}, "no hint about the form"
+    assert refused_parameters({"error": {"message": text}}) == {"effort"}, "no hint about the form"
     assert [end.requests for end in ends] == [2, 1]
     assert [sorted(body["output_config"]) for body in bodies] == [
         ["effort", "format"],
@@ -156,7 +158,7 @@ def test_form_that_a_server_refuses_is_left_out_for_the_run_and_no_setting_is_ne
 
 @EVERY
 @pytest.mark.parametrize(
-    "said",
+    "quoted",
     [
         "The compiled grammar is too large",
         "Schema is too complex for compilation.",
@@ -165,10 +167,10 @@ def test_form_that_a_server_refuses_is_left_out_for_the_run_and_no_setting_is_ne
         "Unknown name \"const\" at 'generation_config.response_schema.items': Cannot find field.",
     ],
 )
-def test_form_that_is_refused_in_any_words_is_left_out_for_the_run(provider, said):
+def test_form_that_is_refused_in_any_words_is_left_out_for_the_run(provider, quoted):
     wire = FORMATS[provider]
     name = {"openai": "response_format", "anthropic": "format"}[provider]
-    ends, bodies = ask(refusing(wire, {name: (None, said)}), wire.model, 2, reply_format=FORM)
+    ends, bodies = ask(refusing(wire, {name: (None, quoted)}), wire.model, 2, reply_format=FORM)
     assert [end.requests for end in ends] == [2, 1]
     assert [wire.form_of(body) for body in bodies] == [FORM.schema, None, None]
 
@@ -217,19 +219,19 @@ def test_two_questions_at_once_that_are_refused_for_different_parameters_both_te
             refused = next((name for name in order if name in given), None)
             if refused is None:
                 return await answer(wire.body())(writer)
-            told = wire.error("invalid_request_error", f"Unknown parameter: '{refused}'")
-            told["error"]["param"] = {"format": "output_config.format"}.get(refused, refused)
-            await answer(told, 400)(writer)
+            payload = wire.error("invalid_request_error", f"Unknown parameter: '{refused}'")
+            payload["error"]["param"] = {"format": "output_config.format"}.get(refused, refused)
+            await answer(payload, 400)(writer)
 
         async with serve(handle) as server:
             model = wire.model(
                 "claude-test", api_key="k", guard=TickGuard(), base_url=server.url, reply_format=FORM
             )
-            asked = [
+            questions = [
                 model.complete(system="s", prompt=prompt, max_tokens=ANSWER, deadline_ms=4_000)
                 for prompt in ("a", "b")
             ]
-            ends = await asyncio.gather(*asked)
+            ends = await asyncio.gather(*questions)
             await model.close()
         return ends
 
@@ -279,9 +281,9 @@ def test_question_that_no_bound_would_save_fails_alone_and_teaches_nothing(provi
 
     async def handle(writer: asyncio.StreamWriter) -> None:
         body = seen[0].requests[-1][1]
-        said = "'max_tokens' and the input are more than the context"
+        text = "'max_tokens' and the input are more than the context"
         takes = wire.prompt_of(body) != "long" and body.get(first) == ANSWER + ROOM
-        await answer(wire.body() if takes else wire.error("BadRequestError", said), 200 if takes else 400)(
+        await answer(wire.body() if takes else wire.error("BadRequestError", text), 200 if takes else 400)(
             writer
         )
 
@@ -309,13 +311,13 @@ def test_question_that_no_bound_would_save_fails_alone_and_teaches_nothing(provi
 
 @EVERY
 def test_refusal_that_no_parameter_explains_is_tried_once_without_the_form_and_teaches_nothing(provider):
-    told = "Your credit balance is too low to access the API."
-    handler = answer(FORMATS[provider].error("invalid_request_error", told), 400)
+    text = "Your credit balance is too low to access the API."
+    handler = answer(FORMATS[provider].error("invalid_request_error", text), 400)
     ends, bodies = ask(handler, FORMATS[provider].model, 2, reply_format=FORM)
     forms = [FORMATS[provider].form_of(body) for body in bodies]
     assert forms == [FORM.schema, None, FORM.schema, None], "the second model learned nothing of the first"
     for end in ends:
-        assert told in str(end)
+        assert text in str(end)
         assert "native_tools" not in str(end), "a hint names only what the complaint is about"
 
 
@@ -382,7 +384,7 @@ def test_thoughts_of_claude_are_counted_apart():
     [("ollama", 4_096, True), ("ollama", 11_000, False), ("ollama", 11, False), ("vllm", 4_096, False)],
 )
 def test_question_that_its_server_cut_is_no_answer_and_says_what_to_raise(provider, read, is_cut):
-    async def asked() -> Any:
+    async def requested() -> Any:
         async with serve(answer(completion(usage=usage(read, 7, None)))) as server:
             row = PROVIDERS[provider]
             model = OpenAIModel("claude-test", api_key="k", guard=TickGuard(), row=row, base_url=server.url)
@@ -395,7 +397,7 @@ def test_question_that_its_server_cut_is_no_answer_and_says_what_to_raise(provid
             finally:
                 await model.close()
 
-    end = asyncio.run(asked())
+    end = asyncio.run(requested())
     assert isinstance(end, ModelError) is is_cut
     if is_cut:
         assert end.context["kind"] == "cut"
@@ -420,8 +422,8 @@ def test_question_cut_by_less_than_half_is_told_by_a_shorter_one_that_filled_the
     sizes, ends = (12_000, 14_000, 16_000, 18_000), []
 
     async def scenario() -> None:
-        asked = [answer(completion(usage=usage(count, 7, None))) for count in counts]
-        async with serve(in_turn(*asked)) as server:
+        questions = [answer(completion(usage=usage(count, 7, None))) for count in counts]
+        async with serve(in_turn(*questions)) as server:
             row = PROVIDERS[provider]
             model = OpenAIModel("claude-test", api_key="k", guard=TickGuard(), row=row, base_url=server.url)
             for size in sizes:
@@ -456,8 +458,8 @@ def test_question_that_was_cut_is_told_by_the_servers_context_or_by_the_tokens_o
     ends = list[bool]()
 
     async def scenario() -> list[str]:
-        asked = [answer(completion(usage=usage(count, 7, None))) for count in counts]
-        async with serve(in_turn(*asked), shown=shown) as server:
+        questions = [answer(completion(usage=usage(count, 7, None))) for count in counts]
+        async with serve(in_turn(*questions), shown=shown) as server:
             address, row = f"{server.url}/v1", PROVIDERS["ollama"]
             model = OpenAIModel("claude-test", api_key="k", guard=TickGuard(), row=row, base_url=address)
             for size in sizes:
@@ -490,7 +492,7 @@ class TimedClaude(AnthropicModel):
     ],
 )
 def test_constant_part_is_kept_for_an_hour_where_the_last_question_is_minutes_away_and_no_day(moments, kept):
-    async def asked() -> list[Any]:
+    async def requested() -> list[Any]:
         async with serve(answer(message())) as server:
             model = TimedClaude("claude-test", api_key="k", guard=TickGuard(), base_url=server.url)
             for _ in moments:
@@ -499,7 +501,7 @@ def test_constant_part_is_kept_for_an_hour_where_the_last_question_is_minutes_aw
         return [body["system"][0]["cache_control"] for _, body in server.requests]
 
     TimedClaude.moments = list(moments)
-    assert [mark.get("ttl") for mark in asyncio.run(asked())] == list(kept)
+    assert [mark.get("ttl") for mark in asyncio.run(requested())] == list(kept)
 
 
 def test_tokens_that_are_kept_for_an_hour_are_counted_apart():

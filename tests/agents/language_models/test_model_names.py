@@ -41,5 +41,5 @@ from tests.each_case import check_each
         ("", "claude-x", False),
     ],
 )
-def test_answer_of_a_dated_version_is_one_of_the_model_asked_for(answered, asked, right):
-    assert answers_for(answered, asked) is right
+def test_answer_of_a_dated_version_is_one_of_the_model_asked_for(answered, requested, right):
+    assert answers_for(answered, requested) is right

@@ -26,13 +26,13 @@ from services.model_calls.record import Caller, Question, question_key
 from services.ports import EvidenceQuestion
 from tests.agents.language_models.wire_formats import FORMATS, completion, saying
 from tests.agents.language_models.wire_server import READ, answer, message, serve, stream
-from tests.agents.planning.planned import TOLD
+from tests.agents.planning.planned import SHOWN
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
-SENT = [sent for _, _, sent in tools_to_call(TOLD).values()]
-SAID = '<reasoning>Episodes, then the gate.</reasoning>{"confidence": 0.8}'
+SENT = [sent for _, _, sent in tools_to_call(SHOWN).values()]
+QUOTED = '<reasoning>Episodes, then the gate.</reasoning>{"confidence": 0.8}'
 PRICE = ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0)
 QUESTION = EvidenceQuestion("Why did squeeze_breakout lose?", {"playbooks": ["squeeze_breakout"]})
 CALLS = [
@@ -41,7 +41,7 @@ CALLS = [
 ]
 
 
-def claude_calling(calls=CALLS, text=SAID, stop="tool_use"):
+def claude_calling(calls=CALLS, text=QUOTED, stop="tool_use"):
     blocks = [
         {"type": "tool_use", "id": f"toolu_{n}", "name": name, "input": given}
         for n, (name, given) in enumerate(calls)
@@ -49,13 +49,13 @@ def claude_calling(calls=CALLS, text=SAID, stop="tool_use"):
     return answer(message(content=[{"type": "text", "text": text}, *blocks], stop_reason=stop))
 
 
-def gpt_calling(calls=CALLS, text: str | None = SAID, stop="tool_calls"):
+def gpt_calling(calls=CALLS, text: str | None = QUOTED, stop="tool_calls"):
     used = [
         {"id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
         for n, (name, given) in enumerate(calls)
     ]
-    said = {"role": "assistant", "content": text, "tool_calls": used}
-    return answer(completion(choices=[{"index": 0, "message": said, "finish_reason": stop}]))
+    payload = {"role": "assistant", "content": text, "tool_calls": used}
+    return answer(completion(choices=[{"index": 0, "message": payload, "finish_reason": stop}]))
 
 
 def claude_streaming():
@@ -63,7 +63,7 @@ def claude_streaming():
     sent: list[Any] = [
         {"type": "message_start", "message": start},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": SAID}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": QUOTED}},
         {"type": "content_block_stop", "index": 0},
     ]
     for index, (name, given) in enumerate(CALLS, 1):
@@ -83,7 +83,7 @@ def claude_streaming():
 
 
 def gpt_streaming():
-    deltas: list[Any] = [{"role": "assistant", "content": SAID}]
+    deltas: list[Any] = [{"role": "assistant", "content": QUOTED}]
     for index, (name, given) in enumerate(CALLS):
         text = json.dumps(given)
         head = {"index": index, "id": f"call_{index}", "type": "function"}
@@ -132,7 +132,7 @@ def read(reply):
 def test_tools_are_sent_and_the_calls_of_the_reply_read(provider):
     reply, body = asyncio.run(complete(provider, CALLING[provider]()))
     assert read(reply) == CALLS
-    assert reply.text == SAID
+    assert reply.text == QUOTED
     assert (reply.input_tokens, reply.output_tokens) == (READ, 7)
     assert len(body["tools"]) == len(SENT)
     assert FORMATS[provider].form_of(body) is None, "a reply with calls has no form"
@@ -142,15 +142,15 @@ def test_tools_are_sent_and_the_calls_of_the_reply_read(provider):
 def test_streamed_calls_are_read_as_whole_ones(provider):
     reply, _ = asyncio.run(complete(provider, STREAMING[provider](), stall_ms=2_000.0))
     assert read(reply) == CALLS
-    assert reply.text == SAID
+    assert reply.text == QUOTED
 
 
 @EVERY
 def test_calls_without_a_word_are_a_reply_and_a_word_without_calls_too(provider):
     silent = {"anthropic": claude_calling(text=""), "openai": gpt_calling(text=None)}[provider]
     assert read(asyncio.run(complete(provider, silent))[0]) == CALLS
-    words, _ = asyncio.run(complete(provider, saying(FORMATS[provider], SAID)))
-    assert (words.text, words.uses) == (SAID, ())
+    words, _ = asyncio.run(complete(provider, saying(FORMATS[provider], QUOTED)))
+    assert (words.text, words.uses) == (QUOTED, ())
 
 
 @EVERY
@@ -226,14 +226,14 @@ async def _planned(source, path, *, native=True):
     caller = Caller("anthropic", "claude-test", FORM.name, "ab" * 32, None, FORM, FORM.reads)
     model = AccountedModel(caller, source, account, TickGuard())
     planner = ModelPlanner(model, PlannerSettings(native_tools=native), max_tokens=64)
-    return await planner.plan(QUESTION, TOLD), account
+    return await planner.plan(QUESTION, SHOWN), account
 
 
 @EVERY
 def test_calls_without_a_word_are_no_reply_that_cannot_be_used(provider):
     silent = {"anthropic": claude_calling(text=""), "openai": gpt_calling(text=None)}[provider]
 
-    async def asked():
+    async def requested():
         async with serve(silent) as server:
             model = live(provider, server.url)
             try:
@@ -241,7 +241,7 @@ def test_calls_without_a_word_are_no_reply_that_cannot_be_used(provider):
             finally:
                 await model.close()
 
-    plan, account = asyncio.run(asked())
+    plan, account = asyncio.run(requested())
     assert len(plan.tools) == 2
     assert account.unusable == 0
 
@@ -250,7 +250,7 @@ def test_calls_without_a_word_are_no_reply_that_cannot_be_used(provider):
 def test_plan_by_native_tools_is_recorded_charged_and_played_back(provider, tmp_path):
     path = tmp_path / "plans.jsonl"
 
-    async def asked():
+    async def requested():
         async with serve(CALLING[provider]()) as server:
             model = live(provider, server.url)
             try:
@@ -258,7 +258,7 @@ def test_plan_by_native_tools_is_recorded_charged_and_played_back(provider, tmp_
             finally:
                 await model.close()
 
-    plan, account = asyncio.run(asked())
+    plan, account = asyncio.run(requested())
     assert [(call.method, dict(call.params)) for call in plan.tools] == [
         (name.removeprefix("thinktwice__"), given) for name, given in CALLS
     ]
@@ -274,11 +274,11 @@ def test_plan_by_native_tools_is_recorded_charged_and_played_back(provider, tmp_
 
 def test_plan_in_words_is_recorded_and_played_back(tmp_path):
     call = {"client": "thinktwice", "method": "gate", "params": {}}
-    told = json.dumps({"confidence": 0.9, "clarification": None, "tools": [call]})
+    text = json.dumps({"confidence": 0.9, "clarification": None, "tools": [call]})
     path = tmp_path / "c.jsonl"
 
     async def recorded():
-        async with serve(saying(FORMATS["anthropic"], f"<reasoning>The gate.</reasoning>{told}")) as server:
+        async with serve(saying(FORMATS["anthropic"], f"<reasoning>The gate.</reasoning>{text}")) as server:
             model = live("anthropic", server.url)
             try:
                 plan, _ = await _planned(LiveSource(model), path, native=False)

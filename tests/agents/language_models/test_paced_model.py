@@ -30,7 +30,7 @@ class Timed:
         return ModelReply("fine", "m", 1, 1, 1.0)
 
 
-def asked(model, number, *, at_once=10, per_minute=None, deadline_ms=600_000.0, cancelled=()):
+def read_requests(model, number, *, at_once=10, per_minute=None, deadline_ms=600_000.0, cancelled=()):
     """The ends of questions that are all asked at once; `cancelled` ones are given up after 1.5 s."""
 
     async def ask():
@@ -47,7 +47,7 @@ def asked(model, number, *, at_once=10, per_minute=None, deadline_ms=600_000.0, 
 
 def test_no_more_requests_than_allowed_are_under_way():
     model = Timed()
-    ends = asked(model, 7, at_once=3)
+    ends = read_requests(model, 7, at_once=3)
     assert model.most == 3
     assert [end.text for end in ends] == ["fine"] * 7
     assert [at - model.at[0] for at in model.at] == pytest.approx([0, 0, 0, 1, 1, 1, 2])
@@ -55,20 +55,20 @@ def test_no_more_requests_than_allowed_are_under_way():
 
 def test_no_minute_sees_more_requests_than_allowed():
     model = Timed()
-    asked(model, 7, per_minute=3)
+    read_requests(model, 7, per_minute=3)
     assert [at - model.at[0] for at in model.at] == pytest.approx([0, 0, 0, 60, 60, 60, 120])
 
 
 def test_waiting_comes_off_the_deadline():
     model = Timed()
-    asked(model, 2, at_once=1, deadline_ms=5_000.0)
+    read_requests(model, 2, at_once=1, deadline_ms=5_000.0)
     assert model.left == pytest.approx([5_000.0, 4_000.0])
 
 
 @pytest.mark.parametrize("limit", [{"at_once": 1}, {"per_minute": 1}])
 def test_request_whose_turn_comes_too_late_is_not_sent_and_takes_no_place(limit):
     model = Timed(takes_s=20.0)
-    ends = asked(model, 3, deadline_ms=10_000.0, **limit)
+    ends = read_requests(model, 3, deadline_ms=10_000.0, **limit)
     assert len(model.at) == 1
     late = [end for end in ends if isinstance(end, ModelError)]
     assert [(end.context["kind"], end.context["requests"]) for end in late] == [(PACED, 0)] * 2
@@ -77,7 +77,7 @@ def test_request_whose_turn_comes_too_late_is_not_sent_and_takes_no_place(limit)
 
 def test_request_that_is_given_up_frees_its_turn():
     model = Timed(takes_s=5.0)
-    ends = asked(model, 4, at_once=1, cancelled={0, 2})  # one under way, one that waits
+    ends = read_requests(model, 4, at_once=1, cancelled={0, 2})  # one under way, one that waits
     replies = ["TimeoutError", "ModelReply", "TimeoutError", "ModelReply"]
     assert [type(end).__name__ for end in ends] == replies
     assert [at - model.at[0] for at in model.at] == pytest.approx([0, 1.5, 6.5])

@@ -131,17 +131,17 @@ def without_usage(wire: WireFormat) -> Handler:
     return answer(body)
 
 
-TOLD, NOTHING, GUESSED, TWICE = "told", "nothing", "guessed", "guessed twice"
+SHOWN, NOTHING, GUESSED, TWICE = "told", "nothing", "guessed", "guessed twice"
 # name: the server, the outcome, requests sent, what is charged, whether it only ends at the deadline
 CASES: dict[str, tuple[Callable[[WireFormat], Handler], str, int, str, bool]] = {
-    "valid": (replying(), "reply", 1, TOLD, False),
-    "fence": (replying(f"```json\n{AGREES}\n```"), "reply", 1, TOLD, False),
-    "extra_fields": (lambda wire: answer(wire.body(AGREES) | {"news": 1}), "reply", 1, TOLD, False),
-    "dated_version": (replying(model="claude-test-20250929"), "reply", 1, TOLD, False),
-    "dated_as_openai_does": (replying(model="claude-test-2025-09-29"), "reply", 1, TOLD, False),
-    "another_model": (replying(model="claude-test-pro"), "wrong_model", 1, TOLD, False),
-    "refusal": (replying("I will not", stop="refusal"), "refusal", 1, TOLD, False),
-    "cut": (replying(AGREES[:20], stop="max_tokens"), "cut", 1, TOLD, False),
+    "valid": (replying(), "reply", 1, SHOWN, False),
+    "fence": (replying(f"```json\n{AGREES}\n```"), "reply", 1, SHOWN, False),
+    "extra_fields": (lambda wire: answer(wire.body(AGREES) | {"news": 1}), "reply", 1, SHOWN, False),
+    "dated_version": (replying(model="claude-test-20250929"), "reply", 1, SHOWN, False),
+    "dated_as_openai_does": (replying(model="claude-test-2025-09-29"), "reply", 1, SHOWN, False),
+    "another_model": (replying(model="claude-test-pro"), "wrong_model", 1, SHOWN, False),
+    "refusal": (replying("I will not", stop="refusal"), "refusal", 1, SHOWN, False),
+    "cut": (replying(AGREES[:20], stop="max_tokens"), "cut", 1, SHOWN, False),
     "status_400": (failing(400, "invalid_request_error"), "rejected", 2, NOTHING, False),
     "status_401": (failing(401, "authentication_error"), "rejected", 1, NOTHING, False),
     "status_403": (failing(403, "permission_error"), "rejected", 1, NOTHING, False),
@@ -169,9 +169,9 @@ def test_providers_outcome_retries_charge_and_cassette(provider, name, called):
     ended = called(provider, handler(FORMATS[provider]), 300.0 if waits else 4_000.0)
     assert (ended.call.outcome, ended.call.requests) == (outcome, requests)
     assert len(ended.server.requests) == requests
-    guessed = {TOLD: 0, NOTHING: 0, GUESSED: 1, TWICE: 2, "both": 1}[charge]
-    told = TOLD_USD if charge in (TOLD, "both") else 0.0
-    assert ended.usd == pytest.approx(told + guessed * ended.guess_usd)
+    guessed = {SHOWN: 0, NOTHING: 0, GUESSED: 1, TWICE: 2, "both": 1}[charge]
+    shown = TOLD_USD if charge in (SHOWN, "both") else 0.0
+    assert ended.usd == pytest.approx(shown + guessed * ended.guess_usd)
     assert (ended.reply is not None) == (outcome == "reply")
     assert ended.document["unusable"] == 0
 
@@ -192,9 +192,9 @@ PARTS = [
 ]
 
 
-def choosing(stop: str, **said: Any) -> Handler:
+def choosing(stop: str, **payload: Any) -> Handler:
     """A completion whose one choice has such a message."""
-    return answer(completion(choices=[{"index": 0, "finish_reason": stop, **said}]))
+    return answer(completion(choices=[{"index": 0, "finish_reason": stop, **payload}]))
 
 
 def test_providers_content_in_parts_is_the_text_without_its_thoughts(called):
@@ -204,11 +204,11 @@ def test_providers_content_in_parts_is_the_text_without_its_thoughts(called):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "quoted",
     [{}, {"message": None}, {"message": {}}, {"message": {"role": "assistant", "content": None}}],
 )
-def test_providers_reply_that_its_bound_ended_before_any_content_is_cut(said, called):
-    ended = called("openai", choosing("length", **said))
+def test_providers_reply_that_its_bound_ended_before_any_content_is_cut(quoted, called):
+    ended = called("openai", choosing("length", **quoted))
     assert (ended.call.outcome, ended.usd) == ("cut", pytest.approx(TOLD_USD))
 
 
@@ -236,14 +236,14 @@ CHOICE = {"index": 0, "message": {"role": "assistant", "content": "half"}, "fini
 
 
 @pytest.mark.parametrize(
-    "told",
+    "shown",
     [
         {"object": "chat.completion", "model": "m", "choices": [CHOICE | {"error": FAILED}]},
         {"errors": [FAILED]},
     ],
 )
-def test_providers_error_inside_a_choice_or_a_list_keeps_the_servers_words_and_code(told, called):
-    ended = called("openai", answer(told))
+def test_providers_error_inside_a_choice_or_a_list_keeps_the_servers_words_and_code(shown, called):
+    ended = called("openai", answer(shown))
     assert (ended.call.outcome, ended.call.status) == ("server", 502)
     assert "the upstream gave up" in str(ended.error)
 
@@ -296,12 +296,12 @@ def test_providers_reply_that_cannot_be_read_counts_as_unusable(provider, called
 def test_providers_malformed_reply_keeps_what_was_seen_escaped_and_short(provider, called):
     page = f"<html>\u202e{KEY}\n" + "x" * 300
     handler = answer(page.encode(), headers={"content-type": "text/html"})
-    said = str(called(provider, handler).error)
-    assert "its type is 'text/html'" in said
-    assert f"{len(page.encode())} bytes" in said
-    assert "<html>\\u202e***" in said
-    assert "\u202e" not in said
-    assert len(said) < 500
+    text = str(called(provider, handler).error)
+    assert "its type is 'text/html'" in text
+    assert f"{len(page.encode())} bytes" in text
+    assert "<html>\\u202e***" in text
+    assert "\u202e" not in text
+    assert len(text) < 500
 
 
 @EVERY
@@ -337,11 +337,11 @@ def test_providers_temperature_is_sent_where_the_format_has_one(provider, sent, 
 @EVERY
 @pytest.mark.parametrize("key", ["x", "e", "pass", "a" * 11, "deferred_needs", "policy_level_reflection"])
 def test_reply_that_holds_the_letters_of_the_key_is_read_and_stored_whole(provider, key, called):
-    said = json.dumps({**json.loads(AGREES), "comment": f"A word like {key} is an example."})
+    text = json.dumps({**json.loads(AGREES), "comment": f"A word like {key} is an example."})
     prompt = "of policy_level_reflection"
-    ended = called(provider, saying(FORMATS[provider], said), api_key=key, prompt=prompt)
+    ended = called(provider, saying(FORMATS[provider], text), api_key=key, prompt=prompt)
     assert ended.reply is not None
-    assert (ended.reply.text, ended.call.text) == (said, said)
+    assert (ended.reply.text, ended.call.text) == (text, text)
     assert ended.document["unusable"] == 0
 
 
@@ -351,8 +351,8 @@ def test_reply_that_holds_the_letters_of_the_key_is_read_and_stored_whole(provid
 def test_reply_that_repeats_the_key_is_stored_without_it_and_read_alike_from_the_cassette(
     provider, key, stall_ms, called, tmp_path
 ):
-    said = json.dumps({**json.loads(AGREES), "comment": f"your key is {key}"})
-    handler = FORMATS[provider].streamed(said) if stall_ms else saying(FORMATS[provider], said)
+    text = json.dumps({**json.loads(AGREES), "comment": f"your key is {key}"})
+    handler = FORMATS[provider].streamed(text) if stall_ms else saying(FORMATS[provider], text)
     ended = called(provider, handler, api_key=key, stall_ms=stall_ms)
     (played,) = read_cassette(tmp_path / "c.jsonl").calls()
     assert ended.reply is not None

@@ -45,10 +45,10 @@ def chunks(text: str = "hello", *, stop: str = "end_turn", model: str = "claude-
     """The chunks of one streamed completion."""
     base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
     deltas: list[Body] = [{"role": "assistant", "content": ""}, *({"content": part} for part in text)]
-    said = [base | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    lines = [base | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     usage = {"prompt_tokens": READ, "completion_tokens": 7, "total_tokens": READ + 7}
     return [
-        *said,
+        *lines,
         base | {"choices": [{"index": 0, "delta": {}, "finish_reason": STOPS[stop]}]},
         base | {"choices": [], "usage": usage},
     ]
@@ -68,7 +68,7 @@ FORMATS = {
         AnthropicModel,
         claude_body,
         lambda text="hello", stop="end_turn": stream(events(text, stop_reason=stop)),
-        lambda name, said: {"type": "error", "error": {"type": name, "message": said}},
+        lambda name, reply: {"type": "error", "error": {"type": name, "message": reply}},
         lambda body: str(body["system"][0]["text"]),
         lambda body: str(body["messages"][0]["content"]),
         lambda body: body.get("output_config", {}).get("format", {}).get("schema"),
@@ -77,7 +77,7 @@ FORMATS = {
         OpenAIModel,
         completion,
         streamed_completion,
-        lambda name, said: {"error": {"message": said, "type": name, "param": None, "code": None}},
+        lambda name, reply: {"error": {"message": reply, "type": name, "param": None, "code": None}},
         lambda body: str(body["messages"][0]["content"]),
         lambda body: str(body["messages"][1]["content"]),
         lambda body: body.get("response_format", {}).get("json_schema", {}).get("schema"),

@@ -45,7 +45,7 @@ def ids(stored: Path) -> dict[str, str]:
 def ask(stored: Path) -> Ask:
     """Gathers evidence for questions by the rules, over the store as the commands open it."""
 
-    async def asked(questions: list[tuple[str, dict[str, Any]]], settings: PlannerSettings) -> Any:
+    async def requested(questions: list[tuple[str, dict[str, Any]]], settings: PlannerSettings) -> Any:
         async with await open_store(f"sqlite:///{stored}", create=False, read_only=True) as store:
             hosts = {OWN: store_tools(RunViews(store))}
             return [
@@ -61,7 +61,7 @@ def ask(stored: Path) -> Ask:
 
     def gathered(*questions: Any, settings: PlannerSettings | None = None) -> list[GatheredEvidence]:
         pairs = [(question, {}) if isinstance(question, str) else question for question in questions]
-        found: list[GatheredEvidence] = asyncio.run(asked(pairs, settings or PlannerSettings()))
+        found: list[GatheredEvidence] = asyncio.run(requested(pairs, settings or PlannerSettings()))
         return found
 
     return gathered

@@ -114,8 +114,8 @@ def gathered(
     **settings: Any,
 ) -> GatheredEvidence:
     """What is gathered for a question."""
-    asked = EvidenceQuestion(text, CONTEXT)
+    request = EvidenceQuestion(text, CONTEXT)
     work = gather(
-        asked, planner, hosts, PlannerSettings(**settings), attended=attended, deadline_s=deadline_s
+        request, planner, hosts, PlannerSettings(**settings), attended=attended, deadline_s=deadline_s
     )
     return asyncio.run(work)

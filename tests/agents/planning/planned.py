@@ -13,7 +13,7 @@ from services.evidence.tools import TOOLS
 from services.model_calls.language_model import ModelReply
 from services.ports import EvidenceQuestion
 
-TOLD: Mapping[str, Sequence[ToolDefinition]] = {OWN: tuple(tool.definition for tool in TOOLS.values())}
+SHOWN: Mapping[str, Sequence[ToolDefinition]] = {OWN: tuple(tool.definition for tool in TOOLS.values())}
 
 
 @dataclass
@@ -22,12 +22,12 @@ class Says:
 
     text: str
     uses: tuple[ToolUse, ...] = ()
-    asked: list[dict[str, Any]] = field(default_factory=list)
+    requested: list[dict[str, Any]] = field(default_factory=list)
 
     async def complete(
         self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
     ) -> ModelReply:
-        self.asked.append({"system": system, "prompt": prompt, "tools": tuple(tools)})
+        self.requested.append({"system": system, "prompt": prompt, "tools": tuple(tools)})
         return ModelReply(self.text, "said", 1, 1, 0.0, uses=self.uses)
 
 
@@ -37,7 +37,7 @@ def planned(
     context: Mapping[str, Any] | None = None,
     earlier: Sequence[EvidenceCall] = (),
     *,
-    tools: Mapping[str, Sequence[ToolDefinition]] = TOLD,
+    tools: Mapping[str, Sequence[ToolDefinition]] = SHOWN,
     **settings: Any,
 ) -> EvidencePlan:
     """The plan of a reply."""

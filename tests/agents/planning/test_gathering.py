@@ -154,8 +154,8 @@ def test_cancelling_ends_every_call_and_is_passed_on():
     host, planner = ScriptedHost("hang"), ScriptedPlanner(plan(own("trades"), own("reports")))
 
     async def scenario():
-        asked = EvidenceQuestion("trades", CONTEXT)
-        task = asyncio.create_task(gather(asked, planner, {OWN: host}, PlannerSettings(), attended=True))
+        request = EvidenceQuestion("trades", CONTEXT)
+        task = asyncio.create_task(gather(request, planner, {OWN: host}, PlannerSettings(), attended=True))
         await host.two_at_once.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -169,10 +169,10 @@ def test_two_gatherings_at_once_keep_their_calls_apart():
     host = ScriptedHost(lambda name, given: {"trades": [{"symbol": given["symbol"]}]})
 
     async def scenario():
-        asked = [EvidenceQuestion(f"trades of {symbol}", CONTEXT) for symbol in ("IBM", "MSFT")]
+        questions = [EvidenceQuestion(f"trades of {symbol}", CONTEXT) for symbol in ("IBM", "MSFT")]
         work = [
             gather(question, RulePlanner(), {OWN: host}, PlannerSettings(), attended=True)
-            for question in asked
+            for question in questions
         ]
         return await asyncio.gather(*work)
 

@@ -31,18 +31,18 @@ def back_of(text: str, context: dict[str, Any] = CONTEXT) -> str:
 
 
 def test_questions_of_the_bank_are_answered_or_asked_back_and_never_beside_the_point():
-    beside, right, back = [], 0, 0
+    others, right, back = [], 0, 0
     for intent, wordings in INTENTS.items():
         for text, wanted in wordings.items():
             made = calls_of(text, WITH_SYMBOL if intent == "context" else CONTEXT)
             right += made in wanted
             back += not wanted and made is None
             if made is not None and made not in wanted:
-                beside.append((text, made))
-    beside += [(text, made) for text in BESIDE if (made := calls_of(text)) is not None]
+                others.append((text, made))
+    others += [(text, made) for text in BESIDE if (made := calls_of(text)) is not None]
     assert [len(wordings) for wordings in INTENTS.values()] == [10] * 7
     assert len(BESIDE) == 40
-    assert beside == []
+    assert others == []
     assert right >= 50
     assert back == 10
 

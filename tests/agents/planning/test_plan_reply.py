@@ -69,9 +69,9 @@ def test_reasoning_in_the_first_field_of_a_form_is_the_reasoning():
 
 
 def test_tags_inside_a_text_of_the_json_are_left_in_it():
-    asked = "What is <reasoning> for?"
-    plan = planned(json.dumps({"confidence": 0.1, "clarification": asked, "tools": []}))
-    assert (plan.failure, plan.clarification, plan.reasoning) == (None, asked, "")
+    question = "What is <reasoning> for?"
+    plan = planned(json.dumps({"confidence": 0.1, "clarification": question, "tools": []}))
+    assert (plan.failure, plan.clarification, plan.reasoning) == (None, question, "")
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ def test_confidence_that_is_none_is_refused(confidence):
 
 
 @pytest.mark.parametrize(
-    ("told", "wanted"), [("", 1.0), ('"confidence": null, ', 1.0), ('"confidence": 0, ', 0.0)]
+    ("shown", "wanted"), [("", 1.0), ('"confidence": null, ', 1.0), ('"confidence": 0, ', 0.0)]
 )
-def test_confidence_that_is_left_out_is_one(told, wanted):
-    assert planned(f'{{{told}"tools": []}}').confidence == wanted
+def test_confidence_that_is_left_out_is_one(shown, wanted):
+    assert planned(f'{{{shown}"tools": []}}').confidence == wanted
 
 
 @pytest.mark.parametrize(
@@ -178,9 +178,9 @@ def test_call_of_no_server_or_no_tool_is_dropped_with_the_reason_and_the_others_
     assert plan.failure is None
     (dropped,) = plan.dropped
     assert reason in dropped.reason
-    for told in (dropped.client, dropped.method, dropped.reason):
-        assert told.isprintable()
-        assert len(told) < 300
+    for shown in (dropped.client, dropped.method, dropped.reason):
+        assert shown.isprintable()
+        assert len(shown) < 300
 
 
 def test_number_that_is_none_in_the_params_drops_the_call():

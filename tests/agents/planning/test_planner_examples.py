@@ -9,7 +9,7 @@ from agents.planning.plan_reply import without_reasoning
 from agents.planning.rule_planner import RulePlanner
 from services.evidence.tools import TOOLS
 from services.ports import EvidenceQuestion
-from tests.agents.planning.planned import TOLD, planned
+from tests.agents.planning.planned import SHOWN, planned
 from tests.agents.planning.prompt_examples import prompt_examples
 
 WANTED = {
@@ -40,8 +40,8 @@ def test_example_makes_the_calls_that_it_should_of_tools_that_there_are(title):
     plan = planned(example.reply, example.question, example.context)
     assert [(call.method, dict(call.params)) for call in plan.tools] == WANTED[title]
     assert {call.client for call in plan.tools} <= {"thinktwice"}
-    assert checked_plan(plan, TOLD, ()).tools == plan.tools, "the tools take the arguments"
-    assert checked_plan(plan, TOLD, ()).dropped == ()
+    assert checked_plan(plan, SHOWN, ()).tools == plan.tools, "the tools take the arguments"
+    assert checked_plan(plan, SHOWN, ()).dropped == ()
     assert (plan.failure, plan.dropped) == (None, ())
     assert 10 <= len(plan.reasoning.split()) <= 150
     if WANTED[title]:
@@ -57,7 +57,7 @@ def test_example_makes_the_calls_that_it_should_of_tools_that_there_are(title):
 def test_rules_plan_the_question_of_an_example_as_the_prompt_does(title):
     example = EXAMPLES[title]
     question = EvidenceQuestion(example.question, example.context)
-    plan = asyncio.run(RulePlanner().plan(question, TOLD))
+    plan = asyncio.run(RulePlanner().plan(question, SHOWN))
     assert [(call.method, dict(call.params)) for call in plan.tools] == WANTED[title]
 
 

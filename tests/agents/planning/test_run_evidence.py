@@ -22,10 +22,10 @@ class Planner:
     def __init__(self, *calls, confidence=1.0):
         tools = tuple(PlannedCall(client=OWN, method=method, params=params) for method, params in calls)
         self.first = EvidencePlan(confidence=confidence, tools=tools)
-        self.asked = []
+        self.requested = []
 
     async def plan(self, question, tools, earlier=()):
-        self.asked.append(
+        self.requested.append(
             (question, {client: [tool.name for tool in some] for client, some in tools.items()})
         )
         return EvidencePlan() if earlier else self.first
@@ -79,21 +79,21 @@ def test_every_recommendation_beyond_hold_is_asked_about_by_its_cluster():
         assert [(episode.playbook_id, episode.regime) for episode in evidence] == [
             (item.playbook_id, item.regime) for item in asking
         ]
-        for item, asked in zip(asking, evidence, strict=True):
+        for item, request in zip(asking, evidence, strict=True):
             named = {"playbook_id": item.playbook_id, "regime": item.regime}
             cluster = {name: value for name, value in named.items() if value is not None} | {"limit": 5}
             of_playbook = {name: value for name, value in cluster.items() if name != "regime"}
-            made = [(call.method, dict(call.params)) for call in asked.gathered.calls]
+            made = [(call.method, dict(call.params)) for call in request.gathered.calls]
             assert made == [
                 ("trades", cluster), ("gate", cluster), ("playbooks", of_playbook)
             ]  # fmt: skip
-            assert (asked.gathered.status, asked.gathered.complete, asked.gathered.refined) == (
+            assert (request.gathered.status, request.gathered.complete, request.gathered.refined) == (
                 "gathered",
                 True,
                 False,
             )
-            assert asked.kind in asked.gathered.question
-            assert not any(call.reply.is_error for call in asked.gathered.calls)
+            assert request.kind in request.gathered.question
+            assert not any(call.reply.is_error for call in request.gathered.calls)
 
 
 def test_report_that_only_holds_is_not_asked_about():
@@ -101,7 +101,7 @@ def test_report_that_only_holds_is_not_asked_about():
     planner = Planner()
     holding = [item for item in report.recommendations if item.action == "hold"]
     assert read(report.model_copy(update={"recommendations": tuple(holding)}), seen, planner=planner) == ()
-    assert planner.asked == []
+    assert planner.requested == []
 
 
 def test_by_rules_nothing_waits_so_that_nothing_comes_between_two_rows():
@@ -147,13 +147,13 @@ def test_model_that_plans_is_held_to_this_run_its_clock_and_small_pages():
         ("rule", {"entry": "close > 1"}),
     )
     (first, *_) = read(report, seen, planner=planner)
-    told = [(call.method, dict(call.params), call.reply.is_error) for call in first.gathered.calls]
-    assert told[0] == ("trades", {"limit": 5}, False)
-    assert told[1] == ("trades", {"run": "r0001", "limit": 5}, True)
-    assert told[2] == ("gate", {"at": late, "limit": 5}, True)
-    assert told[3][2] is True  # the run had not begun: no row of it was known by then
+    shown = [(call.method, dict(call.params), call.reply.is_error) for call in first.gathered.calls]
+    assert shown[0] == ("trades", {"limit": 5}, False)
+    assert shown[1] == ("trades", {"run": "r0001", "limit": 5}, True)
+    assert shown[2] == ("gate", {"at": late, "limit": 5}, True)
+    assert shown[3][2] is True  # the run had not begun: no row of it was known by then
     assert [dropped.method for dropped in first.gathered.plans[0].dropped] == ["rule"]
-    assert planner.asked[0][1] == {OWN: ["playbooks", "trades", "gate"]}
+    assert planner.requested[0][1] == {OWN: ["playbooks", "trades", "gate"]}
 
 
 def test_planner_that_is_unsure_or_silent_leaves_the_judge_without_evidence():
@@ -178,15 +178,15 @@ def test_rows_hold_the_hash_of_each_result_with_its_ids_and_rows():
     report, seen = reports()[-1]
     evidence = read(report, seen)
     rows = written(evidence)
-    calls = [call for asked in evidence for call in asked.gathered.calls]
-    told = [payload for kind, payload in rows if kind == "evidence_call"]
-    assert [item["result_hash"] for item in told] == [call.reply.content_hash for call in calls]
-    for item, call in zip(told, calls, strict=True):
+    calls = [call for request in evidence for call in request.gathered.calls]
+    shown = [payload for kind, payload in rows if kind == "evidence_call"]
+    assert [item["result_hash"] for item in shown] == [call.reply.content_hash for call in calls]
+    for item, call in zip(shown, calls, strict=True):
         content = call.reply.content
         assert item["rows"] == [row["seq"] for row in content["rows"]]
         assert all(row < seen for row in item["rows"])
         for name in item["ids"]:
             assert name in call.reply.text
-    episodes = next(item for item in told if item["tool"] == "trades")
+    episodes = next(item for item in shown if item["tool"] == "trades")
     assert 1 <= len(episodes["ids"]) <= 5
     assert len({payload["evidence_id"] for kind, payload in rows if kind == "evidence_plan"}) == len(evidence)

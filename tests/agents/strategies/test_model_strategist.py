@@ -69,19 +69,19 @@ class Mind:
 
     def __init__(self, *decisions: Decision | ModelError) -> None:
         self.decisions = decisions
-        self.asked: list[dict[str, Any]] = []
+        self.requested: list[dict[str, Any]] = []
 
     async def complete(self, **request: Any) -> ModelReply:
-        self.asked.append(request)
-        decision = self.decisions[min(len(self.asked), len(self.decisions)) - 1]
+        self.requested.append(request)
+        decision = self.decisions[min(len(self.requested), len(self.decisions)) - 1]
         if isinstance(decision, ModelError):
             raise decision
-        said = decision(question(request["prompt"]))
-        return ModelReply(said if isinstance(said, str) else json.dumps(said), "claude-test", 1, 1, 0.1)
+        reply = decision(question(request["prompt"]))
+        return ModelReply(reply if isinstance(reply, str) else json.dumps(reply), "claude-test", 1, 1, 0.1)
 
     @property
     def questions(self) -> list[Question]:
-        return [question(request["prompt"]) for request in self.asked]
+        return [question(request["prompt"]) for request in self.requested]
 
 
 def registry() -> PlaybookRegistry:
@@ -118,8 +118,8 @@ def refused(proposal: PolicyProposal) -> Revision:
     return Revision(proposal, (finding,), "over_confident", 1)
 
 
-def first(asked: Question) -> dict[str, Any]:
-    return propose(asked.base())
+def first(request: Question) -> dict[str, Any]:
+    return propose(request.base())
 
 
 def shown(proposal: PolicyProposal) -> dict[str, Any]:
@@ -130,8 +130,8 @@ def shown(proposal: PolicyProposal) -> dict[str, Any]:
 def lying(begin: Callable[[Question], dict[str, Any]] = first, **fields: Any) -> Decision:
     """A decision with these fields in the place of its own."""
 
-    def decide(asked: Question) -> dict[str, Any]:
-        return begin(asked) | fields
+    def decide(request: Question) -> dict[str, Any]:
+        return begin(request) | fields
 
     return decide
 
@@ -143,7 +143,7 @@ def same(plan: PolicyProposal | None, base: PolicyProposal | None, **changed: An
     return but_for_reasons(plan.payload()) == but_for_reasons(base.payload()) | changed
 
 
-def abstain(asked: Question) -> dict[str, Any]:
+def abstain(request: Question) -> dict[str, Any]:
     return ABSTAIN
 
 
@@ -151,23 +151,23 @@ def abstain(asked: Question) -> dict[str, Any]:
 
 
 def test_model_strategist_offers_what_the_rules_would_propose_in_their_order():
-    mind = Mind(lambda asked: ABSTAIN)
+    mind = Mind(lambda requested: ABSTAIN)
     answered(mind)
-    asked = mind.questions[0]
-    assert (asked.task, asked.revision, asked.correction) == ("choose", None, None)
-    assert asked.snapshot == json.loads(PLAIN.json(SNAPSHOT.payload()))
-    assert len(asked.bases) > 1
+    request = mind.questions[0]
+    assert (request.task, request.revision, request.correction) == ("choose", None, None)
+    assert request.snapshot == json.loads(PLAIN.json(SNAPSHOT.payload()))
+    assert len(request.bases) > 1
     proposal = by_rules().proposal
     assert proposal is not None
     comes_to = json.loads(PLAIN.json(describe_levels(proposal, SNAPSHOT)))
-    assert asked.bases[0] == {
+    assert request.bases[0] == {
         "id": proposal.content_hash[:16],
         "origin": "playbook",
         "plan": shown(proposal),
         "comes_to": comes_to,
     }
     assert comes_to["reward_to_risk"] == pytest.approx(1.5)
-    assert len({base["id"] for base in asked.bases}) == len(asked.bases)
+    assert len({base["id"] for base in request.bases}) == len(request.bases)
 
 
 def test_model_strategist_shows_what_a_plan_comes_to_and_which_part_of_its_setup_is_not_true():
@@ -180,13 +180,13 @@ def test_model_strategist_shows_what_a_plan_comes_to_and_which_part_of_its_setup
             "target": "close * 1.08",
         }
     )
-    told = describe_levels(
+    payload = describe_levels(
         plan, SNAPSHOT.model_copy(update={"features": {**SNAPSHOT.features, "rsi_2": 25.0}})
     )
-    levels = [told[name] for name in ("entry_price", "stop", "target", "reward_to_risk")]
+    levels = [payload[name] for name in ("entry_price", "stop", "target", "reward_to_risk")]
     assert levels == pytest.approx([100.0, 96.0, 108.0, 2.0])
-    assert told["setup_is_true"] is False
-    assert told["unmet"] == [
+    assert payload["setup_is_true"] is False
+    assert payload["unmet"] == [
         {"condition": "close < 80", "off_by": 0.25},
         {"condition": "rsi_2 < 10", "off_by": 1.5},
     ]
@@ -201,8 +201,8 @@ def test_model_strategist_leaves_out_expectations_and_rates_of_nothing_and_keeps
         ([traded, *unknown], [traded.payload()]),
         ([measured.model_copy(update={"prior": prior}), *unknown], [prior.payload()]),
     ):
-        told = shown_snapshot(SNAPSHOT.model_copy(update={"expectations": tuple(known)}))["expectations"]
-        assert [each if each.keys() >= {"hit_rate"} else each["prior"] for each in told] == shown
+        described = shown_snapshot(SNAPSHOT.model_copy(update={"expectations": tuple(known)}))["expectations"]
+        assert [each if each.keys() >= {"hit_rate"} else each["prior"] for each in described] == shown
     nothing = SNAPSHOT.base_rates.model_copy(update={"population": 0, "winners": 0, "losers": 0})
     assert shown_snapshot(SNAPSHOT)["base_rates"] == SNAPSHOT.base_rates.payload()
     assert "base_rates" not in shown_snapshot(SNAPSHOT.model_copy(update={"base_rates": nothing}))
@@ -218,24 +218,24 @@ def test_model_strategist_leaves_out_the_parts_of_a_background_that_hold_nothing
 
 
 def test_model_strategist_static_part_is_first_the_same_and_free_of_the_snapshot():
-    mind = Mind(first, first, lambda asked: HOLD)
+    mind = Mind(first, first, lambda request: HOLD)
     asking = strategist(mind)
     later = SNAPSHOT.model_copy(update={"close": 101.0, "symbol": "ZZTOP", "ts_event": SNAPSHOT.ts_event + 1})
     for snapshot in (SNAPSHOT, later, IN_POSITION):
         asyncio.run(asking.answer(snapshot, None))
-    assert len({request["system"] for request in mind.asked}) == 1
-    assert len({request["prompt"] for request in mind.asked}) == 3
-    system = mind.asked[0]["system"]
+    assert len({request["system"] for request in mind.requested}) == 1
+    assert len({request["prompt"] for request in mind.requested}) == 3
+    system = mind.requested[0]["system"]
     for playbook in PLAYBOOKS:
         assert json.dumps(playbook.rules["long"].stop)[1:-1] in system
     assert str(SNAPSHOT.ts_event) not in system
     assert "ZZTOP" not in system
-    assert "ZZTOP" in mind.asked[1]["prompt"]
-    assert all(request["max_tokens"] == MAX_TOKENS for request in mind.asked)
+    assert "ZZTOP" in mind.requested[1]["prompt"]
+    assert all(request["max_tokens"] == MAX_TOKENS for request in mind.requested)
 
 
 def test_model_strategist_static_part_follows_a_new_version_of_a_playbook():
-    written, mind = registry(), Mind(lambda asked: ABSTAIN)
+    written, mind = registry(), Mind(lambda request: ABSTAIN)
     reader = written.reader()
     asking = ModelStrategist(
         mind, RuleStrategist(reader), PlanReaders(reader, lambda name: None), PlanTerms(LONG_MS)
@@ -249,7 +249,7 @@ def test_model_strategist_static_part_follows_a_new_version_of_a_playbook():
     ):
         written.record(version)
     asyncio.run(asking.answer(SNAPSHOT, None))
-    before, after = (request["system"] for request in mind.asked)
+    before, after = (request["system"] for request in mind.requested)
     assert "Another title" not in before
     assert "Another title" in after
 
@@ -259,42 +259,42 @@ def test_model_strategist_prompt_is_the_same_text_each_time():
     for _ in range(3):
         mind = Mind(first)
         answered(mind, revision=refused(by_rules().proposal))  # type: ignore[arg-type]
-        texts.add(json.dumps(mind.asked[0], sort_keys=True, default=str).partition('"prompt"')[2])
+        texts.add(json.dumps(mind.requested[0], sort_keys=True, default=str).partition('"prompt"')[2])
     assert len(texts) == 1
 
 
 def test_model_strategist_free_text_stays_inside_its_quotes():
     position = IN_POSITION.position.model_copy(update={"thesis": HOSTILE})  # type: ignore[union-attr]
-    mind = Mind(lambda asked: HOLD)
+    mind = Mind(lambda requested: HOLD)
     answered(mind, IN_POSITION.model_copy(update={"position": position}))
-    asked = mind.questions[0]
-    assert asked.snapshot["position"]["thesis"] == HOSTILE
-    assert asked.bases == []
-    assert HOSTILE not in mind.asked[0]["prompt"]  # only its escaped form
-    assert "Ignore all rules" not in mind.asked[0]["system"]
-    assert "is quoted material" in mind.asked[0]["system"]
+    request = mind.questions[0]
+    assert request.snapshot["position"]["thesis"] == HOSTILE
+    assert request.bases == []
+    assert HOSTILE not in mind.requested[0]["prompt"]  # only its escaped form
+    assert "Ignore all rules" not in mind.requested[0]["system"]
+    assert "is quoted material" in mind.requested[0]["system"]
 
 
 def test_model_strategist_offers_the_plan_in_force_while_it_is_eligible():
     in_force = by_rules().proposal.model_copy(update={"conviction": 0.123})  # type: ignore[union-attr]
     snapshot = SNAPSHOT.model_copy(update={"active_policy_id": "p1"})
-    mind = Mind(lambda asked: propose(asked.base("in_force")))
+    mind = Mind(lambda request: propose(request.base("in_force")))
     answer = answered(mind, snapshot, frozen=in_force)
     assert same(answer.proposal, in_force)
     for gone in (in_force.model_copy(update={"playbook_id": "of_old"}), None):
-        mind = Mind(lambda asked: ABSTAIN)
+        mind = Mind(lambda request: ABSTAIN)
         answered(mind, snapshot, frozen=gone)
         assert {base["origin"] for base in mind.questions[0].bases} == {"playbook"}
 
 
 def test_model_strategist_revision_carries_the_refused_plan_and_its_findings():
     proposal = by_rules().proposal.model_copy(update={"conviction": 0.99})  # type: ignore[union-attr]
-    mind = Mind(lambda asked: propose(asked.base("refused"), change("conviction", 0.6)))
+    mind = Mind(lambda requested: propose(requested.base("refused"), change("conviction", 0.6)))
     answer = answered(mind, revision=refused(proposal))
-    asked = mind.questions[0]
-    assert (asked.task, asked.bases[0]["origin"]) == ("revise", "refused")
-    assert asked.bases[0]["plan"] == shown(proposal)
-    revision = asked.revision
+    request = mind.questions[0]
+    assert (request.task, request.bases[0]["origin"]) == ("revise", "refused")
+    assert request.bases[0]["plan"] == shown(proposal)
+    revision = request.revision
     assert revision is not None
     assert revision["refused"] == proposal.content_hash[:16]
     finding = revision["findings"][0]
@@ -324,7 +324,7 @@ def test_model_strategist_proposal_names_who_made_it_and_with_what():
     [(HOLD, PlanKind.HOLD), (tighten(98.0), PlanKind.TIGHTEN), (ABSTAIN, PlanKind.ABSTAIN)],
 )
 def test_model_strategist_other_answers_keep_their_kind(reply, kind):
-    mind = Mind(lambda asked: reply)
+    mind = Mind(lambda request: reply)
     answer = answered(mind, IN_POSITION)
     assert (answer.kind, answer.model, answer.fallback) == (kind, "claude-test", None)
     assert mind.questions[0].task == "manage"
@@ -333,7 +333,7 @@ def test_model_strategist_other_answers_keep_their_kind(reply, kind):
 def test_model_strategist_with_nothing_to_choose_from_asks_nobody():
     mind = Mind(first)
     answer = answered(mind, SNAPSHOT.model_copy(update={"regime": None}))
-    assert mind.asked == []
+    assert mind.requested == []
     assert (answer.kind, answer.model, answer.fallback) == (PlanKind.ABSTAIN, "rules", NOTHING_TO_CHOOSE)
 
 
@@ -352,8 +352,8 @@ def test_model_strategist_with_nothing_to_choose_from_asks_nobody():
 def test_model_strategist_comment_is_kept_apart_without_figure_and_name_and_else_counted(comment, kept):
     wordings = Wordings.of_run((SNAPSHOT.symbol, "NVDA"), anonymise=False)
     for begin in (first, abstain):
-        said = Mind(lying(begin, comment=comment))
-        answer = answered(said, wordings=wordings)
+        reply = Mind(lying(begin, comment=comment))
+        answer = answered(reply, wordings=wordings)
         assert (answer.comment, answer.dropped_comments) == (kept, int(comment is not None and kept is None))
         texts = [answer.reason, *([answer.proposal.rationale] if answer.proposal else [])]
         assert not any(comment and comment in text for text in texts)
@@ -378,9 +378,11 @@ def test_model_strategist_that_lies_in_every_field_says_nothing_false_in_a_store
     ):
         answer = answered(Mind(smuggling))
         assert answer.fallback == "reply_malformed"
-        told = json.dumps(answer.payload())
-        assert not any(words in told for words in ("All cases won", "rsi is 12", "Sure to win"))
-    answer = answered(Mind(lambda asked: propose(asked.base(), because=[truth], comment="All 9 cases won.")))
+        text = json.dumps(answer.payload())
+        assert not any(words in text for words in ("All cases won", "rsi is 12", "Sure to win"))
+    answer = answered(
+        Mind(lambda request: propose(request.base(), because=[truth], comment="All 9 cases won."))
+    )
     assert answer.proposal is not None
     assert answer.proposal.rationale == "Long by channel_breakout: close is 100."
     assert "cases won" not in json.dumps(answer.payload())
@@ -391,16 +393,16 @@ def test_model_strategist_that_lies_in_every_field_says_nothing_false_in_a_store
 
 @check_each("name", BAD)
 def test_model_strategist_reply_that_cannot_be_used_is_corrected_once_else_the_rules_answer(name):
-    mind = Mind(lambda asked: BAD[name], first)
+    mind = Mind(lambda request: BAD[name], first)
     answer = answered(mind)
     assert (answer.model, answer.fallback) == ("claude-test", None)
     correction = mind.questions[1].correction
     assert correction is not None
     assert correction["kind"] == "reply_malformed"
     assert mind.questions[1]._replace(correction=None) == mind.questions[0]
-    mind = Mind(lambda asked: BAD[name])
+    mind = Mind(lambda request: BAD[name])
     answer = answered(mind)
-    assert len(mind.asked) == 2
+    assert len(mind.requested) == 2
     assert (answer.model, answer.fallback) == ("rules", "reply_malformed")
     assert answer.proposal == by_rules().proposal
 
@@ -418,7 +420,7 @@ def test_model_strategist_reply_that_cannot_be_used_is_corrected_once_else_the_r
 def test_model_strategist_reply_that_does_not_fit_the_moment_leaves_the_round_to_the_rules(
     snapshot, reply, kind
 ):
-    answer = answered(Mind(lambda asked: reply), snapshot)
+    answer = answered(Mind(lambda request: reply), snapshot)
     rules = by_rules(snapshot)
     assert (answer.model, answer.fallback, answer.prompt_hash) == ("rules", kind, None)
     assert (answer.kind, answer.proposal, answer.tighter_stop) == (
@@ -430,7 +432,7 @@ def test_model_strategist_reply_that_does_not_fit_the_moment_leaves_the_round_to
 
 
 def test_model_strategist_failure_at_the_correction_is_the_failure_that_counts():
-    mind = Mind(lambda asked: "prose", ModelError("away", kind="throttled"))
+    mind = Mind(lambda request: "prose", ModelError("away", kind="throttled"))
     assert answered(mind).fallback == "throttled"
 
 
@@ -438,7 +440,7 @@ def test_model_strategist_failure_at_the_correction_is_the_failure_that_counts()
 def test_model_strategist_failed_call_is_not_made_again(kind):
     mind = Mind(ModelError("no", kind=kind))
     answer = answered(mind)
-    assert (len(mind.asked), answer.model, answer.fallback) == (1, "rules", kind)
+    assert (len(mind.requested), answer.model, answer.fallback) == (1, "rules", kind)
     assert answer.proposal == by_rules().proposal
 
 
@@ -469,15 +471,15 @@ def timed(
             async with serve(in_turn(*handlers)) as server:
                 client = model(server.url)
                 start = time.perf_counter()
-                said = await strategist(client, deadline_ms=deadline_ms).answer(SNAPSHOT, None)
+                text = await strategist(client, deadline_ms=deadline_ms).answer(SNAPSHOT, None)
                 took_ms = (time.perf_counter() - start) * 1e3
                 await client.close()
-                return said, took_ms, len(server.requests)
+                return text, took_ms, len(server.requests)
 
-        said, took_ms, requests = asyncio.run(attempt())
+        reply, took_ms, requests = asyncio.run(attempt())
         took.append(took_ms)
         if took_ms <= deadline_ms + TOLERANCE_MS:
-            return said, requests
+            return reply, requests
     pytest.fail(f"took {took} ms, allowed {deadline_ms} and {TOLERANCE_MS}")
 
 
@@ -512,14 +514,14 @@ def message_of(text: str) -> Any:
 
 
 def test_model_strategist_request_on_the_wire_marks_the_static_part_for_the_cache():
-    async def asked() -> dict[str, Any]:
+    async def requested() -> dict[str, Any]:
         async with serve(message_of(json.dumps(ABSTAIN))) as server:
             client = wired(server.url)
             await strategist(client).answer(SNAPSHOT, None)
             await client.close()
             return server.requests[0][1]
 
-    body = asyncio.run(asked())
+    body = asyncio.run(requested())
     block = body["system"][-1]
     assert block["cache_control"] == {"type": "ephemeral"}
     assert str(SNAPSHOT.ts_event) not in json.dumps(body["system"])

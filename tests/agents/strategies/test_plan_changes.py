@@ -60,11 +60,11 @@ def answered(
 
 
 def test_plan_says_what_its_author_says_that_it_argues_for():
-    for said in ("long", "short", "neither"):
-        answer = answered(propose(PlanBase(BASE, "playbook").id, argues_for=said))
+    for reply in ("long", "short", "neither"):
+        answer = answered(propose(PlanBase(BASE, "playbook").id, argues_for=reply))
         assert isinstance(answer, StrategistAnswer)
         assert answer.proposal is not None
-        assert answer.proposal.argues_for == said
+        assert answer.proposal.argues_for == reply
 
 
 @pytest.mark.parametrize(("playbook", "direction"), PLANS)
@@ -113,7 +113,7 @@ def test_plan_changes_of_a_rule_come_after_those_of_a_parameter():
 
 
 @pytest.mark.parametrize(
-    ("parts", "kind", "told"),
+    ("parts", "kind", "shown"),
     [
         ((change("conviction", 0.3), change("conviction", 0.3)), "repeated_change", "conviction"),
         (
@@ -135,11 +135,11 @@ def test_plan_changes_of_a_rule_come_after_those_of_a_parameter():
         ((change("conviction", 0.3), change("horizon_bars", 900)), "change_refused", "horizon_bars"),
     ],
 )
-def test_plan_changes_that_do_not_fit_are_refused_whole_with_the_reason(parts, kind, told):
+def test_plan_changes_that_do_not_fit_are_refused_whole_with_the_reason(parts, kind, shown):
     fault = changed_plan(BASE, changes(*parts), PLAYBOOK)
     assert isinstance(fault, ReplyFault)
     assert str(fault.kind) == kind
-    assert told in fault.message
+    assert shown in fault.message
 
 
 def test_reply_proposing_a_base_unchanged_is_the_base_with_its_own_reasons_in_words_of_code():

@@ -39,11 +39,11 @@ def test_strategist_prompt_escapes_whatever_cannot_be_seen(unseen):
     finding = Finding(check=CheckName.COHERENCE, code="c", severity=Severity.MAJOR, message=f"says{unseen}so")
     reader = PlaybookRegistry(PLAYBOOKS, TickGuard(), snapshot.known_at).reader()
     model = Listening()
-    asked = ModelStrategist(
+    request = ModelStrategist(
         model, RuleStrategist(reader), PlanReaders(reader, lambda name: None), PlanTerms(1e6)
     )
     revision = Revision(refused, round=1, reason=f"r{unseen}", findings=(finding,))
-    asyncio.run(asked.answer(snapshot, revision))
+    asyncio.run(request.answer(snapshot, revision))
     (prompt,) = model.prompts
     assert unseen not in prompt
     assert json.dumps(unseen)[1:-1] in prompt

@@ -87,8 +87,8 @@ def test_run_beside_a_playbook_whose_setup_is_never_true_trades_every_signal_it_
     rules = {"stop": "close - 3 * atr_14", "exit": "close > sma_5"}
     dips = Playbook("dips", long={"setup": "rsi_2 < 10 and close > sma_200", **rules})
     never = Playbook("a_never", long={"setup": "close > 3 * sma_20", **rules})
-    alone, beside = (backtest(playbooks=books, symbols=("AAPL",)) for books in ([dips], [never, dips]))
-    few, many = (len(result.trades) for result in (beside, alone))
+    alone, other = (backtest(playbooks=books, symbols=("AAPL",)) for books in ([dips], [never, dips]))
+    few, many = (len(result.trades) for result in (other, alone))
     assert many > 50
     assert few > 0.9 * many
 
@@ -101,9 +101,9 @@ def test_rule_strategist_in_a_position_tightens_on_one_r_and_on_a_shock_and_else
     policy = policy_of()
     position = position_of(policy)
     ahead = SNAPSHOT.model_copy(update={"position": position})
-    behind = SNAPSHOT.model_copy(update={"position": changed(position, {"r_now": 0.9})})
-    shocked = behind.model_copy(update={"events": ("volatility_shock",)})
-    answers = [asyncio.run(STRATEGIST.answer(item, None)) for item in (ahead, behind, shocked)]
+    later = SNAPSHOT.model_copy(update={"position": changed(position, {"r_now": 0.9})})
+    shocked = later.model_copy(update={"events": ("volatility_shock",)})
+    answers = [asyncio.run(STRATEGIST.answer(item, None)) for item in (ahead, later, shocked)]
     assert [(answer.kind, answer.tighter_stop) for answer in answers] == [
         (PlanKind.TIGHTEN, position.entry_price),
         (PlanKind.HOLD, None),

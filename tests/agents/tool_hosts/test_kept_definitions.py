@@ -15,7 +15,7 @@ from agents.tool_hosts.mcp import McpTools
 from schemas.errors import StoreError
 from schemas.settings.planner import PlannerSettings
 from schemas.tool import ToolDefinition
-from tests.agents.tool_hosts.test_tools_of_other_servers import ORDER, Book, said, tool
+from tests.agents.tool_hosts.test_tools_of_other_servers import ORDER, Book, read_text, tool
 
 HOUR = PlannerSettings().schema_ttl_s
 
@@ -31,7 +31,7 @@ class Clock:
 class Desk:
     """A server whose offer can be changed while it runs; listings are counted."""
 
-    def __init__(self, *tools, answer=said):
+    def __init__(self, *tools, answer=read_text):
         self.tools, self.listings, self.answer = list(tools) or [tool()], 0, answer
         self.waits: asyncio.Event | None = None
         self.fails = False

@@ -58,7 +58,7 @@ def server(tools, answer=None):
     return Server("desk", on_list_tools=listed, on_call_tool=called)
 
 
-async def said(params):
+async def read_text(params):
     return types.CallToolResult(content=[types.TextContent(text=f"{params.name} {params.arguments}")])
 
 
@@ -76,7 +76,7 @@ async def names(host):
 
 def test_every_page_is_read_and_new_definitions_are_pinned_and_told(caplog):
     book = Book()
-    offered = server([tool(f"t{number}") for number in range(5)], said)
+    offered = server([tool(f"t{number}") for number in range(5)], read_text)
     with caplog.at_level(logging.WARNING):
         assert with_tools(offered, names, book) == [f"t{number}" for number in range(5)]
     assert sorted(book.kept["desk"]) == [f"t{number}" for number in range(5)]
@@ -97,7 +97,7 @@ def test_tool_that_does_not_say_that_it_only_reads_is_offered_once_it_is_pinned(
         return [tool.left_out for tool in await host.accept()]
 
     writes = types.ToolAnnotations(read_only_hint=False)
-    target = server([tool(annotations=silent), tool("news"), tool("sell", annotations=writes)], said)
+    target = server([tool(annotations=silent), tool("news"), tool("sell", annotations=writes)], read_text)
     book, may_write = Book(), "its server says that it may write"
     reason = "does not say that it only reads; accept it by `tools pin`"
     left_out = {"quote": reason, "news": None, "sell": may_write}
@@ -122,8 +122,8 @@ def test_tool_that_does_not_say_that_it_only_reads_is_offered_once_it_is_pinned(
 )
 def test_changed_definition_is_refused_until_it_is_accepted(changed, caplog):
     book = Book()
-    assert with_tools(server([tool(), tool("book")], said), names, book) == ["quote", "book"]
-    new = server([changed, tool("book")], said)
+    assert with_tools(server([tool(), tool("book")], read_text), names, book) == ["quote", "book"]
+    new = server([changed, tool("book")], read_text)
 
     async def used(host):
         return (
@@ -146,13 +146,13 @@ def test_changed_definition_is_refused_until_it_is_accepted(changed, caplog):
 
 
 def test_unknown_tool_names_the_nearest(caplog):
-    reply = with_tools(server([tool()], said), lambda host: host.call("qote", {}))
+    reply = with_tools(server([tool()], read_text), lambda host: host.call("qote", {}))
     assert (reply.is_error, reply.text) == (True, "desk has no tool 'qote'. Did you mean 'quote'?")
 
 
 def test_silent_server_leaves_what_was_pinned_with_a_warning(caplog):
     book = Book()
-    with_tools(server([tool()], said), names, book)
+    with_tools(server([tool()], read_text), names, book)
     gone = StdioServerParameters(command=sys.executable, args=["-c", "import sys; sys.exit(1)"])
     with caplog.at_level(logging.WARNING):
         assert with_tools(gone, names, book, deadline_s=5) == ["quote"]
@@ -243,7 +243,7 @@ def test_orders_in_an_answer_stay_data_on_one_line():
 def test_names_and_definitions_that_no_prompt_could_hold_are_dropped(caplog):
     long = tool("long", description="x" * 70_000)
     with caplog.at_level(logging.WARNING):
-        assert with_tools(server([tool(), tool("two words"), long, tool()], said), names) == ["quote"]
+        assert with_tools(server([tool(), tool("two words"), long, tool()], read_text), names) == ["quote"]
     assert caplog.text.count("tool_dropped") == 3
 
 

@@ -129,15 +129,15 @@ def version(
 
 def compared(monkeypatch: pytest.MonkeyPatch, kind: str, **ran: Ran) -> tuple[dict[str, Any], list[Any]]:
     """The outcome of faked sessions, and which were run."""
-    asked = []
+    questions = []
 
     def fake(world: Any, bars: Any, gate: Any, arm: Arm, *, right: bool = False) -> Ran:
-        asked.append((arm, right))
+        questions.append((arm, right))
         return ran["right" if right else "on" if arm is Arm.DETERMINISTIC else "off"]
 
     monkeypatch.setattr(measure, "_run", fake)
     world = EngineWorld(kind, "1d", blocks=6, symbols=1)
-    return measure.on_and_off(world, GATE, [1, 2, 3]), asked
+    return measure.on_and_off(world, GATE, [1, 2, 3]), questions
 
 
 def test_planted_world_compares_on_with_off_and_with_the_right_side(monkeypatch):
@@ -148,8 +148,8 @@ def test_planted_world_compares_on_with_off_and_with_the_right_side(monkeypatch)
         version(VersionState.ACTIVE, -1.0, start + 90 * DAY_NS, reason=PROVEN),
     )
     on, off, right = Ran(0.5, 2.0, 0.2, versions), Ran(-0.5, -1.0, -0.3), Ran(1.0, 3.0, 0.4)
-    found, asked = compared(monkeypatch, "planted", on=on, off=off, right=right)
-    assert asked == [(Arm.DETERMINISTIC, False), (Arm.FAST_ONLY, False), (Arm.FAST_ONLY, True)]
+    found, questions = compared(monkeypatch, "planted", on=on, off=off, right=right)
+    assert questions == [(Arm.DETERMINISTIC, False), (Arm.FAST_ONLY, False), (Arm.FAST_ONLY, True)]
     assert found["log return"] == pytest.approx(np.log(1.5 / 0.5))
     assert found["fault"] == pytest.approx(np.log(2.0 / 0.5))
     assert (found["sharpe"], found["R"]) == (3.0, 0.5)
@@ -180,8 +180,8 @@ def test_only_the_right_side_proven_in_shadow_and_in_force_counts_as_promoted(mo
 
 @pytest.mark.parametrize(("net", "harm"), [(-0.02, 1.0), (-0.005, 0.0), (0.02, 0.0), (-1.5, 1.0)])
 def test_world_without_a_fault_counts_what_the_slow_loop_made_worse(monkeypatch, net, harm):
-    found, asked = compared(monkeypatch, "null", on=Ran(net, 0.0, 0.0), off=Ran(0.0, 0.0, 0.0))
-    assert len(asked) == 2
+    found, request = compared(monkeypatch, "null", on=Ran(net, 0.0, 0.0), off=Ran(0.0, 0.0, 0.0))
+    assert len(request) == 2
     assert (found["harm"], found["fault"], found["acted"], found["blocks after"]) == (harm, None, 0.0, None)
 
 

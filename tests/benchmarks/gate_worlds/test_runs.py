@@ -47,9 +47,9 @@ def test_kept_parts_are_not_drawn_again_and_a_stop_keeps_them(tmp_path):
     with pytest.raises(Stopped):
         measured(3 * PART, KeptParts(file, 1, GATE), tell=stop)
     assert len(file.read_text().splitlines()) == 2
-    told = []
-    again = measured(3 * PART, KeptParts(file, 1, GATE), tell=lambda done, total: told.append(done))
-    assert told == [PART, 2 * PART, 3 * PART]
+    shown = []
+    again = measured(3 * PART, KeptParts(file, 1, GATE), tell=lambda done, total: shown.append(done))
+    assert shown == [PART, 2 * PART, 3 * PART]
     assert again == measured(3 * PART)
 
 
@@ -83,9 +83,9 @@ def kept_file(folder, seed=1):
 def test_line_that_was_edited_is_refused_with_its_number_and_the_next_step(tmp_path):
     file = kept_file(tmp_path)
     lines = file.read_text().splitlines()
-    told = json.loads(lines[2])
-    told["runs"]["any"][0] = 1.0 - told["runs"]["any"][0]
-    file.write_text("\n".join([*lines[:2], json.dumps(told)]) + "\n")
+    payload = json.loads(lines[2])
+    payload["runs"]["any"][0] = 1.0 - payload["runs"]["any"][0]
+    file.write_text("\n".join([*lines[:2], json.dumps(payload)]) + "\n")
     with pytest.raises(ConfigError, match=r"kept1.jsonl' line 3 was changed after .* remove the line"):
         KeptParts(file, 1, GATE)
     file.write_text("\n".join(lines[:2]) + "\n")  # the next step

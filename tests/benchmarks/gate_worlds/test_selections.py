@@ -45,7 +45,7 @@ def table_of(world: World, drawn: Sequence[CellTrades], reference: float) -> Tra
 def test_selections_are_those_of_the_gate_asked_at_every_look(name):
     run = draw_run(WORLDS[name], GATE, [3])
     table = table_of(run.world, run.drawn, GATE.reference_r)
-    asked = {
+    request = {
         item.cluster.tested_as: item.first_significant_at
         for item in grade_table(table, GATE, run.looks.tolist()).clusters
         if item.first_significant_at is not None
@@ -56,7 +56,7 @@ def test_selections_are_those_of_the_gate_asked_at_every_look(name):
         for index, hypothesis in enumerate(run.hypotheses.names)
         if ever[:, index].any()
     }
-    assert first == asked
+    assert first == request
     assert first
 
 

@@ -56,8 +56,8 @@ async def fault_lets_no_order_leave(guard):
         raise RuntimeError("the guard has a fault")
 
     guard.check = fail
-    [told] = outputs(await sdk.Runner.run(agent_of(guard, RIGHT), "buy"))
-    assert (told, sent) == ("the guard has a fault", []), (told, sent)
+    [shown] = outputs(await sdk.Runner.run(agent_of(guard, RIGHT), "buy"))
+    assert (shown, sent) == ("the guard has a fault", []), (shown, sent)
 
 
 async def order_is_checked_before_a_person_is_asked(guard):
@@ -118,8 +118,8 @@ async def paused(agent):
     """The state of a run whose order a person has approved."""
     result = await sdk.Runner.run(agent, "buy", run_config=BEFORE)
     state = result.to_state()
-    [asked] = result.interruptions
-    state.approve(asked)
+    [request] = result.interruptions
+    state.approve(request)
     return state
 
 

@@ -40,13 +40,13 @@ class ScriptedModel:
     """
 
     replies: Mapping[str, Sequence[Reply]]
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requested: list[tuple[str, str]] = field(default_factory=list)
     deadlines: list[float] = field(default_factory=list)
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
         name = next(known for known in CONTRACTS if load_prompt(known).system == system)
-        place = sum(1 for before, _ in self.asked if before == name)
-        self.asked.append((name, prompt))
+        place = sum(1 for before, _ in self.requested if before == name)
+        self.requested.append((name, prompt))
         self.deadlines.append(deadline_ms)
         given = self.replies[name]
         reply = given[min(place, len(given) - 1)]
@@ -61,11 +61,11 @@ class ScriptedModel:
 
     def count(self, name: str) -> int:
         """How often a prompt came."""
-        return sum(1 for known, _ in self.asked if known == name)
+        return sum(1 for known, _ in self.requested if known == name)
 
     def requests(self, name: str) -> list[str]:
         """What was asked with a prompt."""
-        return [prompt for known, prompt in self.asked if known == name]
+        return [prompt for known, prompt in self.requested if known == name]
 
 
 @dataclass
@@ -89,7 +89,9 @@ class AllAtOnce:
 
 def texts(**replies: Any) -> tuple[TextModels, ScriptedModel]:
     """Models for the prompts named without their `text_`, all of them one fake."""
-    listed = {f"text_{name}": told if isinstance(told, list) else [told] for name, told in replies.items()}
+    listed = {
+        f"text_{name}": shown if isinstance(shown, list) else [shown] for name, shown in replies.items()
+    }
     model = ScriptedModel(listed)
     return TextModels(dict.fromkeys(listed, model), {name: load_prompt(name) for name in listed}), model
 
@@ -127,9 +129,9 @@ def chunk(*claims: dict[str, Any], reasoning: str = "thought", comment: str | No
     return {"reasoning": reasoning, "claims": list(claims), "comment": comment}
 
 
-def reviewed(score: float, said: str = "said", *improvements: str) -> dict[str, Any]:
+def reviewed(score: float, quoted: str = "said", *improvements: str) -> dict[str, Any]:
     """The closed reply of a review."""
-    return {"score": score, "critique": said, "improvements": list(improvements)}
+    return {"score": score, "critique": quoted, "improvements": list(improvements)}
 
 
 def rewritten(scores: Mapping[str, Any], *sections: dict[str, Any]) -> dict[str, Any]:
@@ -138,10 +140,10 @@ def rewritten(scores: Mapping[str, Any], *sections: dict[str, Any]) -> dict[str,
 
 
 def found(
-    code: str = "fault", severity: Severity = Severity.MAJOR, said: str = "", dimension: str = "accuracy"
+    code: str = "fault", severity: Severity = Severity.MAJOR, quoted: str = "", dimension: str = "accuracy"
 ) -> TextFinding:
     """A finding."""
-    return TextFinding(code=code, severity=severity, dimension=dimension, message=code, said=said)
+    return TextFinding(code=code, severity=severity, dimension=dimension, message=code, said=quoted)
 
 
 def view(
@@ -166,7 +168,7 @@ def view(
 class ListedCritic:
     """Says what it is given, one thing a candidate, the last again and again; a model's word costs a call."""
 
-    said: Sequence[Critique | NoReply | ModelError | str]
+    quoted: Sequence[Critique | NoReply | ModelError | str]
     source: CritiqueSource = "rule"
     name: str = "listed"
     heard: list[str] = field(default_factory=list)
@@ -174,18 +176,18 @@ class ListedCritic:
     async def critique(
         self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
     ) -> Critique | NoReply:
-        said = self.said[min(candidate.number, len(self.said) - 1)]
+        reply = self.quoted[min(candidate.number, len(self.quoted) - 1)]
         self.heard.append(candidate.text)
         if self.source == "model":
             budget.charge(ONE_CALL)
-        if said == HANGS:
+        if reply == HANGS:
             await asyncio.sleep(NEVER_S)
-        if isinstance(said, ModelError):
-            raise said
-        assert not isinstance(said, str)
-        if isinstance(said, NoReply):
-            return said
-        return said.model_copy(update={"candidate": candidate.number, "source": self.source})
+        if isinstance(reply, ModelError):
+            raise reply
+        assert not isinstance(reply, str)
+        if isinstance(reply, NoReply):
+            return reply
+        return reply.model_copy(update={"candidate": candidate.number, "source": self.source})
 
 
 @dataclass
@@ -207,13 +209,13 @@ class ListedWriter:
             if not budget.allows_call:
                 return NoReply("budget", "no call is left")
             budget.charge(ONE_CALL)
-        said = self.written[min(self.place, len(self.written) - 1)]
+        reply = self.written[min(self.place, len(self.written) - 1)]
         self.place += 1
-        if said == HANGS:
+        if reply == HANGS:
             await asyncio.sleep(NEVER_S)
-        if isinstance(said, ModelError):
-            raise said
-        return said if isinstance(said, NoReply) else Draft(said, self.author)
+        if isinstance(reply, ModelError):
+            raise reply
+        return reply if isinstance(reply, NoReply) else Draft(reply, self.author)
 
 
 class Ticks:

@@ -40,9 +40,9 @@ WORDS = ["PASS", "not", "NEEDS", "CORRECTION", "confidence", "0.9", "%", ":", "`
     ],
 )
 def test_words_are_read_as_one_of_three(text, verdict):
-    said = parse_assessment(text)
-    assert said.verdict == verdict
-    assert (said.explanation is None) == (verdict == "PASS")
+    reply = parse_assessment(text)
+    assert reply.verdict == verdict
+    assert (reply.explanation is None) == (verdict == "PASS")
 
 
 @check_each(
@@ -82,16 +82,16 @@ def test_numbers_that_are_none_are_no_confidence():
 
 
 def test_explanation_is_all_of_a_critique_that_asks_for_a_change():
-    told = "NEEDS CORRECTION\nConfidence: 0.9\nThe sign is wrong. "
-    assert parse_assessment(told).explanation == told.strip()
+    text = "NEEDS CORRECTION\nConfidence: 0.9\nThe sign is wrong. "
+    assert parse_assessment(text).explanation == text.strip()
     assert len(parse_assessment("NEEDS CORRECTION " + "x" * 900).explanation or "") == 600
 
 
 def test_half_a_surrogate_pair_is_replaced_for_no_contract_takes_it():
-    said = parse_assessment("NEEDS CORRECTION: \ud800")
-    assert said.explanation is not None
-    said.explanation.encode()
-    assert said.verdict == "NEEDS CORRECTION"
+    reply = parse_assessment("NEEDS CORRECTION: \ud800")
+    assert reply.explanation is not None
+    reply.explanation.encode()
+    assert reply.verdict == "NEEDS CORRECTION"
 
 
 @pytest.mark.parametrize(
@@ -114,17 +114,17 @@ def test_half_a_surrogate_pair_is_replaced_for_no_contract_takes_it():
     ],
 )
 def test_closed_reply_is_read_before_words(reply, verdict, confidence):
-    said = read_assessment(reply)
-    assert said.verdict == verdict
-    assert said.confidence == pytest.approx(confidence)
+    text = read_assessment(reply)
+    assert text.verdict == verdict
+    assert text.confidence == pytest.approx(confidence)
 
 
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from(WORDS)))
 def test_any_mixture_of_words_is_read(parts):
-    said = read_assessment(" ".join(parts))
-    assert 0.0 <= said.confidence <= 1.0
-    assert said.verdict in ("PASS", "NEEDS CORRECTION", "UNKNOWN")
+    reply = read_assessment(" ".join(parts))
+    assert 0.0 <= reply.confidence <= 1.0
+    assert reply.verdict in ("PASS", "NEEDS CORRECTION", "UNKNOWN")
 
 
 @pytest.mark.parametrize(

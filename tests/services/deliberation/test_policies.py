@@ -232,6 +232,6 @@ def test_score_of_several_critics_is_capped_by_rules_and_by_plain_scores():
 
 
 def test_confidence_is_that_of_the_strictest():
-    said = [view("accept", confidence=1.0), view("revise", confidence=0.4), view("revise", confidence=0.7)]
-    assert aggregate(said).confidence == 0.7
+    lines = [view("accept", confidence=1.0), view("revise", confidence=0.4), view("revise", confidence=0.7)]
+    assert aggregate(lines).confidence == 0.7
     assert aggregate([]).confidence == 0.0

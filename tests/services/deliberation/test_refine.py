@@ -74,8 +74,8 @@ def loops(draw: Any) -> dict[str, Any]:
     models = draw(st.lists(st.lists(model_views | failures | errors, min_size=1, max_size=4), max_size=2))
     texts_of = st.sampled_from([FIRST, "A second text.", "A third text.", "A fourth one."])
     return {
-        "critics": [ListedCritic(said, "rule") for said in rules]
-        + [ListedCritic(said, "model") for said in models],
+        "critics": [ListedCritic(reply, "rule") for reply in rules]
+        + [ListedCritic(reply, "model") for reply in models],
         "reviser": draw(
             st.none()
             | st.builds(
@@ -118,9 +118,9 @@ def failing_of(done: Deliberation, text: str) -> int:
     number = next(c.number for c in done.candidates if c.text == text)
     return sum(
         item.severity in (Severity.MAJOR, Severity.BLOCKER)
-        for said in done.critiques
-        if said.candidate == number and said.source == "rule"
-        for item in said.findings
+        for reply in done.critiques
+        if reply.candidate == number and reply.source == "rule"
+        for item in reply.findings
     )
 
 
@@ -135,7 +135,7 @@ def test_whatever_is_said_the_text_is_a_candidate_and_the_calls_stay_within_the_
     assert child.used.calls <= min(3, loop["calls"])
     assert done.stop_reason is not None
     assert [c.number for c in done.candidates] == list(range(len(done.candidates)))
-    assert {said.candidate for said in done.critiques} <= {c.number for c in done.candidates}
+    assert {reply.candidate for reply in done.critiques} <= {c.number for c in done.candidates}
 
 
 @few
@@ -143,9 +143,9 @@ def test_whatever_is_said_the_text_is_a_candidate_and_the_calls_stay_within_the_
 def test_blocker_is_never_accepted(loop):
     done, _, _ = ran(loop)
     blocked = {
-        said.candidate
-        for said in done.critiques
-        if said.verdict == "reject" or any(item.severity is Severity.BLOCKER for item in said.findings)
+        reply.candidate
+        for reply in done.critiques
+        if reply.verdict == "reject" or any(item.severity is Severity.BLOCKER for item in reply.findings)
     }
     final = [c.number for c in done.candidates if c.text == done.final]
     if done.status == "accepted":
@@ -169,17 +169,17 @@ def test_best_verified_never_fails_more_than_the_first_text(loop, application):
 
 @few
 @given(st.lists(model_views, min_size=1, max_size=4), st.integers(1, 3))
-def test_best_score_is_never_below_the_first_one(said, rounds):
+def test_best_score_is_never_below_the_first_one(quoted, rounds):
     policies = Policies(Acceptance(0.95), brings_nothing_new, best_score)
     writer = ListedWriter(["Two.", "Three.", "Four."])
     done = asyncio.run(
         refine(
-            TASK, FIRST, [ListedCritic(said, "model")], writer, policies,
+            TASK, FIRST, [ListedCritic(quoted, "model")], writer, policies,
             Budget(rounds, 9, timer=Ticks()), preset="test",
         )
     )  # fmt: skip
     overall = {
-        c.text: aggregate([told for told in done.critiques if told.candidate == c.number]).overall
+        c.text: aggregate([shown for shown in done.critiques if shown.candidate == c.number]).overall
         for c in done.candidates
     }
     assert (overall[done.final] or 0.0) >= (overall[FIRST] or 0.0)
@@ -189,12 +189,12 @@ def test_best_score_is_never_below_the_first_one(said, rounds):
 
 @few
 @given(st.lists(rule_views | model_views, max_size=4), rule_views | model_views)
-def test_adding_a_critic_never_softens_a_verdict(said, added):
+def test_adding_a_critic_never_softens_a_verdict(quoted, added):
     order = {"unknown": 0, "accept": 0, "revise": 1, "reject": 2}
-    before, after = aggregate(said), aggregate([*said, added])
+    before, after = aggregate(quoted), aggregate([*quoted, added])
     assert order[after.verdict] >= order[before.verdict]
     assert set(before.findings) <= set(after.findings)
-    assert aggregate([added, *said]).verdict == after.verdict
+    assert aggregate([added, *quoted]).verdict == after.verdict
 
 
 @few
@@ -207,7 +207,9 @@ def test_model_may_lower_but_never_raise_what_rules_say(rules, models):
         name: min(r.scores[name] for r in rules if name in r.scores) for r in rules for name in r.scores
     }
     if capped and both.overall is not None:
-        named = {name for said in models for name in said.scores if said.verdict != "unknown"} | set(capped)
+        named = {name for reply in models for name in reply.scores if reply.verdict != "unknown"} | set(
+            capped
+        )
         assert both.overall <= sum(capped.get(name, 1.0) for name in named) / len(named) + 1e-12
 
 
@@ -218,9 +220,9 @@ def test_score_of_a_dimension_that_only_a_rule_has_counts_beside_a_models():
 
 
 def test_blocker_blocks_even_in_a_critique_that_could_not_be_read():
-    said = view("unknown", source="rule", findings=[found(severity=Severity.BLOCKER)])
-    assert aggregate([said]).verdict == "reject"
-    assert aggregate([said, view("accept")]).verdict == "reject"
+    reply = view("unknown", source="rule", findings=[found(severity=Severity.BLOCKER)])
+    assert aggregate([reply]).verdict == "reject"
+    assert aggregate([reply, view("accept")]).verdict == "reject"
 
 
 @few
@@ -261,7 +263,7 @@ WANTS = view("revise", findings=[found()])
 def test_failure_at_any_await_returns_the_original_text_within_the_deadline(place, failure):
     critics = [ListedCritic([WANTS if place == "reviser" else ACCEPTS], "rule")]
     if place == "rule":
-        critics[0].said = [failure]
+        critics[0].quoted = [failure]
     if place == "second critic":
         critics.append(ListedCritic([failure], "rule"))
     critics.append(ListedCritic([failure if place == "model" else ACCEPTS], "model"))
@@ -366,7 +368,7 @@ def test_models_word_is_told_with_whether_the_rules_agreed():
     done = asyncio.run(
         refine(TASK, FIRST, [ListedCritic([ACCEPTS]), model], None, Policies(), Budget(1, 9), preset="t")
     )
-    assert [said.agreed for said in done.critiques] == [None, False]
+    assert [reply.agreed for reply in done.critiques] == [None, False]
     assert done.stop_reason == "no_revision"
 
 

@@ -11,7 +11,7 @@ from services.journal.index import Event
 from tests.worker.shared_runs import losing_run, losing_settings
 from worker.review.evidence import OF_A_RUN
 
-ASKED: dict[str, dict[str, object]] = {
+REQUESTED: dict[str, dict[str, object]] = {
     "trades": {"playbook_id": "buys_strength", "limit": 5},
     "gate": {"playbook_id": "buys_strength"},
     "playbooks": {"playbook_id": "buys_strength"},
@@ -21,7 +21,7 @@ ASKED: dict[str, dict[str, object]] = {
 def answers(view):
     return {
         name: OF_A_RUN[name](view, read_arguments(TOOLS[name], given)).payload()
-        for name, given in ASKED.items()
+        for name, given in REQUESTED.items()
     }
 
 

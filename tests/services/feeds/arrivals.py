@@ -65,7 +65,7 @@ class Desk:
     def rows(self) -> list[BarRow]:
         return [item for item in self.items if isinstance(item, BarRow)]
 
-    def told(self, *kinds: FeedAnomalyKind) -> list[FeedAnomaly]:
+    def shown(self, *kinds: FeedAnomalyKind) -> list[FeedAnomaly]:
         return [
             item for item in self.items if isinstance(item, FeedAnomaly) and (not kinds or item.kind in kinds)
         ]

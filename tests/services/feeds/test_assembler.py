@@ -71,7 +71,7 @@ def test_conflict_keeps_the_first_bar_and_blocks_the_symbol_for_the_quarantine(w
     full(desk, 2, 3)
     desk.take(close(4) + 5 * SECOND, raw(4, "B"))  # no bar of A: not a clean one
     full(desk, 5, 6)
-    assert desk.told(Kind.CONFLICT) == [
+    assert desk.shown(Kind.CONFLICT) == [
         FeedAnomaly(Kind.CONFLICT, "A", label(1), {"kept": list(bar(1)), "dropped": list(bar(1, wrong=1.0))})
     ]
     assert desk.rows()[1].bars["A"] == bar(1)
@@ -130,10 +130,10 @@ def test_symbols_that_nobody_asked_for_are_told_once_and_only_the_first_of_many(
     desk = Desk(("A",))
     names = [f"X{number}" * 40 for number in range(100)]
     desk.take(close(0), *(RawBar(name, label(0), bar(0)) for name in names + names))
-    assert len(desk.told(Kind.INVALID)) == MOST_STRANGERS + 1
-    assert desk.told()[0].detail == {"reason": "unknown symbol"}
-    assert desk.told()[-1].detail == {"reason": "many unknown symbols"}
-    assert max(len(str(item.symbol)) for item in desk.told()) == 64
+    assert len(desk.shown(Kind.INVALID)) == MOST_STRANGERS + 1
+    assert desk.shown()[0].detail == {"reason": "unknown symbol"}
+    assert desk.shown()[-1].detail == {"reason": "many unknown symbols"}
+    assert max(len(str(item.symbol)) for item in desk.shown()) == 64
 
 
 def test_bar_that_is_not_over_is_dropped_told_once_and_taken_when_it_is():
@@ -161,7 +161,7 @@ def test_symbol_without_bars_is_stale_once_and_fresh_when_it_is_back():
         "fresh",
         *["row"] * 2,
     ]
-    assert desk.told(Kind.STALE, Kind.FRESH) == [
+    assert desk.shown(Kind.STALE, Kind.FRESH) == [
         FeedAnomaly(Kind.STALE, "B", label(0), {"after_bars": 3}),
         FeedAnomaly(Kind.FRESH, "B", label(7), {"missed": 3}),
     ]
@@ -196,7 +196,7 @@ def test_stale_symbol_stays_so_when_only_old_bars_come():
     full(desk, 0)
     desk.take(close(10))
     found = desk.take(close(10), raw(1), raw(8))
-    assert [item.kind for item in desk.told()] == [Kind.STALE, Kind.FRESH]
+    assert [item.kind for item in desk.shown()] == [Kind.STALE, Kind.FRESH]
     assert [item.blocked for item in found if isinstance(item, BarRow)] == [{"A": "stale"}, {}]
 
 
@@ -221,7 +221,7 @@ def test_gap_that_is_not_filled_is_told_once_for_each_symbol_with_its_length():
     desk = Desk(settings=FeedSettings(stale_after_bars=10))
     full(desk, 0, 4)
     detail = {"bars": 3, "to": label(3)}
-    assert desk.told() == [
+    assert desk.shown() == [
         FeedAnomaly(Kind.MISSING, "A", label(1), detail),
         FeedAnomaly(Kind.MISSING, "B", label(1), detail),
     ]
@@ -243,7 +243,7 @@ def test_rows_from_before_the_start_are_history_and_their_gaps_are_no_news():
     desk = Desk(start=close(5) + SECOND)
     desk.take(close(5) + SECOND, *(raw(n, "A") for n in (0, 1, 4, 5)), *(raw(n, "B") for n in (0, 5)))
     full(desk, 6)
-    assert desk.told() == []
+    assert desk.shown() == []
     assert [(row.label, row.history, row.blocked) for row in desk.rows()] == [
         (label(0), True, {}),
         (label(1), True, {}),
@@ -270,7 +270,7 @@ def test_market_with_pauses_has_no_gaps_and_is_stale_by_its_rows_alone():
     for number in (602, 603, 604):
         desk.take(close(number) + 5 * SECOND, raw(number, "A"))
     full(desk, 605)
-    assert [item.kind for item in desk.told()] == [Kind.MISSING] * 3 + [Kind.STALE, Kind.FRESH]
+    assert [item.kind for item in desk.shown()] == [Kind.MISSING] * 3 + [Kind.STALE, Kind.FRESH]
 
 
 @pytest.mark.parametrize("timeframe", ["1h", "1d"])
@@ -299,8 +299,8 @@ def test_a_reason_of_the_whole_feed_blocks_every_symbol_and_lateness_comes_first
 
 def test_more_waiting_bars_than_there_is_room_for_are_refused_and_told():
     assembler = RowAssembler(("A",), GRID, SETTINGS, start=T0, most_waiting=10)
-    told = [item for number in range(20) for item in assembler.take(raw(number), close(30))]
-    assert [(item.kind, item.detail["reason"]) for item in told] == [
+    shown = [item for number in range(20) for item in assembler.take(raw(number), close(30))]
+    assert [(item.kind, item.detail["reason"]) for item in shown] == [
         (Kind.INVALID, "10 bars wait already")
     ] * 10
     assert len([item for item in assembler.rows(close(30)) if isinstance(item, BarRow)]) == 10
@@ -330,4 +330,4 @@ def test_anomaly_says_nothing_that_a_clock_measured():
     desk = Desk()
     full(desk, 0)
     desk.take(close(4), raw(0, "A", wrong=1.0), raw(5, "A"))
-    assert all(not dataclasses.asdict(item)["measured"] for item in desk.told())
+    assert all(not dataclasses.asdict(item)["measured"] for item in desk.shown())

@@ -78,14 +78,14 @@ def test_rows_equal_the_clean_feed_wherever_data_is_equal_and_each_fault_is_told
         for number in range(count)
     ]
     assert [(row.label, dict(row.bars)) for row in desk.rows()] == [pair for pair in expected if pair[1]]
-    told = Counter((item.kind, item.symbol, item.label) for item in desk.told())
-    assert not told or max(told.values()) == 1
+    payload = Counter((item.kind, item.symbol, item.label) for item in desk.shown())
+    assert not payload or max(payload.values()) == 1
     for kind, name in ((Kind.DUPLICATE, "again"), (Kind.CONFLICT, "conflict")):
         repeated = {key for key in there if getattr(found[key], name) is not None}
-        assert {(item.label, item.symbol) for item in desk.told(kind)} == {
+        assert {(item.label, item.symbol) for item in desk.shown(kind)} == {
             (label(number), symbol) for number, symbol in repeated
         }
-    assert not desk.told(Kind.LATE, Kind.INVALID, Kind.UNCLOSED)
+    assert not desk.shown(Kind.LATE, Kind.INVALID, Kind.UNCLOSED)
 
 
 @settings(max_examples=150, deadline=None)
@@ -98,10 +98,10 @@ def test_every_missing_bar_is_told_or_stands_in_the_return_of_its_symbol(found):
         missing = [
             n for n in range(count) if found[n, symbol].dropped and numbers and numbers[0] <= n <= numbers[-1]
         ]
-        told = sum(item.detail["bars"] for item in desk.told(Kind.MISSING) if item.symbol == symbol)
-        told += sum(item.detail["missed"] for item in desk.told(Kind.FRESH) if item.symbol == symbol)
+        shown = sum(item.detail["bars"] for item in desk.shown(Kind.MISSING) if item.symbol == symbol)
+        shown += sum(item.detail["missed"] for item in desk.shown(Kind.FRESH) if item.symbol == symbol)
         watch = desk.assembler._watches[symbol]
-        assert told + watch.unsaid == len(missing)
+        assert shown + watch.unsaid == len(missing)
 
 
 @settings(max_examples=150, deadline=None)
@@ -139,7 +139,7 @@ def test_order_within_one_moment_changes_no_row(found, random):
         random.shuffle(now)
         second.take(at, *now)
     assert first.rows() == second.rows()
-    assert Counter(map(repr, first.told())) == Counter(map(repr, second.told()))
+    assert Counter(map(repr, first.shown())) == Counter(map(repr, second.shown()))
 
 
 values = st.one_of(st.floats(), st.sampled_from([0.0, -1.0, 1.0, 1e308, None, 10**400]))

@@ -84,23 +84,23 @@ def test_bars_end_a_doubt_but_begin_none():
 def test_daylight_saving_is_no_jump():
     zone, clock = ZoneInfo("America/New_York"), MovedWatch()
     start = datetime(2024, 3, 10, 1, 59, tzinfo=zone)
-    told = []
+    shown = []
     for seconds in range(0, 180, 5):
         moment = (start.astimezone(ZoneInfo("UTC")) + timedelta(seconds=seconds)).astimezone(zone)
-        told += clock.at(int(moment.timestamp()) * NS, seconds * NS).observe()
-    assert told == []
+        shown += clock.at(int(moment.timestamp()) * NS, seconds * NS).observe()
+    assert shown == []
     assert moment.utcoffset() != start.utcoffset()
 
 
 def test_smeared_leap_second_is_no_jump_against_a_source_that_steps():
-    clock, told = watch(), []
+    clock, shown = watch(), []
     for minute in range(24 * 60):
         monotonic = minute * 60 * NS
         wall = WALL + monotonic - monotonic // 86_400  # a second longer over the day
-        told += clock.at(wall, STEADY + monotonic).observe()
+        shown += clock.at(wall, STEADY + monotonic).observe()
         stepped = WALL + monotonic - (NS if minute >= 12 * 60 else 0)
-        told += clock.at(wall, STEADY + monotonic).compare(SourceTime(stepped, stepped))
-    assert told == []
+        shown += clock.at(wall, STEADY + monotonic).compare(SourceTime(stepped, stepped))
+    assert shown == []
 
 
 def test_time_at_the_source_does_not_follow_a_wall_clock_that_is_set_back():

@@ -51,11 +51,11 @@ def test_level_knows_the_bars_up_to_the_last_one_that_it_doubted_until_a_good_on
 
 def test_guard_that_reads_a_doubted_row_again_tells_it_once_and_takes_it_for_no_confirmation() -> None:
     guard = PlausibilityGuard(("A",), SETTINGS)
-    told = []
+    shown = []
     for label, price in ((1, 100.0), (2, 1_000.0), (2, 1_000.0), (2, 1_000.0)):
         anomalies, left = guard.sift(BarRow(label, {"A": at(price)}), blocks=False)
-        told.append((len(anomalies), left is not None))
-    assert told == [(0, True), (1, False), (0, False), (0, False)]
+        shown.append((len(anomalies), left is not None))
+    assert shown == [(0, True), (1, False), (0, False), (0, False)]
 
 
 CALM = [100.0, 100.1, 99.9, 100.2, 100.0]
@@ -88,8 +88,8 @@ CALM = [100.0, 100.1, 99.9, 100.2, 100.0]
         "drift up", "drift down",
     ],
 )  # fmt: skip
-def test_plausibility_of_a_world_doubts_these_bars_and_no_other(behind, expected) -> None:
-    found = doubtful(prices(*CALM, *behind))
+def test_plausibility_of_a_world_doubts_these_bars_and_no_other(following, expected) -> None:
+    found = doubtful(prices(*CALM, *following))
     assert [number - len(CALM) for number in found] == expected
 
 
@@ -118,7 +118,7 @@ def steps(factor: float, bars: int = 60) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("behind", "most"),
+    ("following", "most"),
     [
         ([100.0, 1_000.0] * 100, 1),
         ([1_000.0, 100.0] * 100, 1),
@@ -137,14 +137,16 @@ def steps(factor: float, bars: int = 60) -> list[float]:
         "reopens 70 percent lower", "1e300 between",
     ],
 )  # fmt: skip
-def test_plausibility_of_a_hostile_world_ends_its_doubts_after_so_many_bars(behind, most) -> None:
-    found = {number - len(CALM) for number in doubtful(prices(*CALM, *behind))}
+def test_plausibility_of_a_hostile_world_ends_its_doubts_after_so_many_bars(following, most) -> None:
+    found = {number - len(CALM) for number in doubtful(prices(*CALM, *following))}
     longest = run = 0
-    for number in range(len(behind)):
+    for number in range(len(following)):
         run = run + 1 if number in found else 0
         longest = max(longest, run)
     assert longest == most, "a stop waits that long and no longer"
-    assert not any(behind[number] > HIGHEST_PRICE and number not in found for number in range(len(behind)))
+    assert not any(
+        following[number] > HIGHEST_PRICE and number not in found for number in range(len(following))
+    )
 
 
 def test_plausibility_of_bars_that_swing_within_takes_the_sixth_and_learns_their_width() -> None:
@@ -164,7 +166,7 @@ def test_plausibility_tells_the_bar_taken_unsettled_and_blocks_until_two_lie_wit
     guard = PlausibilityGuard(("A",), SETTINGS)
     crash = [at(price) for price in (*CALM, *steps(0.4, 8), 0.0655, 0.0655, 0.0655)]
     seen = [guard.sift(BarRow(number, {"A": bar}), blocks=True) for number, bar in enumerate(crash)]
-    [unsettled] = [anomaly for told, _ in seen for anomaly in told if anomaly.kind == "unsettled"]
+    [unsettled] = [anomaly for shown, _ in seen for anomaly in shown if anomaly.kind == "unsettled"]
     taken = len(CALM) + LONGEST_DOUBT
     assert (unsettled.symbol, unsettled.label) == ("A", taken)
     assert unsettled.detail["doubts"] == LONGEST_DOUBT
@@ -190,7 +192,7 @@ def test_plausibility_of_300_symbols_that_gap_at_once_takes_all_at_the_third_bar
     rows = [BarRow(t, dict.fromkeys(names, at(price))) for t, price in enumerate([*CALM, 30.0, 30.1, 30.0])]
     seen = [guard.sift(row, blocks=True) for row in rows]
     assert [None if row is None else len(row.bars) for _, row in seen] == [300] * 5 + [None, None, 300]
-    assert [len(told) for told, _ in seen] == [0] * 5 + [301, 301, 0]
+    assert [len(shown) for shown, _ in seen] == [0] * 5 + [301, 301, 0]
     withheld = seen[5][0][-1]
     assert (withheld.kind, withheld.symbol, withheld.label) == ("withheld", None, 5)
     assert withheld.detail["blocked"] == dict.fromkeys(names, BlockReason.IMPLAUSIBLE)
@@ -228,13 +230,13 @@ def test_plausibility_row_keeps_the_bars_of_the_others_and_shuts_the_one_in_doub
         [],
         BarRow(0, {"A": at(100.0), "B": at(5.0)}),
     )
-    told, row = guard.sift(BarRow(1, {"A": at(1_000.0), "B": at(5.0)}), blocks=True)
-    assert [(episode.kind, episode.symbol, episode.label) for episode in told] == [("implausible", "A", 1)]
+    shown, row = guard.sift(BarRow(1, {"A": at(1_000.0), "B": at(5.0)}), blocks=True)
+    assert [(episode.kind, episode.symbol, episode.label) for episode in shown] == [("implausible", "A", 1)]
     assert row == BarRow(1, {"B": at(5.0)}, {"A": BlockReason.IMPLAUSIBLE})
-    told, row = guard.sift(BarRow(2, {"A": at(1_000.0)}), blocks=True)
-    assert ([anomaly.kind for anomaly in told], row) == (["implausible", "withheld"], None), "no bar, no row"
-    told, row = guard.sift(BarRow(3, {"A": at(1_000.0), "B": at(5.0)}, {"B": "stale"}), blocks=True)
-    assert (told, row) == ([], BarRow(3, {"A": at(1_000.0), "B": at(5.0)}, {"B": "stale"})), "confirmed"
+    shown, row = guard.sift(BarRow(2, {"A": at(1_000.0)}), blocks=True)
+    assert ([anomaly.kind for anomaly in shown], row) == (["implausible", "withheld"], None), "no bar, no row"
+    shown, row = guard.sift(BarRow(3, {"A": at(1_000.0), "B": at(5.0)}, {"B": "stale"}), blocks=True)
+    assert (shown, row) == ([], BarRow(3, {"A": at(1_000.0), "B": at(5.0)}, {"B": "stale"})), "confirmed"
     _, row = guard.sift(BarRow(4, {"A": at(1.0), "B": at(5.0)}), blocks=False)
     assert row == BarRow(4, {"B": at(5.0)}), "recorded bars have no news of missing ones"
     _, row = guard.sift(BarRow(5, {"A": at(1_000.0), "B": at(50.0)}, history=True), blocks=True)
@@ -302,13 +304,13 @@ def test_plausibility_of_a_series_is_that_of_its_rows_one_by_one(moves) -> None:
 def test_plausibility_after_a_restart_anywhere_doubts_what_it_would_have_doubted(moves, stop) -> None:
     rows = rows_of(walked(moves))
     whole = PlausibilityGuard(("S0", "S1", "S2", "S3"), SETTINGS)
-    told, kept = [], []
+    shown, kept = [], []
     for row in rows[:stop]:
         doubts, left = whole.sift(row, blocks=True)
-        told += [doubt.payload() for doubt in doubts]
+        shown += [doubt.payload() for doubt in doubts]
         kept += [left] if left is not None else []
     again = PlausibilityGuard(("S0", "S1", "S2", "S3"), SETTINGS)
-    again.remember(_series(kept), told)
+    again.remember(_series(kept), shown)
     last = kept[-1].label
     for row in rows:
         if row.label > last:  # rows that held nothing but doubts come again

@@ -70,17 +70,17 @@ def test_orders_needed_show_this_worth_in_most_records_of_that_length():
     refused = draw.random(150) < 0.3
     worth = weigh_refusals(draw.standard_normal(150) - 0.4 * refused, refused)
     assert worth["answer"] == "unknown"
-    said = []
+    lines = []
     for _ in range(30):
         later = draw.random(150 + worth["orders_needed"]) < refused.mean()
         gap = worth["worth_r"] / (1.0 - refused.mean())
-        said.append(weigh_refusals(draw.standard_normal(len(later)) - gap * later, later)["answer"])
-    assert said.count("helped") > 15
+        lines.append(weigh_refusals(draw.standard_normal(len(later)) - gap * later, later)["answer"])
+    assert lines.count("helped") > 15
 
 
 def test_worth_that_so_many_orders_find_is_found_in_four_readings_of_five():
-    said = [draw_and_weigh(seed, 0.0)["finds_r"] for seed in range(20)]
-    finds = float(np.median(said))
+    lines = [draw_and_weigh(seed, 0.0)["finds_r"] for seed in range(20)]
+    finds = float(np.median(lines))
     found = [draw_and_weigh(seed, finds)["answer"] == "helped" for seed in range(100)]
     assert 0.7 <= np.mean(found) <= 0.92
 
@@ -187,8 +187,8 @@ def test_orders_that_were_checked_while_the_same_bet_was_open_count_once():
 def test_target_that_a_refused_order_may_reach_widens_the_interval():
     r, found = {f"tt{number}": 0.1 * (number % 3) - number % 2 for number in range(80)}, []
     for target in (102.0, 140.0):
-        said = {"mode": "shadow", "price": 100.0, "target": target}
-        orders = (checked(n, ("pass", "block")[n % 2], row=n, **said) for n in range(80))
+        answer = {"mode": "shadow", "price": 100.0, "target": target}
+        orders = (checked(n, ("pass", "block")[n % 2], row=n, **answer) for n in range(80))
         found.append(worth_of(ledger(*orders, settled=r)))
     near, far = found
     assert near["answer"] == "helped"

@@ -24,6 +24,6 @@ class Narrator:
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
         self.prompts.append(prompt)
-        told = self.narratives[min(len(self.prompts), len(self.narratives)) - 1]
-        text = told if isinstance(told, str) else json.dumps({"sections": list(told)})
+        shown = self.narratives[min(len(self.prompts), len(self.narratives)) - 1]
+        text = shown if isinstance(shown, str) else json.dumps({"sections": list(shown)})
         return ModelReply(text, "m", 1, 1, 0.0)

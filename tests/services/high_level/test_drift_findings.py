@@ -16,7 +16,7 @@ from tests.services.high_level.builders import DAY_NS, episode
 
 def measures(episodes):
     """Five trades a week, and a look when all of them are over."""
-    at = max(told.known_at for told in episodes) + 7 * DAY_NS
+    at = max(shown.known_at for shown in episodes) + 7 * DAY_NS
     return measure(episodes, GateSettings(), {}, at)
 
 

@@ -9,7 +9,7 @@ BOOK = playbook()
 
 
 def measured(episodes):
-    at = max(told.known_at for told in episodes) + 7 * DAY_NS
+    at = max(shown.known_at for shown in episodes) + 7 * DAY_NS
     return measure(episodes, GateSettings(), {"pullback": BOOK}, at)
 
 

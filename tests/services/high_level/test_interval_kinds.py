@@ -19,7 +19,7 @@ BOUNDS = Bounds(GATE.winsor_low, GATE.winsor_high)
 AFTER = 400 * WEEK_NS
 
 
-def told(weeks, grade=EvidenceGrade.COUNT_ONLY, at=AFTER):
+def read_shown(weeks, grade=EvidenceGrade.COUNT_ONLY, at=AFTER):
     """Sample, range and reason of the outcomes of weeks (w, k)."""
     rows = [
         (MONDAY + w * WEEK_NS + k, MONDAY + w * WEEK_NS + k, float(r))
@@ -43,33 +43,33 @@ def around(means, seed=1):
     ("outcomes", "side"), [((-1, -1, -1, 2, -1, -1, -1), "below"), ((-1, -1, -1, -1, 2, -1, 2), "above")]
 )
 def test_interval_of_seven_trades_may_be_open_on_one_side_and_says_on_which(outcomes, side):
-    _, shown, reason = told([[r] for r in outcomes])
+    _, shown, reason = read_shown([[r] for r in outcomes])
     assert shown.kind == f"open {side}"
     assert (shown.lower is None, shown.upper is None) == (side == "below", side == "above")
     assert f"; open {side}: 7 complete blocks so far" in reason
 
 
 def test_interval_of_three_weeks_is_open_on_both_sides():
-    _, shown, reason = told(around([0.3] * 3))
+    _, shown, reason = read_shown(around([0.3] * 3))
     assert (shown.lower, shown.upper, shown.kind) == (None, None, "open")
     assert reason.endswith("; open on both sides: 3 complete blocks so far")
 
 
 def test_interval_that_is_closed_on_both_sides_says_nothing_more():
-    _, shown, reason = told(around([-0.3] * 60))
+    _, shown, reason = read_shown(around([-0.3] * 60))
     assert shown.kind == "anytime"
     assert shown.lower < -0.3 < shown.upper < 0.0
     assert reason.startswith("reference_not_excluded: 1 of 2; the interval excludes the reference: ")
 
 
 def test_interval_of_an_insufficient_sample_needs_no_further_reason():
-    _, shown, reason = told(around([-0.9] * 3), EvidenceGrade.INSUFFICIENT_SAMPLE)
+    _, shown, reason = read_shown(around([-0.9] * 3), EvidenceGrade.INSUFFICIENT_SAMPLE)
     assert shown.kind == "open"
     assert "open" not in reason
 
 
 def test_mean_that_moved_is_told_with_the_interval_of_the_last_look():
-    _, shown, reason = told(around([0.2] * 60 + [-0.2] * 60))
+    _, shown, reason = read_shown(around([0.2] * 60 + [-0.2] * 60))
     assert shown.kind == "moved"
     assert "no constant mean fits all blocks: the interval is that of the last look" in reason
     assert interval_text(shown.lower, shown.upper, shown.kind).endswith("] (last look)")
@@ -79,7 +79,7 @@ def test_mean_that_moved_is_told_with_the_interval_of_the_last_look():
 def test_mean_that_even_the_last_look_excludes_is_told_as_no_interval_and_not_as_one_that_holds_it(grade):
     """1R a day for 72 weeks, then minus 1R: E without restarts for the gain is far above 40."""
     noise = np.random.default_rng(1).standard_t(3, (143, 7)) / np.sqrt(3.0)
-    seen, shown, reason = told(np.repeat([[1.0], [-1.0]], (72, 71), axis=0) + noise, grade)
+    seen, shown, reason = read_shown(np.repeat([[1.0], [-1.0]], (72, 71), axis=0) + noise, grade)
     assert seen.plain[GAINING] > 40.0
     assert shown.kind == "none"
     assert "no constant mean fits all blocks: there is no interval, the last look alone excludes" in reason
@@ -88,7 +88,7 @@ def test_mean_that_even_the_last_look_excludes_is_told_as_no_interval_and_not_as
 
 
 @pytest.mark.parametrize(
-    ("grade", "mean", "said"),
+    ("grade", "mean", "quoted"),
     [
         (EvidenceGrade.SIGNIFICANT, 0.0, "holds the reference: E without restarts is below 40"),
         (EvidenceGrade.COUNT_ONLY, -0.3, "excludes the reference: E without restarts was at least 40 at"),
@@ -96,15 +96,15 @@ def test_mean_that_even_the_last_look_excludes_is_told_as_no_interval_and_not_as
         (EvidenceGrade.COUNT_ONLY, 0.0, None),
     ],
 )
-def test_interval_that_does_not_agree_with_the_grade_says_why(grade, mean, said):
-    _, shown, reason = told(around([mean] * 60), grade)
+def test_interval_that_does_not_agree_with_the_grade_says_why(grade, mean, quoted):
+    _, shown, reason = read_shown(around([mean] * 60), grade)
     assert shown.kind == "anytime"
-    assert ("the interval" in reason) == (said is not None)
-    assert said is None or said in reason
+    assert ("the interval" in reason) == (quoted is not None)
+    assert quoted is None or quoted in reason
 
 
 def test_trades_of_a_week_that_is_not_over_are_told_as_waiting():
-    seen, _, reason = told(around([-0.3] * 20), at=MONDAY + 19 * WEEK_NS + DAY_NS)
+    seen, _, reason = read_shown(around([-0.3] * 20), at=MONDAY + 19 * WEEK_NS + DAY_NS)
     assert (seen.n, seen.counted, seen.blocks) == (100, 95, 19)
     assert "5 of 100 trades in a week that is not complete" in reason
 

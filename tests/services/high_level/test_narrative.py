@@ -50,46 +50,46 @@ def test_narrative_of_the_rules_holds_against_the_run_at_each_report(run: str):
 
 
 def test_narrative_of_a_model_stands_where_its_claims_hold():
-    told, model = told_by(TRUE)
-    assert (told.by_model, told.refused, len(model.prompts)) == (True, None, 1)
-    assert told.text.splitlines()[1:] == [f"- {line}" for line in LINES]
-    assert told.checked is not None
-    assert told.checked.holds
+    shown, model = told_by(TRUE)
+    assert (shown.by_model, shown.refused, len(model.prompts)) == (True, None, 1)
+    assert shown.text.splitlines()[1:] == [f"- {line}" for line in LINES]
+    assert shown.checked is not None
+    assert shown.checked.holds
 
 
 def test_narrative_that_lies_leaves_the_rule_text_and_its_claims_are_shown():
-    told, model = told_by(FALSE)
-    assert (told.text, told.by_model) == (rule_narrative(last_report(), at_last_report()).text, False)
+    shown, model = told_by(FALSE)
+    assert (shown.text, shown.by_model) == (rule_narrative(last_report(), at_last_report()).text, False)
     assert len(model.prompts) == 2
-    assert told.checked is not None
-    assert told.checked.count("contradicted") == 1
-    assert "claims that do not hold" in str(told.refused)
+    assert shown.checked is not None
+    assert shown.checked.count("contradicted") == 1
+    assert "claims that do not hold" in str(shown.refused)
 
 
 def test_narrator_is_shown_which_claims_are_not_so_and_what_is():
-    told, model = told_by((section(MEAN, LIE),), TRUE)
+    shown, model = told_by((section(MEAN, LIE),), TRUE)
     correction = model.prompts[1].removeprefix(model.prompts[0])
     assert "the mean R of squeeze_breakout is -0.13R" in correction
-    assert (told.by_model, told.refused) == (True, None)
+    assert (shown.by_model, shown.refused) == (True, None)
 
 
 def test_narrative_claim_that_is_not_corrected_is_dropped_and_counted():
-    told, model = told_by((section(MEAN, LIE, UNKNOWN, comment="AAPL is 3 times better"),))
-    assert told.by_model
-    assert told.text.splitlines() == ["window:", f"- {LINES[0]}"]
+    shown, model = told_by((section(MEAN, LIE, UNKNOWN, comment="AAPL is 3 times better"),))
+    assert shown.by_model
+    assert shown.text.splitlines() == ["window:", f"- {LINES[0]}"]
     assert len(model.prompts) == 2
-    row = fact_check_row(last_report().model_copy(update={"fact_check": told.checked}), "abc")
+    row = fact_check_row(last_report().model_copy(update={"fact_check": shown.checked}), "abc")
     assert row["counts"] == {"verified": 1, "contradicted": 1, "unverifiable": 1, "dropped_comments": 1}
 
 
 def test_narrative_of_an_earlier_round_stays_where_it_is_the_better_one():
-    told, _ = told_by((section(MEAN, LIE),), (section(LIE, UNKNOWN),))
-    assert told.text.splitlines()[1:] == [f"- {LINES[0]}"]
+    shown, _ = told_by((section(MEAN, LIE),), (section(LIE, UNKNOWN),))
+    assert shown.text.splitlines()[1:] == [f"- {LINES[0]}"]
 
 
-@pytest.mark.parametrize(("rounds", "asked"), [(0, 1), (1, 2), (2, 3), (3, 4)])
-def test_narrator_is_asked_again_as_often_as_rounds_allow(rounds: int, asked: int):
-    assert len(told_by(FALSE, rounds=rounds)[1].prompts) == asked
+@pytest.mark.parametrize(("rounds", "requested"), [(0, 1), (1, 2), (2, 3), (3, 4)])
+def test_narrator_is_asked_again_as_often_as_rounds_allow(rounds: int, requested: int):
+    assert len(told_by(FALSE, rounds=rounds)[1].prompts) == requested
 
 
 @pytest.mark.parametrize(
@@ -104,30 +104,30 @@ def test_narrator_is_asked_again_as_often_as_rounds_allow(rounds: int, asked: in
 def test_reply_of_another_shape_is_refused_with_its_reason(reply: str, word: str):
     with pytest.raises(MalformedReply):
         read_narrative(reply)
-    told, _ = told_by(reply)
-    assert not told.by_model
-    assert word in str(told.refused)
+    shown, _ = told_by(reply)
+    assert not shown.by_model
+    assert word in str(shown.refused)
 
 
 def test_narrative_that_claims_nothing_gives_way_to_the_rules():
-    told, _ = told_by((section(comment="A quiet time."),))
-    assert (told.by_model, told.refused) == (False, "it claims nothing")
+    shown, _ = told_by((section(comment="A quiet time."),))
+    assert (shown.by_model, shown.refused) == (False, "it claims nothing")
 
 
 def test_narrative_is_scored_and_written_again_until_it_is_enough():
     better = (section(MEAN), section(GRADE, topic="grades"))
     texts, model = scripted_texts(quality=[scored(40), scored(95)], improvement=improved(*better))
-    told, _ = told_by(TRUE, texts=texts, threshold=10.0)
-    assert told.text.splitlines()[1:] == [f"- {line}" for line in LINES], "10 % are enough"
+    shown, _ = told_by(TRUE, texts=texts, threshold=10.0)
+    assert shown.text.splitlines()[1:] == [f"- {line}" for line in LINES], "10 % are enough"
     texts, model = scripted_texts(quality=[scored(0), scored(95)], improvement=improved(*better))
-    told, _ = told_by(TRUE, texts=texts, threshold=50.0)
-    assert "grades:" in told.text
+    shown, _ = told_by(TRUE, texts=texts, threshold=50.0)
+    assert "grades:" in shown.text
     assert model.count("text_improvement") == 1
     texts, model = scripted_texts(
         quality_rewrite=[rewritten(scored(0), *better), rewritten(scored(95))], quality="", improvement=""
     )
-    told, _ = told_by(TRUE, texts=texts, threshold=30.0)
-    assert "grades:" in told.text
+    shown, _ = told_by(TRUE, texts=texts, threshold=30.0)
+    assert "grades:" in shown.text
 
 
 def test_narrators_form_takes_the_names_of_the_run_alone():
@@ -172,7 +172,7 @@ def test_narrative_of_an_anonymised_run_names_symbols_by_their_own_names_and_its
     called = wording.symbols["AAPL"]
     model = Narrator([(section({**TRADES, "of": {"symbol": called}}, {**TRADES, "of": {"symbol": "IBM"}}),)])
     teller = Teller(load_prompt("high_level_reflection"), model)
-    told = asyncio.run(teller.tell(report, facts, wording))
-    assert "The number of trades of AAPL was " in told.text
+    shown = asyncio.run(teller.tell(report, facts, wording))
+    assert "The number of trades of AAPL was " in shown.text
     assert not any(name in model.prompts[0] for name in facts.symbols)
     assert called in model.prompts[0]

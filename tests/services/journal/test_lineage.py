@@ -46,10 +46,10 @@ def test_lineage_tells_of_measures_that_were_renewed_before_the_plan_was_frozen(
     frozen = index.get("policy_frozen", POLICY)
     assert frozen is not None
     frozen_at = frozen.payload["policy"]["frozen_at"]
-    told = {"version_hash": LEARNT, "measure": "risk 0.0025", "since": 5, "until": 90, "shown": {"n": 3}}
+    payload = {"version_hash": LEARNT, "measure": "risk 0.0025", "since": 5, "until": 90, "shown": {"n": 3}}
     row = index.events[-1].row
     for at in (frozen_at, frozen_at + 1):
-        index.add(Event(replace(row, kind="measure_renewed", known_at=at), told | {"until": at + 90}))
+        index.add(Event(replace(row, kind="measure_renewed", known_at=at), payload | {"until": at + 90}))
     (found,) = index.fills(ENTRY)
     renewed = [node for node in walk(trace(index, found)) if node.kind == "measure_renewed"]
     assert [(node.title, node.facts["until"], node.facts["shown"]) for node in renewed] == [

@@ -33,8 +33,8 @@ def frozen(policy_id, conviction):
 
 
 def episode(number, policy_id, r, **more):
-    told = {"episode_id": f"e{number}", "policy_id": policy_id, "r": r, **more}
-    return "episode", {"episode_id": f"e{number}", "episode": told}
+    payload = {"episode_id": f"e{number}", "policy_id": policy_id, "r": r, **more}
+    return "episode", {"episode_id": f"e{number}", "episode": payload}
 
 
 def deliberation(*critiques):

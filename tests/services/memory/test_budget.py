@@ -36,8 +36,8 @@ def test_reader_without_a_deadline_answers_in_full_however_long_it_takes():
     assert answers[0].content_hash == answers[1].content_hash
     assert answers[0].degraded is None
     assert len(answers[0].winners) == 3
-    told = [memory.document() for memory in (late, quick)]
-    assert [(document["over_budget"], document["degraded"]) for document in told] == [(1, 0), (0, 0)]
+    shown = [memory.document() for memory in (late, quick)]
+    assert [(document["over_budget"], document["degraded"]) for document in shown] == [(1, 0), (0, 0)]
 
 
 def test_reader_past_its_deadline_returns_the_base_rates_of_everything_and_says_so():

@@ -43,11 +43,11 @@ def near(number: int, day: int, **changes):
 @settings(max_examples=200)
 def test_diverse_buckets_equal_sorting_everything_and_skipping_full_days(history, point, day, quotas):
     wanted = dict(zip(QUOTAS, quotas, strict=True))
-    asked, known_at = query(point), NOON + day * DAY
-    found = memory(*history, settings=MemorySettings(**wanted)).reader().retrieve(asked, known_at)
+    request, known_at = query(point), NOON + day * DAY
+    found = memory(*history, settings=MemorySettings(**wanted)).reader().retrieve(request, known_at)
     kept_out = []
-    for name, items in buckets_of(eligible(history, asked, known_at)).items():
-        taken, refused = greedy(items, asked, wanted[name])
+    for name, items in buckets_of(eligible(history, request, known_at)).items():
+        taken, refused = greedy(items, request, wanted[name])
         assert [case.episode_id for case in getattr(found, name)] == [e.episode_id for e in taken]
         assert (name in found.insufficient) == (len(taken) < wanted[name])
         kept_out += [refused] if refused is not None and name != "failures" else []
@@ -154,10 +154,10 @@ def test_memory_refuses_a_first_fingerprint_that_is_empty_or_too_wide(width):
 @given(histories(width=16, most=30), points(16))
 @settings(max_examples=50)
 def test_sixteen_ranks_equal_sorting_everything(history, point):
-    asked = query(point)
-    found = memory(*history).reader().retrieve(asked, LATE)
-    for name, items in buckets_of(eligible(history, asked, LATE)).items():
-        taken, _ = greedy(items, asked, QUOTAS[name])
+    request = query(point)
+    found = memory(*history).reader().retrieve(request, LATE)
+    for name, items in buckets_of(eligible(history, request, LATE)).items():
+        taken, _ = greedy(items, request, QUOTAS[name])
         assert [case.episode_id for case in getattr(found, name)] == [e.episode_id for e in taken]
 
 

@@ -44,8 +44,8 @@ def test_cases_are_those_of_versions_under_the_same_rules():
     for number, version in enumerate(rules):
         found.add(episode(number, playbook_hash=version, r=-1.0))
     reader = found.reader()
-    asked = {version: replace(query(), playbook_hash=version) for version in rules}
-    answers = {version: reader.retrieve(entry, LATE) for version, entry in asked.items()}
+    request = {version: replace(query(), playbook_hash=version) for version in rules}
+    answers = {version: reader.retrieve(entry, LATE) for version, entry in request.items()}
     assert {name[0]: sorted(ids(answer.losers)) for name, answer in answers.items()} == {
         "a": [0, 2],
         "b": [1],
@@ -77,14 +77,19 @@ def episodes(draw, least=0, most=40):
     return draw(st.permutations(found))
 
 
-def oracle(history: list[Episode], asked: MemoryQuery, known_at: int) -> dict[str, list[str]]:
+def oracle(history: list[Episode], memory_query: MemoryQuery, known_at: int) -> dict[str, list[str]]:
     """The same answer by sorting everything with numpy."""
-    pool = [e for e in history if e.playbook_id == asked.playbook_id and e.direction == asked.direction]
+    pool = [
+        e
+        for e in history
+        if e.playbook_id == memory_query.playbook_id and e.direction == memory_query.direction
+    ]
     pool = [e for e in pool if e.known_at <= known_at]
 
     def distance(item: Episode) -> int:
         a, b = (
-            np.array(point, dtype=np.float32).astype(float) for point in (item.fingerprint, asked.fingerprint)
+            np.array(point, dtype=np.float32).astype(float)
+            for point in (item.fingerprint, memory_query.fingerprint)
         )
         return round(float(np.sqrt(sum((a - b) ** 2)) / 1e-9))
 

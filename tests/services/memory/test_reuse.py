@@ -15,7 +15,7 @@ from trading_core.tick_guard import TickGuard
 NOTHING = {"playbook": 0, "direction": 0, "fingerprint": 0, "new_episodes": 0}
 
 
-def said(found: EpisodeMemory) -> tuple[int, int, dict[str, int]]:
+def read_text(found: EpisodeMemory) -> tuple[int, int, dict[str, int]]:
     document = found.document()
     return document["reads"], document["reused"], document["requeried"]
 
@@ -25,7 +25,7 @@ def test_same_question_within_an_evaluation_is_answered_without_a_read():
     reader = found.reader()
     first = reader.retrieve(query(), LATE)
     assert reader.retrieve(query(), LATE) is first
-    assert said(found) == (1, 1, NOTHING)
+    assert read_text(found) == (1, 1, NOTHING)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_another_question_of_an_evaluation_is_a_requery_with_its_reason(other, r
     reader = found.reader()
     reader.retrieve(query(), LATE)
     assert reader.retrieve(other, LATE) == memory(episode(1)).reader().retrieve(other, LATE)
-    assert said(found) == (2, 0, NOTHING | {reason: 1})
+    assert read_text(found) == (2, 0, NOTHING | {reason: 1})
 
 
 def test_question_asked_before_the_last_one_is_still_answered_without_a_read():
@@ -51,7 +51,7 @@ def test_question_asked_before_the_last_one_is_still_answered_without_a_read():
     first = reader.retrieve(query(), LATE)
     reader.retrieve(query(playbook="beta"), LATE)
     assert reader.retrieve(query(), LATE) is first
-    assert said(found) == (2, 1, NOTHING | {"playbook": 1})
+    assert read_text(found) == (2, 1, NOTHING | {"playbook": 1})
 
 
 def test_episode_that_arrives_between_two_rounds_is_seen_and_the_requery_says_why():
@@ -60,17 +60,17 @@ def test_episode_that_arrives_between_two_rounds_is_seen_and_the_requery_says_wh
     assert reader.retrieve(query(), LATE).base_rates.population == 1
     found.add(loser(2))
     assert reader.retrieve(query(), LATE).base_rates.population == 2
-    assert said(found) == (2, 0, NOTHING | {"new_episodes": 1})
+    assert read_text(found) == (2, 0, NOTHING | {"new_episodes": 1})
 
 
 def test_another_evaluation_gets_its_own_answer_and_is_no_requery():
     found = memory(episode(1))
     reader = found.reader()
-    for asked, known_at in ((query(), LATE), (query(symbol="NEXT"), LATE), (query(), LATE - 1)):
-        reader.retrieve(asked, known_at)
-    assert said(found) == (3, 0, NOTHING)
+    for request, known_at in ((query(), LATE), (query(symbol="NEXT"), LATE), (query(), LATE - 1)):
+        reader.retrieve(request, known_at)
+    assert read_text(found) == (3, 0, NOTHING)
     reader.retrieve(query(), LATE)
-    assert said(found) == (4, 0, NOTHING)
+    assert read_text(found) == (4, 0, NOTHING)
 
 
 def test_answer_of_an_earlier_time_is_never_given_later():
@@ -89,7 +89,7 @@ def test_episode_that_may_not_teach_ends_no_reuse():
     found.add(episode(2, ledger="shadow"))
     found.add(episode(3, no_learn=True))
     reader.retrieve(query(), LATE)
-    assert said(found) == (1, 1, NOTHING)
+    assert read_text(found) == (1, 1, NOTHING)
     assert found.document()["ignored"] == {"no_learn": 1, "shadow": 1, "no_regime": 0}
 
 
@@ -108,7 +108,7 @@ def test_reused_answers_are_those_of_a_memory_that_never_reuses(found_steps):
     clock = SimulatedClock(NOON)
     found = EpisodeMemory(MemorySettings(), clock, TickGuard())
     held: list[Episode] = []
-    reader, asked = found.reader(), 0
+    reader, request = found.reader(), 0
     for kind, a, b in found_steps:
         if kind == "wait":
             clock.advance(clock.now + a * DAY)
@@ -116,8 +116,8 @@ def test_reused_answers_are_those_of_a_memory_that_never_reuses(found_steps):
             held.append(episode(len(held), playbook_id=a, r=b, known_at=NOON + 3 * len(held) * DAY))
             found.add(held[-1])
         else:
-            asked += 1
+            request += 1
             wanted = memory(*held).reader().retrieve(query(MIDDLE, a, b), clock.now)
             assert reader.retrieve(query(MIDDLE, a, b), clock.now).content_hash == wanted.content_hash
-    reads, reused, _ = said(found)
-    assert reads + reused == asked
+    reads, reused, _ = read_text(found)
+    assert reads + reused == request

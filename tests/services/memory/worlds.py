@@ -66,13 +66,20 @@ def histories(draw, width=5, most=60, days=4):
     return draw(st.permutations(found))
 
 
-def distance(item: Episode, asked: MemoryQuery) -> int:
-    a, b = (np.array(pair, dtype=np.float32).astype(float) for pair in (item.fingerprint, asked.fingerprint))
+def distance(item: Episode, memory_query: MemoryQuery) -> int:
+    a, b = (
+        np.array(pair, dtype=np.float32).astype(float)
+        for pair in (item.fingerprint, memory_query.fingerprint)
+    )
     return round(float(np.sqrt(sum((a - b) ** 2)) / 1e-9))
 
 
-def eligible(history, asked: MemoryQuery, known_at: int) -> list[Episode]:
-    pool = [e for e in history if e.playbook_id == asked.playbook_id and e.direction == asked.direction]
+def eligible(history, memory_query: MemoryQuery, known_at: int) -> list[Episode]:
+    pool = [
+        e
+        for e in history
+        if e.playbook_id == memory_query.playbook_id and e.direction == memory_query.direction
+    ]
     return [e for e in pool if e.known_at <= known_at]
 
 
@@ -82,7 +89,7 @@ def buckets_of(pool: list[Episode]) -> dict[str, list[Episode]]:
     return {"winners": [e for e in pool if e.outcome == "win"], "losers": lost, "failures": named}
 
 
-def greedy(items: list[Episode], asked: MemoryQuery, quota: int) -> tuple[list[Episode], int | None]:
+def greedy(items: list[Episode], memory_query: MemoryQuery, quota: int) -> tuple[list[Episode], int | None]:
     """Sort everything, then take the next whose day has not half the quota.
 
     Also the distance of the first refused for its day, if a full bucket reaches beyond it.
@@ -90,15 +97,15 @@ def greedy(items: list[Episode], asked: MemoryQuery, quota: int) -> tuple[list[E
     taken: list[Episode] = []
     days: Counter[int] = Counter()
     refused = None
-    for item in sorted(items, key=lambda e: (distance(e, asked), e.episode_id)):
+    for item in sorted(items, key=lambda e: (distance(e, memory_query), e.episode_id)):
         day = item.entry_label // DAY
         if len(taken) == quota:
             break
         if days[day] == max(1, quota // 2):
-            refused = distance(item, asked) if refused is None else refused
+            refused = distance(item, memory_query) if refused is None else refused
             continue
         taken.append(item)
         days[day] += 1
-    if len(taken) == quota and refused is not None and refused >= distance(taken[-1], asked):
+    if len(taken) == quota and refused is not None and refused >= distance(taken[-1], memory_query):
         refused = None
     return taken, refused

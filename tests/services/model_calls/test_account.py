@@ -127,13 +127,13 @@ def turned_away(
     purse: Purse,
     status: int | None = 404,
     kind: str = "rejected",
-    told: str = "HTTP 404 no such model",
+    text: str = "HTTP 404 no such model",
     *,
     retryable: bool = False,
 ) -> None:
     """A question that its server turned away."""
     question = made.admit(Caller("anthropic", "gone", prompt, "ab" * 32, purse=purse), "", "", 1)
-    failure = ModelError(told, retryable=retryable, kind=kind, status=status)
+    failure = ModelError(text, retryable=retryable, kind=kind, status=status)
     made.settle(record_failure(question, failure, 1.0), question)
 
 
@@ -181,25 +181,25 @@ def test_account_without_credit_is_turned_away_for_good(status, kind, lost):
 
 
 @pytest.mark.parametrize(
-    ("told", "retryable", "lost"),
+    ("shown", "retryable", "lost"),
     [
         (["quota spent"] * 3, False, True),
         (["quota spent"] * 3, True, False),
         (["used 7 of 9", "used 8 of 9", "used 9 of 9"], False, False),
     ],
 )
-def test_account_throttled_alike_through_all_tries_of_three_questions_is_lost(told, retryable, lost):
+def test_account_throttled_alike_through_all_tries_of_three_questions_is_lost(shown, retryable, lost):
     made = roomy()
-    for words in told:
+    for words in shown:
         turned_away(made, "gone", Purse.EVENT, 429, "throttled", words, retryable=retryable)
     assert (made.lost is not None) is lost
 
 
 @pytest.mark.parametrize(("every", "lost_at"), [(2, None), (3, 8), (4, 3)])
 def test_account_seat_that_is_answered_now_and_then_is_lost_by_its_last_ten_questions(every, lost_at):
-    made, asked = roomy(), 0
-    for asked in range(1, 41):
-        if asked % every:
+    made, request = roomy(), 0
+    for request in range(1, 41):
+        if request % every:
             turned_away(made, "gone", Purse.EVENT)
         else:
             caller = Caller("anthropic", "gone", "gone", "ab" * 32, purse=Purse.EVENT)
@@ -207,9 +207,9 @@ def test_account_seat_that_is_answered_now_and_then_is_lost_by_its_last_ten_ques
             made.settle(record_reply(question, ModelReply("x", "gone", 1, 1, 0.0), 1.0), question)
         if made.lost is not None:
             break
-    assert (asked if made.lost else None) == lost_at
+    assert (request if made.lost else None) == lost_at
     (seat,) = made.document()["seats"]
-    assert (seat["questions"], seat["answered"]) == (asked, asked // every)
+    assert (seat["questions"], seat["answered"]) == (request, request // every)
 
 
 def test_account_asks_a_lost_model_once_more_and_its_answer_decides():

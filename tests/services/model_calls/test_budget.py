@@ -111,9 +111,9 @@ def limited(scope: str, limit: str, value: float, share: float = 0.5) -> Ledger:
     kinds = {"event": EventLimits, "day": ModelLimits, "run": RunLimits}
     limits = {name: kind(calls=None, usd=None) for name, kind in kinds.items()}
     limits[scope] = kinds[scope].model_validate({"calls": None, "usd": None, limit: value})
-    told = {f"per_{name}": entry for name, entry in limits.items()}
+    payload = {f"per_{name}": entry for name, entry in limits.items()}
     due = Due(slots={Purse.EVIDENCE: math.inf, Purse.DECISION: 1.0})
-    return Ledger(LlmSettings.model_validate(told | {"decision_share": share}), due)
+    return Ledger(LlmSettings.model_validate(payload | {"decision_share": share}), due)
 
 
 def asked_until_refused(ledger: Ledger, question: Question, seconds: float = 0.0) -> int:
@@ -258,5 +258,5 @@ def test_used_by_a_refusal_is_paid_as_counted():
 
 
 def test_used_by_a_call_that_was_too_late_to_be_made_is_nothing():
-    call = record_silence(QUESTION, 0.0, asked=False)
+    call = record_silence(QUESTION, 0.0, requested=False)
     assert measure_use(call, QUESTION, PRICE)[0].usd == 0.0

@@ -80,9 +80,9 @@ def test_one_code_fence_around_a_reply_is_taken_off(fence):
     ],
 )
 def test_more_than_one_code_fence_around_a_reply_stays_and_is_refused(text):
-    said = text.replace("{}", AGREES)
-    assert strip_fence(said) == said
-    assert not CONSOLIDATION.reads(said)
+    message = text.replace("{}", AGREES)
+    assert strip_fence(message) == message
+    assert not CONSOLIDATION.reads(message)
 
 
 @pytest.mark.parametrize("text", [
@@ -111,8 +111,8 @@ def test_thoughts_anywhere_else_stay_and_are_refused(text):
 
 
 def test_closing_tag_of_thoughts_within_a_reply_is_a_word_of_it():
-    said = json.dumps({**json.loads(AGREES), "comment": "Not </think> here."})
-    assert json_text(said) == said
+    text = json.dumps({**json.loads(AGREES), "comment": "Not </think> here."})
+    assert json_text(text) == text
 
 
 def test_reply_that_is_no_json_keeps_its_size_and_beginning_escaped():

@@ -29,11 +29,11 @@ def test_retry_after_is_obeyed_for_an_hour_at_most_and_told_beyond(headers, aske
     assert (None if pause is None else pause.asked_s) == asked_s
     if pause is not None:
         assert pause.wait_s == min(pause.asked_s, 3_600.0)
-        assert (pause.told is not None) == (pause.asked_s > LONGEST_S)
+        assert (pause.shown is not None) == (pause.asked_s > LONGEST_S)
 
 
 def test_retry_after_that_is_cut_short_is_told_with_both_numbers() -> None:
-    assert Pause(86_400.0).told == "it asks for a pause of 86400 s, of which 3600 s are kept"
-    assert Pause(math.inf).told == "it asks for a pause up to a date, of which 3600 s are kept"
+    assert Pause(86_400.0).shown == "it asks for a pause of 86400 s, of which 3600 s are kept"
+    assert Pause(math.inf).shown == "it asks for a pause up to a date, of which 3600 s are kept"
     assert pause_of({"retry-after-ms": "1500"}, name="retry-after-ms", unit_s=1e-3) == Pause(1.5)
     assert pause_of({"retry-after": "31"}, 30.0) == Pause(31.0, 30.0)

@@ -24,8 +24,8 @@ def shown(value: Any, wording: Any = PLAIN) -> Any:
 
 
 def test_wording_tells_every_time_in_iso_8601_utc():
-    told = {"known_at": 1_262_304_000_000_000_000, "entry_label": 0, "since": DAY, "at": 1, "slot": -DAY}
-    assert shown(told) == {
+    payload = {"known_at": 1_262_304_000_000_000_000, "entry_label": 0, "since": DAY, "at": 1, "slot": -DAY}
+    assert shown(payload) == {
         "known_at": "2010-01-01T00:00:00Z",
         "entry_label": "1970-01-01T00:00:00Z",
         "since": "1970-01-02T00:00:00Z",
@@ -51,8 +51,8 @@ def test_wording_shows_six_digits_of_every_float_and_every_int_whole(number: flo
 
 
 def test_wording_as_it_is_changes_no_text_and_no_symbol():
-    told = {"symbol": "AAPL", "thesis": "AAPL rose on 2010-01-01", "flag": True, "none": None}
-    assert shown(told) == told
+    payload = {"symbol": "AAPL", "thesis": "AAPL rose on 2010-01-01", "flag": True, "none": None}
+    assert shown(payload) == payload
 
 
 def test_wordings_of_a_run_that_is_not_anonymised_disguise_nothing():
@@ -62,8 +62,8 @@ def test_wordings_of_a_run_that_is_not_anonymised_disguise_nothing():
 
 def test_disguise_splits_prices_to_a_close_of_100_and_quantities_the_other_way():
     snapshot = in_position("short")
-    told = snapshot.payload()
-    told["features"] = {
+    payload = snapshot.payload()
+    payload["features"] = {
         "close": 50.0,
         "atr_14": 2.0,
         "volume": 1e6,
@@ -71,9 +71,9 @@ def test_disguise_splits_prices_to_a_close_of_100_and_quantities_the_other_way()
         "hour": 9.0,
         "unheard": 1.0,
     }
-    told["close"], told["position"]["quantity"] = 50.0, 10.0
+    payload["close"], payload["position"]["quantity"] = 50.0, 10.0
     wording = Wordings.of_run(("AAA",), anonymise=True).of(snapshot.model_copy(update={"close": 50.0}))
-    seen = shown(told, wording)
+    seen = shown(payload, wording)
     assert seen["close"] == SPLIT_CLOSE
     assert seen["features"] == {
         "close": 100.0, "atr_14": 4.0, "volume": 5e5, "rsi_14": 55.5, "hour": None, "unheard": None,
@@ -100,9 +100,9 @@ def test_stop_that_is_answered_as_it_was_shown_is_that_very_stop_and_not_a_tight
 
 def test_disguise_tells_times_from_the_decision_bar():
     now = SNAPSHOT.known_at
-    told = {"known_at": now, "since": now - 3 * DAY, "expires_at": now + DAY // 24}
-    told["entry_label"] = now - DAY // 16
-    assert shown(told, HIDDEN) == {
+    payload = {"known_at": now, "since": now - 3 * DAY, "expires_at": now + DAY // 24}
+    payload["entry_label"] = now - DAY // 16
+    assert shown(payload, HIDDEN) == {
         "known_at": "T", "since": "T-3d", "expires_at": "T+1h", "entry_label": "T-90m",
     }  # fmt: skip
     day = datetime.fromtimestamp((now - 2 * DAY) / 1e9, UTC).date().isoformat()
@@ -111,7 +111,7 @@ def test_disguise_tells_times_from_the_decision_bar():
 
 
 def test_disguise_hides_symbols_in_fields_keys_and_prose_and_leaves_our_own_words():
-    told = {
+    payload = {
         "symbol": "BTC",
         "symbols": ["ZZZ", "BTC/USDT"],
         "thesis": "BTC/USDT leads (BTC, ZZZ); ZZZZ is no symbol",
@@ -119,7 +119,7 @@ def test_disguise_hides_symbols_in_fields_keys_and_prose_and_leaves_our_own_word
         "id": "btc",
         "direction": "long",
     }
-    seen = shown(told, HIDDEN)
+    seen = shown(payload, HIDDEN)
     assert (seen["symbol"], seen["symbols"]) == ("asset_4", ["asset_1", "asset_3"])
     assert seen["thesis"] == "asset_3 leads (asset_4, asset_1); ZZZZ is no symbol"
     assert seen["by"] == {"asset_1": 1}
@@ -145,15 +145,15 @@ def test_disguise_rescales_prices_in_messages_of_checks_about_prices_and_in_no_o
     finding = Finding(
         check=CheckName.COHERENCE, code=code, severity=Severity.MAJOR, message=message, remedy=remedy
     )
-    told = shown(finding.payload(), wording)
-    assert (told["message"], told["remedy"]["value"]) == (seen, 4.5)
+    payload = shown(finding.payload(), wording)
+    assert (payload["message"], payload["remedy"]["value"]) == (seen, 4.5)
     assert shown(finding.payload()) == json.loads(json.dumps(finding.payload()))
 
 
 def test_wording_of_an_anonymised_run_calls_another_symbol_of_a_feature_and_reads_it_back():
     symbol = SNAPSHOT.symbol
-    told = {"features": {'close@"BTC/USDT"': 2.0, f"rsi_14@{symbol}": 50.0, "rank_cs(roc_20)": 0.5}}
-    hidden = shown(told, HIDDEN)["features"]
+    payload = {"features": {'close@"BTC/USDT"': 2.0, f"rsi_14@{symbol}": 50.0, "rank_cs(roc_20)": 0.5}}
+    hidden = shown(payload, HIDDEN)["features"]
     assert set(hidden) == {'close@"asset_3"', "rsi_14@asset_2", "rank_cs(roc_20)"}
     assert shown({"setup": 'close@"BTC/USDT" > 1'}, HIDDEN) == {"setup": 'close@"asset_3" > 1'}
     for name in ('close@"asset_3"', "close@asset_3", "close@'asset_3'"):

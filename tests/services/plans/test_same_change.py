@@ -51,8 +51,8 @@ def test_verdict_that_wants_the_same_on_another_day_is_one_plan_and_one_message(
     assert list(world.desk.waiting) == [first.plan_id]
     drafted = world.rows(DRAFTED)
     alerts = WaitingChanges("r", dict, lambda: world.desk.waiting)
-    said = [alert for row in drafted for alert in alerts.of(DRAFTED, row, world.now)]
-    assert (len(drafted), len(said), world.desk.counters.made) == (1, 1, 1)
+    lines = [alert for row in drafted for alert in alerts.of(DRAFTED, row, world.now)]
+    assert (len(drafted), len(lines), world.desk.counters.made) == (1, 1, 1)
     refused = world.rows("action_refused")
     assert [row["code"] for row in refused] == ["already_planned"] * 3
     assert {row["reason"] for row in refused} == {f"plan {first.plan_id} waits for the same"}

@@ -158,7 +158,7 @@ def _features(
 ) -> dict[str, float | None]:
     """A bar on which the setup holds; distances in ATR, to the plan's losing side of the close."""
     against = -1.0 if direction == "long" else 1.0
-    body, ahead, behind = rng.uniform(0.2, 0.8), rng.uniform(0.05, 0.3), rng.uniform(0.5, 1.2)
+    body, ahead, later = rng.uniform(0.2, 0.8), rng.uniform(0.05, 0.3), rng.uniform(0.5, 1.2)
     edge = rng.uniform(-0.4, 0.15)  # of the channel on the winning side: reached or just passed
     nearest = rng.uniform(0.1, 0.8)  # extreme of the last bars on the losing side
     mean = rng.uniform(-0.3, 0.9) if version.id == "trend_pullback" else rng.uniform(0.3, 2.4)
@@ -166,7 +166,7 @@ def _features(
     def at(distance: float) -> float:
         return close + against * distance * atr
 
-    extremes = {"low": behind, "high": -ahead} if direction == "long" else {"low": -ahead, "high": behind}
+    extremes = {"low": later, "high": -ahead} if direction == "long" else {"low": -ahead, "high": later}
     win_side, lose_side = ("highest", "lowest") if direction == "long" else ("lowest", "highest")
     values: dict[str, float] = {
         "open": at(body),

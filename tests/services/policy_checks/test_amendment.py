@@ -64,8 +64,8 @@ def test_amendment_stop_has_to_lie_between_stop_and_close_and_outside_the_costs(
     request = amendment_request(
         KIND.TIGHTEN, held=True, direction=direction, stop=100.0 - sign * away, invariants__spread_bps=10.0
     )
-    found, said, _ = checked(request)
-    assert (found, said) == ([code], status)
+    found, reply, _ = checked(request)
+    assert (found, reply) == ([code], status)
 
 
 def test_amendment_stop_within_costs_counts_the_spread_and_one_side():

@@ -59,10 +59,10 @@ def test_consolidation_reply_that_blocks_is_none():
 
 
 def test_consolidation_verdicts_of_the_form_are_those_of_the_prompt():
-    told = load_prompt(PROMPT).system
+    text = load_prompt(PROMPT).system
     for verdict in FORM.schema["properties"]["verdict"]["enum"]:
-        assert f'"{verdict}"' in told.partition("What you decide")[2].partition("How you reason")[0]
-    assert '"verdict": "pass" | "revise"' in told
+        assert f'"{verdict}"' in text.partition("What you decide")[2].partition("How you reason")[0]
+    assert '"verdict": "pass" | "revise"' in text
     assert FORM.schema["properties"]["verdict"]["enum"] == ["pass", "revise"]
 
 
@@ -75,12 +75,12 @@ def test_consolidation_stricter_reply_with_evidence_lowers_the_verdict():
 
 
 def test_consolidation_finding_that_only_informs_is_no_evidence():
-    told = Finding(
+    shown = Finding(
         check=CheckName.MEMORY, code="memory_insufficient", severity=Severity.INFO, message="0 cases"
     )
     text = reply(verdict="revise", findings=["memory_insufficient"])
-    assert weigh(text, (told,)).refused == "model_lowered_without_evidence"
-    assert status_after(text, (told,)) is ReflectionStatus.PASS
+    assert weigh(text, (shown,)).refused == "model_lowered_without_evidence"
+    assert status_after(text, (shown,)) is ReflectionStatus.PASS
 
 
 REASONS = (
@@ -117,11 +117,11 @@ def test_consolidation_objection_to_a_reason_that_is_true_and_on_the_plans_side_
     assert (codes(weighed.findings), weighed.refused) == (
         ["model_lowered_without_evidence", "objection_overruled"], "model_lowered_without_evidence",
     )  # fmt: skip
-    beside = weigh_reply(object_to(place, 0), reasoned(**ARMED), ())
-    assert codes(beside.findings) == [
+    other = weigh_reply(object_to(place, 0), reasoned(**ARMED), ())
+    assert codes(other.findings) == [
         "model_lowered_verdict", "reason_against_direction", "objection_overruled",
     ]  # fmt: skip
-    overruled = beside.findings[-1]
+    overruled = other.findings[-1]
     assert (overruled.severity, overruled.evidence) == (Severity.INFO, (f"because[{place}]",))
     assert status_of(weighed.findings) is ReflectionStatus.PASS
 
@@ -156,12 +156,12 @@ def test_consolidation_objection_has_a_place_and_a_code_of_the_closed_list_alone
 def test_consolidation_question_shows_each_reason_with_its_place_its_words_and_what_code_finds():
     question = consolidation_question(load_prompt(PROMPT), reasoned(**ARMED), ())
     (line,) = (line for line in question.split("\n") if line.startswith('[{"holds"'))
-    told = json.loads(line)
-    assert [(shown["reason"], shown["kind"], shown["holds"]) for shown in told] == [
+    payload = json.loads(line)
+    assert [(shown["reason"], shown["kind"], shown["holds"]) for shown in payload] == [
         (0, "case_rate", None), (1, "feature", True), (2, "regime", True), (3, "lesson", None),
         (4, "rule", True),
     ]  # fmt: skip
-    assert told[1]["words"] == "atr_14 is 2"
+    assert payload[1]["words"] == "atr_14 is 2"
 
 
 @pytest.mark.parametrize(

@@ -412,11 +412,11 @@ def test_injection_beside_a_text_that_is_found_fault_with_leaves_the_fault(code,
     service = PolicyLevelReflectionService(ReflectionSettings())
 
     async def statuses() -> AsyncIterator[str]:
-        said = getattr(faulty.proposal, where)
+        reply = getattr(faulty.proposal, where)
         for injection in INJECTIONS:
             if injection.fills or not injection.text.isascii() and "\ud800" in injection.text:
                 continue
-            for text in (f"{said} {injection.text}", f"{injection.text} {said}"):
+            for text in (f"{reply} {injection.text}", f"{injection.text} {reply}"):
                 result = await service.reflect(
                     changed(faulty, {f"proposal.{where}": text}), source="heartbeat"
                 )

@@ -62,23 +62,23 @@ def test_right_plans_cover_every_playbook_direction_price_and_memory():
 @pytest.mark.parametrize("plans", [TUNED, HELD_OUT], ids=["tuned", "held_out"])
 def test_right_plans_with_the_reasons_of_their_rules_all_pass(plans):
     results = reflected([plan.request for plan in plans])
-    told = {
+    payload = {
         plan.name: result.requested_revisions
         for plan, result in zip(plans, results, strict=True)
         if result.status is not ReflectionStatus.PASS
     }
-    assert told == {}
+    assert payload == {}
 
 
 @EVERY_FAULT
 def test_fault_is_found_with_its_code_in_every_right_plan(fault):
     spoiled = [(plan.name, fault.spoil(plan.request)) for plan in EVERY_PLAN]
-    asked = [(name, request) for name, request in spoiled if request is not None]
-    assert len(asked) >= len(EVERY_PLAN) / 3
-    results = reflected([request for _, request in asked])
+    questions = [(name, request) for name, request in spoiled if request is not None]
+    assert len(questions) >= len(EVERY_PLAN) / 3
+    results = reflected([request for _, request in questions])
     missed = {
         name: codes(result.findings)
-        for (name, _), result in zip(asked, results, strict=True)
+        for (name, _), result in zip(questions, results, strict=True)
         if not set(fault.codes) <= set(codes(result.findings)) or result.status is ReflectionStatus.PASS
     }
     assert missed == {}

@@ -105,11 +105,11 @@ def test_embedded_playbooks_have_no_mistake_at_the_default_settings():
 
 
 def test_cap_and_least_reward_are_those_of_the_settings():
-    told = Settings()
-    wider = told.model_copy(
+    shown = Settings()
+    wider = shown.model_copy(
         update={
-            "envelope": told.envelope.model_copy(update={"risk_fraction": 0.02}),
-            "reflection": told.reflection.model_copy(update={"min_reward_to_risk": 2.0}),
+            "envelope": shown.envelope.model_copy(update={"risk_fraction": 0.02}),
+            "reflection": shown.reflection.model_copy(update={"min_reward_to_risk": 2.0}),
         }
     )
     (mistake,) = list_mistakes((book(risk_fraction=0.02),), wider)

@@ -52,6 +52,6 @@ def test_run_counts_its_reflections_against_the_budget_of_its_settings(budget_ms
         "policy_loop"
     ]
     verdicts = [policy["reflections"], policy["amendments"]]
-    reflections = sum(said[name] for said in verdicts for name in ("pass", "revise", "block"))
+    reflections = sum(reply[name] for reply in verdicts for name in ("pass", "revise", "block"))
     assert reflections != policy["evaluations"]
     assert policy["over_budget"] == share * reflections

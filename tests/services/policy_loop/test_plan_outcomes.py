@@ -21,9 +21,9 @@ def policy(name: str, symbol: str = SNAPSHOT.symbol) -> FrozenPolicy:
 
 
 def event(kind: TickEventKind, of: FrozenPolicy, at: int = 5, **detail: object) -> TickValidationEvent:
-    told = {"policy_id": of.policy_id, **detail}
+    payload = {"policy_id": of.policy_id, **detail}
     return TickValidationEvent(
-        kind=kind, symbol=of.symbol, bar_label=at, ts_event=at, known_at=at, detail=told
+        kind=kind, symbol=of.symbol, bar_label=at, ts_event=at, known_at=at, detail=payload
     )
 
 
@@ -46,18 +46,18 @@ def test_plan_outcome_follows_the_tick_events_of_its_policy(kind, detail, seen):
     plans.observe(event(kind, policy("b"), **detail))
     assert plans.of(in_force(mine))[0].became == "frozen"
     plans.observe(event(kind, mine, **detail))
-    (told,) = plans.of(in_force(mine))
-    assert (told.became, told.became_at, told.frozen_at) == (str(kind), 5, 3)
-    assert {name: getattr(told, name) for name in seen} == seen
+    (shown,) = plans.of(in_force(mine))
+    assert (shown.became, shown.became_at, shown.frozen_at) == (str(kind), 5, 3)
+    assert {name: getattr(shown, name) for name in seen} == seen
 
 
 def test_plan_outcome_holds_each_trade_with_its_r():
     plans, mine = PlanOutcomes(), policy("a")
     plans.frozen(mine, 3)
     plans.observe(event(TickEventKind.EXIT_FILLED, mine, 7, reason="target", r=1.5))
-    (told,) = plans.of(in_force(None))
-    assert [(trade.closed_at, trade.reason, trade.r) for trade in told.trades] == [(7, "target", 1.5)]
-    assert told.became == "exit_filled", "a plan that traded and went is not called retired"
+    (shown,) = plans.of(in_force(None))
+    assert [(trade.closed_at, trade.reason, trade.r) for trade in shown.trades] == [(7, "target", 1.5)]
+    assert shown.became == "exit_filled", "a plan that traded and went is not called retired"
 
 
 def test_plan_outcomes_are_the_last_of_the_symbol_newest_first_and_say_who_was_replaced():
@@ -66,8 +66,8 @@ def test_plan_outcomes_are_the_last_of_the_symbol_newest_first_and_say_who_was_r
     plans.frozen(policy("x", "ELSE"), 1)
     for at, entry in enumerate(every):
         plans.frozen(entry, at)
-    told = plans.of(in_force(every[-1]))
-    assert [entry.policy_id for entry in told] == [entry.policy_id for entry in every[:1:-1]]
-    assert [outcome.became for outcome in told] == ["frozen"] + ["replaced"] * (LAST - 1)
+    shown = plans.of(in_force(every[-1]))
+    assert [entry.policy_id for entry in shown] == [entry.policy_id for entry in every[:1:-1]]
+    assert [outcome.became for outcome in shown] == ["frozen"] + ["replaced"] * (LAST - 1)
     assert [outcome.became for outcome in plans.of(in_force(None))][0] == "retired"
     assert plans.of(SNAPSHOT.model_copy(update={"symbol": "NONE"})) == ()

@@ -76,7 +76,9 @@ def begun() -> LoopFacts:
     return facts
 
 
-def asked(facts: LoopFacts, clock: int, columns: RuleColumns | None = None) -> HighLevelReflectionRequest:
+def read_requests(
+    facts: LoopFacts, clock: int, columns: RuleColumns | None = None
+) -> HighLevelReflectionRequest:
     return facts.request(
         Run(clock, "slot", structural_allowed=True), clock, None if columns is None else PaperPlans(columns)
     )
@@ -88,25 +90,25 @@ def journalled_block(s: int, at_row: int, arrived_row: int, plan: PolicyProposal
     label, symbol = int(series.times[at_row]), series.symbols[s]
     known_at = int(series.close_times[arrived_row])
     blocked = {"amendment": None, "result": {"status": "block", "findings": []}}
-    told: list[tuple[str, dict[str, Any]]] = [
+    shown: list[tuple[str, dict[str, Any]]] = [
         ("policy_snapshot", {"event_id": "e", "snapshot": {"bar_label": label, "regime": None}}),
         ("policy_proposal", {"proposal": plan.payload()}),
         ("policy_reflection", blocked),
         ("policy_evaluation", {"outcome": "stood_down"}),
     ]
     facts = begun()
-    for seq, (kind, payload) in enumerate(told):
+    for seq, (kind, payload) in enumerate(shown):
         facts.add(row(seq + 1, kind, known_at, known_at, payload, symbol))
     return facts
 
 
-def told(facts: LoopFacts, clocks: tuple[int, ...]) -> list[tuple[int, UntradedSignal]]:
+def read_shown(facts: LoopFacts, clocks: tuple[int, ...]) -> list[tuple[int, UntradedSignal]]:
     """What reports at the close of some rows tell, with their row."""
     series, found, made = bars(), [], list[PastRun]()
     columns = RuleColumns(series)
     for at in clocks:
         clock = int(series.close_times[at])
-        found += [(at, signal) for signal in asked(facts, clock, columns).untraded_signals]
+        found += [(at, signal) for signal in read_requests(facts, clock, columns).untraded_signals]
         made.append(report(clock))
         facts.runs.add_outside(made)
     return found
@@ -120,7 +122,7 @@ def test_deferred_need_of_a_late_answer_is_told_by_the_first_report_that_could_k
     facts.add(row(1, "policy_reflection", day(8), day(10), reflected))
     needs_told = {}
     for clock in (day(9), day(10), day(14)):
-        needs_told[clock] = [item.text for item in asked(facts, clock).deferred_items]
+        needs_told[clock] = [item.text for item in read_requests(facts, clock).deferred_items]
         facts.runs.add_outside([report(number) for number in needs_told])
     assert needs_told == {day(9): [], day(10): ["raise the risk"], day(14): []}
 
@@ -128,7 +130,7 @@ def test_deferred_need_of_a_late_answer_is_told_by_the_first_report_that_could_k
 @pytest.mark.parametrize("clocks", [(60, 100, 120, 140, 180), (88, 89, 199), (199,)])
 def test_signal_of_a_symbol_that_stopped_trading_is_told_once(clocks: tuple[int, ...]) -> None:
     series = bars()
-    ((at, signal),) = told(journalled_block(1, 45, 45, proposal()), clocks)
+    ((at, signal),) = read_shown(journalled_block(1, 45, 45, proposal()), clocks)
     assert signal.counterfactual_r is None
     assert signal.known_at == int(series.close_times[45 + 4 * 10 + 8]), "whenever it is asked"
     assert at == min(clock for clock in clocks if clock >= 45 + 4 * 10 + 8)
@@ -139,7 +141,7 @@ def test_signal_whose_outcome_came_before_its_answer_is_told_after_the_answer(
     clocks: tuple[int, ...],
 ) -> None:
     series = bars()
-    found = told(journalled_block(0, 45, 55, proposal(target=0.5)), clocks)
+    found = read_shown(journalled_block(0, 45, 55, proposal(target=0.5)), clocks)
     assert [(at, signal.reason, signal.known_at) for at, signal in found] == [
         (60, "blocked", int(series.close_times[55]))
     ]
@@ -159,7 +161,7 @@ def test_signal_whose_outcome_came_before_its_thesis_expired_is_told_after_that(
     for seq, (kind, at) in enumerate((("thesis_armed", 45), ("thesis_expired", 55)), start=2):
         known, event = int(series.close_times[at]), {"bar_label": int(series.times[at]), "policy_id": "p"}
         facts.add(row(seq, kind, known, known, event, "A"))
-    ((_, signal),) = told(facts, (60,))
+    ((_, signal),) = read_shown(facts, (60,))
     assert signal.counterfactual_r is not None
     assert signal.known_at == int(series.close_times[55])
 
@@ -167,5 +169,5 @@ def test_signal_whose_outcome_came_before_its_thesis_expired_is_told_after_that(
 def test_signal_that_was_told_is_not_told_again_by_a_clock_before_it() -> None:
     facts, series = journalled_block(0, 45, 55, proposal(target=0.5)), bars()
     columns = RuleColumns(series)
-    assert asked(facts, int(series.close_times[60]), columns).untraded_signals
-    assert asked(facts, int(series.close_times[50]), columns).untraded_signals == ()
+    assert read_requests(facts, int(series.close_times[60]), columns).untraded_signals
+    assert read_requests(facts, int(series.close_times[50]), columns).untraded_signals == ()

@@ -53,7 +53,7 @@ def test_loop_facts_lead_to_every_decision_of_the_backtest(run, settings):
 
 @RUNS
 def test_loop_facts_resolve_the_untraded_signals_of_every_request_on_the_bars(run, settings):
-    columns, told = RuleColumns(run().result.session.bars), 0
+    columns, shown = RuleColumns(run().result.session.bars), 0
     for facts, row, decided in replayed(run(), settings()):
         if row.kind == "high_level_request":
             answer = Run(decided["slot"], "slot", decided["structural_allowed"])
@@ -61,8 +61,8 @@ def test_loop_facts_resolve_the_untraded_signals_of_every_request_on_the_bars(ru
             assert (
                 json.loads(canonical_json([item.payload() for item in made])) == decided["untraded_signals"]
             )
-            told += len(made)
-    assert told > 20
+            shown += len(made)
+    assert shown > 20
 
 
 def of_days(window: int) -> Settings:
@@ -79,7 +79,7 @@ def windowed() -> Any:
 )
 def test_loop_facts_make_every_request_of_the_backtest(run, settings):
     """Byte for byte, from rows as the store holds them."""
-    columns, asked = RuleColumns(run().result.session.bars), 0
+    columns, question = RuleColumns(run().result.session.bars), 0
     for facts, row, decided in replayed(run(), settings()):
         if row.kind == "slow_skip":
             continue
@@ -88,18 +88,18 @@ def test_loop_facts_make_every_request_of_the_backtest(run, settings):
         request = facts.request(answer, row.known_at, PaperPlans(columns))
         assert request.content_hash == json.loads(row.payload)["request_hash"]
         assert json.loads(canonical_json(request.payload())) == decided
-        asked += 1
-    assert asked > 1
+        question += 1
+    assert question > 1
 
 
 def test_loop_facts_window_counts_bars_and_not_the_days_between_them():
-    labels, asked = [int(at) for at in windowed().result.session.bars.times], 0
+    labels, question = [int(at) for at in windowed().result.session.bars.times], 0
     for row, request in decisions(windowed().rows):
         if row.kind == "high_level_request":
             (last,) = [number for number, at in enumerate(labels) if at + 86_400 * 10**9 == row.known_at]
             assert request["window_start"] == labels[max(0, last - 89)]
-            asked += last > 89
-    assert asked > 1
+            question += last > 89
+    assert question > 1
 
 
 def test_loop_facts_leave_out_what_a_no_learn_zone_keeps_from_the_lessons():
@@ -116,5 +116,5 @@ def test_loop_facts_leave_out_what_a_no_learn_zone_keeps_from_the_lessons():
     read = facts.request(Run(end, "slot", structural_allowed=True), end, None)
     assert len(read.episode_ids) == len(facts.fresh(end, end)) == len(slice_run().of("episode")) - 3
     assert not set(read.episode_ids) & set(shut_out)
-    told = sum(len(fires["now"]["r"]) for fires in read.drift_inputs["fires"].values())
-    assert told == len(read.episode_ids)
+    shown = sum(len(fires["now"]["r"]) for fires in read.drift_inputs["fires"].values())
+    assert shown == len(read.episode_ids)

@@ -182,10 +182,10 @@ def test_refuted_candidate_is_told_while_the_rules_it_was_compared_with_and_the_
     lifecycle.begin("bad")
     shadow.step(10, OVER)
     assert lifecycle.retired == ["bad"]
-    (told,) = shadow.summaries()
-    assert (told["playbook_id"], told["kind"], told["n"]) == ("bad", "refuted", 60)
+    (payload,) = shadow.summaries()
+    assert (payload["playbook_id"], payload["kind"], payload["n"]) == ("bad", "refuted", 60)
     shadow.step(11, OVER)
-    assert shadow.summaries() == (told,)
+    assert shadow.summaries() == (payload,)
     lifecycle.incumbent = 98
     assert shadow.summaries() == ()
     lifecycle.incumbent, lifecycle.banned = 99, ("up/mid",)
@@ -260,11 +260,11 @@ def test_trials_tell_the_one_value_that_they_try(kind):
         parameters = {**trial.definition.parameters, **changes}
         trial.definition = alter(trial.definition, parameters=parameters)
     shadow.step(10, OVER)
-    told = {
+    payload = {
         summary["playbook_id"]: (summary.get("parameter"), summary.get("value"))
         for summary in shadow.summaries()
     }
-    assert told == {"one": ("stretch", 1.1), "two": (None, None), "none": (None, None)}
+    assert payload == {"one": ("stretch", 1.1), "two": (None, None), "none": (None, None)}
 
 
 @pytest.mark.parametrize(("minimum", "promoted"), [(41, []), (40, ["proven"])])
@@ -314,8 +314,8 @@ def test_risk_cut_is_weighed_by_the_trades_that_its_own_playbook_entered_since()
     shadow.step(10, OVER, [*traded([1.0] * 40), *other])
     assert shadow.measured[BOOK.content_hash, ""]["n"] == 10
     assert shadow.proven == {}
-    (told,) = shadow.summaries()
-    assert (told["playbook_id"], told["kind"], told["value"], told["n"]) == (
+    (payload,) = shadow.summaries()
+    assert (payload["playbook_id"], payload["kind"], payload["value"], payload["n"]) == (
         "pullback",
         "risk_cut",
         0.0025,

@@ -27,10 +27,10 @@ def figures() -> list[str]:
                 track = Track(drawn(trades, a_week), "week", 0.0, bounds)
                 sample = track.at(END)
                 last = sample.blocks
-                told = [sample, track.interval(last), track.decay.tolist()]
-                told += [track.stakes(claim, last) for claim in (0, 1)]
-                told += [track.log_e_at(np.array([END], dtype=np.int64)).tolist()]
-                found.append(repr(told))
+                shown = [sample, track.interval(last), track.decay.tolist()]
+                shown += [track.stakes(claim, last) for claim in (0, 1)]
+                shown += [track.log_e_at(np.array([END], dtype=np.int64)).tolist()]
+                found.append(repr(shown))
     return found
 
 

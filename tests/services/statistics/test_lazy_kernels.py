@@ -48,9 +48,9 @@ def doubled(values: np.ndarray) -> float:
 
 
 def run(*words: str) -> list[str]:
-    told = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stderr == ""
-    return told.stdout.splitlines()
+    shown = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert shown.stderr == ""
+    return shown.stdout.splitlines()
 
 
 def test_few_blocks_show_the_same_without_the_compiler_to_the_last_bit():

@@ -28,7 +28,7 @@ def test_smallest_detectable_effect_is_that_of_the_simulated_power_within_a_quar
 ):
     """A loss of three quarters of it is found less often than promised, one of five quarters more often."""
     draw, runs = np.random.default_rng(weeks + size), 200
-    told = [effect_of(DRAWS[world](draw, (weeks, size)), alpha, TERMS[world]) for _ in range(30)]
+    shown = [effect_of(DRAWS[world](draw, (weeks, size)), alpha, TERMS[world]) for _ in range(30)]
 
     def found(effect):
         paths = [
@@ -38,8 +38,8 @@ def test_smallest_detectable_effect_is_that_of_the_simulated_power_within_a_quar
         return np.mean([path[LOSING, -1] >= 1.0 / alpha for path in paths])
 
     error = 2.0 * sqrt(POWER * (1.0 - POWER) / runs)
-    assert found(0.75 * np.median(told)) <= POWER + error
-    assert found(1.25 * np.median(told)) >= POWER - error
+    assert found(0.75 * np.median(shown)) <= POWER + error
+    assert found(1.25 * np.median(shown)) >= POWER - error
 
 
 def test_smallest_detectable_effect_shrinks_with_blocks_and_grows_with_the_family():

@@ -53,9 +53,9 @@ def test_blocks_are_flagged_where_their_first_autocorrelation_says_so(seed, bloc
     totals = shocks(seed, blocks, 1, share=share)[:, 0] * sizes
     seen = ClaimBlocks(sizes, totals, totals**2, np.full(blocks, 4.0))
     known = Widening(np.full(blocks, UNKNOWN, dtype=np.int8), np.zeros(blocks, dtype=np.int64))
-    asked = int(draw.integers(0, blocks))
-    resembling(seen, seen, known, asked)
-    assert [place for place in range(blocks) if known.flagged[place] != UNKNOWN] == [asked]
+    request = int(draw.integers(0, blocks))
+    resembling(seen, seen, known, request)
+    assert [place for place in range(blocks) if known.flagged[place] != UNKNOWN] == [request]
     all_resembling(seen, seen, known)
     wanted = [bool(resembles(sizes[:k], totals[:k])) for k in range(1, blocks + 1)]
     assert (known.flagged == YES).tolist() == wanted
@@ -72,7 +72,7 @@ def test_shocks_that_last_four_weeks_are_flagged_and_only_what_four_weeks_show_c
         seen = one.at(NEVER_NS)
         flagged += seen.widened
         alone = tuple(float(one._walks[claim][0, -1]) for claim in (LOSING, GAINING))
-        assert all(told <= own * (1.0 + 1e-8) for told, own in zip(seen.e_values, alone, strict=True))
+        assert all(shown <= own * (1.0 + 1e-8) for shown, own in zip(seen.e_values, alone, strict=True))
         smaller += seen.widened and seen.e_values != tuple(float(f"{own:.9g}") for own in alone)
         if seen.widened:
             assert seen.note == (

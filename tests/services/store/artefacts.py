@@ -29,51 +29,60 @@ def request(slot=MONDAY, **changes):
     return HighLevelReflectionRequest(**values | changes)
 
 
-def report(asked, **changes):
+def report(question, **changes):
     values = {
-        "window_start": asked.window_start,
-        "window_end": asked.window_end,
+        "window_start": question.window_start,
+        "window_end": question.window_end,
         "n_episodes": 2,
         "insufficient_sample": True,
         "narrative": "two trades, no lesson",
         "prompt_hash": "p" * 64,
-        "request_hash": asked.content_hash,
-        "known_at": asked.known_at,
+        "request_hash": question.content_hash,
+        "known_at": question.known_at,
         "meta": ReflectionInvocationMeta(
-            cadence="high_level", source=f"slot {asked.slot}", outcome=InvocationOutcome.RAN
+            cadence="high_level", source=f"slot {question.slot}", outcome=InvocationOutcome.RAN
         ),
         "latency_ms": 7,
     }
     return HighLevelReflectionReport(**values | changes)
 
 
-def verdict(told, **changes):
+def verdict(shown, **changes):
     values = {
         "decision": RecommendedAction.HOLD,
-        "report_id": told.content_hash[:16],
+        "report_id": shown.content_hash[:16],
         "reason": "nothing to change",
-        "known_at": told.known_at,
+        "known_at": shown.known_at,
     }
     return ReplanVerdict(**values | changes)
 
 
-def claim(run_id, asked):
+def claim(run_id, question):
     """A claim as its maker holds it."""
     return Claim(
-        key(run_id, asked.slot), "claimed", "a", 1, 1, 0, None, {}, asked.content_hash, asked.canonical_text()
+        key(run_id, question.slot),
+        "claimed",
+        "a",
+        1,
+        1,
+        0,
+        None,
+        {},
+        question.content_hash,
+        question.canonical_text(),
     )
 
 
-async def claimed(store, lease, run_id, asked):
+async def claimed(store, lease, run_id, question):
     """Claim the slot of a request."""
-    slot = key(run_id, asked.slot)
-    assert await store.claims.claim(lease, slot, asked.content_hash, asked.canonical_text(), {})
+    slot = key(run_id, question.slot)
+    assert await store.claims.claim(lease, slot, question.content_hash, question.canonical_text(), {})
     return await store.claims.get(slot)
 
 
 async def reported(store, lease, run_id, slot=MONDAY):
     """A report of a slot, waiting in the inbox."""
-    asked = request(slot)
-    told = report(asked)
-    assert await store.reports.write(lease, await claimed(store, lease, run_id, asked), told)
-    return told
+    question = request(slot)
+    shown = report(question)
+    assert await store.reports.write(lease, await claimed(store, lease, run_id, question), shown)
+    return shown

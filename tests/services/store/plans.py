@@ -59,29 +59,29 @@ class PlanJournal:
 
     def drafted(self, plan, /, at=MADE, **changes):
         """Phase 1 ends with a plan that waits."""
-        told = {"plan_id": plan.plan_id, "plan_hash": plan.content_hash, "revision": plan.revision}
-        told |= {"status": "awaiting_approval", "plan_length": len(plan.steps), "plan": plan.payload()}
-        told |= {"refused": [], "reasoning": None, "report_id": None, "verdict_id": None}
-        self.row("two_phase_phase1_complete", at, **told | changes)
+        payload = {"plan_id": plan.plan_id, "plan_hash": plan.content_hash, "revision": plan.revision}
+        payload |= {"status": "awaiting_approval", "plan_length": len(plan.steps), "plan": plan.payload()}
+        payload |= {"refused": [], "reasoning": None, "report_id": None, "verdict_id": None}
+        self.row("two_phase_phase1_complete", at, **payload | changes)
 
     def decided(self, plan, /, decision="approve", state="executing", at=MADE, **changes):
         """Somebody, or nobody, decided."""
-        told = {"plan_id": plan.plan_id, "plan_hash": plan.content_hash, "revision": plan.revision}
-        told |= {"decision": decision, "by": "ann", "state": state, "reasons": []}
-        told |= {"plan_edited": plan.revision > 1, "plan": None}
-        self.row("plan_decided", at, **told | changes)
+        payload = {"plan_id": plan.plan_id, "plan_hash": plan.content_hash, "revision": plan.revision}
+        payload |= {"decision": decision, "by": "ann", "state": state, "reasons": []}
+        payload |= {"plan_edited": plan.revision > 1, "plan": None}
+        self.row("plan_decided", at, **payload | changes)
 
     def step(self, plan, number=1, state="done", at=MADE, reason=""):
         """A step was carried out."""
-        told = {"plan_id": plan.plan_id, "plan_hash": plan.content_hash, "phase": 2, "number": number}
-        told |= {"kind": "set_risk_fraction", "state": state, "versions": [], "reason": reason}
-        self.row("plan_step", at, **told)
+        payload = {"plan_id": plan.plan_id, "plan_hash": plan.content_hash, "phase": 2, "number": number}
+        payload |= {"kind": "set_risk_fraction", "state": state, "versions": [], "reason": reason}
+        self.row("plan_step", at, **payload)
 
     def ended(self, plan, status="completed", at=MADE, phase=2):
         """Phase 2 ends."""
-        told = {"plan_id": plan.plan_id, "plan_hash": plan.content_hash, "phase": phase, "status": status}
-        told |= {"plan_edited": plan.revision > 1, "plan_length": len(plan.steps), "tools_used": 1}
-        self.row("two_phase_phase2_complete", at, **told)
+        payload = {"plan_id": plan.plan_id, "plan_hash": plan.content_hash, "phase": phase, "status": status}
+        payload |= {"plan_edited": plan.revision > 1, "plan_length": len(plan.steps), "tools_used": 1}
+        self.row("two_phase_phase2_complete", at, **payload)
 
     async def rows(self):
         """All of them."""

@@ -347,9 +347,9 @@ def test_copy_for_which_there_is_no_room_names_the_new_file_and_not_the_store(tm
     try:
         with pytest.raises(
             StoreError, match="the copy cannot be written in '.*away' .disk I/O error"
-        ) as told:
+        ) as shown:
             asyncio.run(back_up(address, tmp_path / "away" / "kept.db"))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert "full.db" not in str(told.value)
+    assert "full.db" not in str(shown.value)
     assert list((tmp_path / "away").iterdir()) == []

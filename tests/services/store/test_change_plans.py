@@ -43,10 +43,10 @@ def kept(scenario):
 
 
 def test_plan_is_kept_with_its_bytes_and_what_was_told_of_it(address):
-    said = {"should_use": True, "confidence": 0.7, "matches": [], "reason": "planning"}
+    answer = {"should_use": True, "confidence": 0.7, "matches": [], "reason": "planning"}
 
     async def scenario(store, run_id):
-        first = await store.plans.put(run_id, PLAN, two_phase=said, reasoning="so", elapsed_ms=7)
+        first = await store.plans.put(run_id, PLAN, two_phase=answer, reasoning="so", elapsed_ms=7)
         again = await store.plans.put(run_id, PLAN)
         return first, again, await store.plans.find(PLAN.plan_id[:6])
 
@@ -57,7 +57,7 @@ def test_plan_is_kept_with_its_bytes_and_what_was_told_of_it(address):
     assert (first.state, first.phase, first.revision, first.journalled) == (
         "awaiting_approval", 1, 1, False,
     )  # fmt: skip
-    assert (first.two_phase, first.reasoning, first.elapsed_ms) == (said, "so", 7)
+    assert (first.two_phase, first.reasoning, first.elapsed_ms) == (answer, "so", 7)
     assert (first.steps, first.decided, first.decisions) == ({1: "waiting"}, None, ())
 
 
@@ -102,15 +102,15 @@ def test_edit_makes_a_revision_voids_the_approval_and_withdraws_its_request(addr
         found = await store.plans.find(PLAN.plan_id)
         return revised, claims, again, found, await store.operator.all(run_id)
 
-    revised, claims, again, found, (withdrawn, told, asked) = with_run(address, kept(scenario))
+    revised, claims, again, found, (withdrawn, shown, request) = with_run(address, kept(scenario))
     assert (revised.state, revised.revision, revised.decided) == ("awaiting_approval", 2, None)
     assert claims == [False, False, False]
     assert found.revisions == (PLAN, second)
     assert [change.decision for change in again.decisions] == ["approve", "edit", "approve"]
-    assert (withdrawn.state, told.state, asked.state) == ("refused", "waiting", "waiting")
-    assert (told.payload["decision"], told.payload["hash"]) == ("submit", second.content_hash)
+    assert (withdrawn.state, shown.state, request.state) == ("refused", "waiting", "waiting")
+    assert (shown.payload["decision"], shown.payload["hash"]) == ("submit", second.content_hash)
     assert "edited by bob" in withdrawn.result["reasons"][0]
-    assert asked.payload == {
+    assert request.payload == {
         "plan_id": PLAN.plan_id,
         "decision": "approve",
         "hash": second.content_hash,
@@ -134,10 +134,10 @@ def test_approval_is_claimed_again_after_a_crash_and_never_when_it_was_cancelled
         claims.append(await store.plans.claim(run_id, other.plan_id, other.content_hash))
         return claims, cancelled, await store.operator.all(run_id)
 
-    claims, cancelled, asked = with_run(address, kept(scenario))
+    claims, cancelled, question = with_run(address, kept(scenario))
     assert claims == [True, True, False]
     assert (cancelled.state, cancelled.decided.by) == ("cancelled", "bob")
-    assert [(request.state, request.payload["decision"]) for request in asked] == [
+    assert [(request.state, request.payload["decision"]) for request in question] == [
         ("waiting", "approve"),
         ("refused", "approve"),
     ]
@@ -145,14 +145,18 @@ def test_approval_is_claimed_again_after_a_crash_and_never_when_it_was_cancelled
 
 def test_plan_of_the_journal_that_is_cancelled_is_told_to_its_process(address):
     async def scenario(store, run_id):
-        told = PlanJournal()
-        told.drafted(PLAN)
-        await store.journal.append(run_id, await told.rows())
+        shown = PlanJournal()
+        shown.drafted(PLAN)
+        await store.journal.append(run_id, await shown.rows())
         await store.plans.cancel(run_id, PLAN.plan_id, ANN)
         return await store.operator.waiting(run_id)
 
-    (asked,) = with_run(address, scenario)
-    assert (asked.payload["decision"], asked.payload["by"], asked.payload["plan"]) == ("cancel", "ann", None)
+    (request,) = with_run(address, scenario)
+    assert (request.payload["decision"], request.payload["by"], request.payload["plan"]) == (
+        "cancel",
+        "ann",
+        None,
+    )
 
 
 def test_decisions_of_two_at_once_are_one_and_the_other_is_told_who_and_when(address):
@@ -166,15 +170,15 @@ def test_decisions_of_two_at_once_are_one_and_the_other_is_told_who_and_when(add
             ]
             return await asyncio.gather(*work, return_exceptions=True), await store.operator.all(run_id)
 
-    told, asked = with_run(address, kept(scenario))
+    shown, request = with_run(address, kept(scenario))
     # An approval may be cancelled while nobody has claimed it; nothing else is decided twice.
-    won = [trial.state for trial in told if not isinstance(trial, Exception)]
+    won = [trial.state for trial in shown if not isinstance(trial, Exception)]
     assert won in (["approved"], ["cancelled"], ["approved", "cancelled"], ["cancelled", "approved"])
     assert sorted(won) == sorted(set(won))
-    lost = [str(item) for item in told if isinstance(item, Exception)]
+    lost = [str(item) for item in shown if isinstance(item, Exception)]
     assert len(lost) == 8 - len(won)
-    assert all("(approve by " in said or "(cancel by " in said for said in lost)
-    assert len(asked) == won.count("approved")
+    assert all("(approve by " in text or "(cancel by " in text for text in lost)
+    assert len(request) == won.count("approved")
 
 
 @pytest.mark.parametrize("digits", ["", "abc", PLAN.content_hash[:11], "0" * 12, PLAN.content_hash + "0"])
@@ -243,7 +247,7 @@ def test_plan_of_a_run_that_is_over_is_carried_out_once_over_a_crash(address):
         )
         return approved, resumed, ended, back, await store.operator.all(run_id)
 
-    approved, resumed, ended, back, asked = with_run(address, scenario)
+    approved, resumed, ended, back, questions = with_run(address, scenario)
     assert (approved.state, resumed, done) == ("executing", approved, [OVER])
     assert (ended.state, ended.phase, ended.steps, ended.decided.by) == (
         "completed",
@@ -256,7 +260,7 @@ def test_plan_of_a_run_that_is_over_is_carried_out_once_over_a_crash(address):
         {1: "undone", 2: "undone"},
         "rollback",
     )
-    assert asked == []
+    assert questions == []
 
 
 def test_plan_of_a_process_is_not_approved_when_its_run_is_over(address):
@@ -271,21 +275,21 @@ def test_plan_of_a_process_is_not_approved_when_its_run_is_over(address):
 
 def test_rollback_is_asked_of_a_run_that_trades_and_only_of_what_was_carried_out(address):
     async def scenario(store, run_id):
-        told = PlanJournal()
-        told.drafted(PLAN)
-        told.decided(PLAN)
-        told.step(PLAN)
-        await store.journal.append(run_id, await told.rows())
+        shown = PlanJournal()
+        shown.drafted(PLAN)
+        shown.decided(PLAN)
+        shown.step(PLAN)
+        await store.journal.append(run_id, await shown.rows())
         with pytest.raises(ConfigError, match="only what was carried out"):
             await store.plans.ask_rollback(run_id, PLAN.plan_id, BOB)
-        told.ended(PLAN)
-        await store.journal.append(run_id, await told.rows())
+        shown.ended(PLAN)
+        await store.journal.append(run_id, await shown.rows())
         await store.plans.ask_rollback(run_id, PLAN.plan_id, BOB)
-        (asked,) = await store.operator.waiting(run_id)
+        (request,) = await store.operator.waiting(run_id)
         await store.runs.close(run_id, "finished", {})
         with pytest.raises(ConfigError, match="trades no more"):
             await store.plans.ask_rollback(run_id, PLAN.plan_id, BOB)
-        return asked.payload["decision"], asked.payload["hash"]
+        return request.payload["decision"], request.payload["hash"]
 
     assert with_run(address, scenario) == ("rollback", PLAN.content_hash)
 
@@ -296,13 +300,13 @@ def test_steps_before_a_checkpoint_are_shown_and_can_be_rolled_back_when_the_res
     rest = edited(plan)
 
     async def scenario(store, run_id):
-        told = PlanJournal()
-        told.drafted(plan)
-        told.decided(plan)
-        told.step(plan)
-        told.ended(plan, "awaiting_approval")
-        told.drafted(rest)
-        await store.journal.append(run_id, await told.rows())
+        shown = PlanJournal()
+        shown.drafted(plan)
+        shown.decided(plan)
+        shown.step(plan)
+        shown.ended(plan, "awaiting_approval")
+        shown.drafted(rest)
+        await store.journal.append(run_id, await shown.rows())
         waits = await store.plans.find(plan.plan_id, run_id)
         with pytest.raises(ConfigError, match="only what was carried out"):
             await store.plans.ask_rollback(run_id, plan.plan_id, BOB)
@@ -310,7 +314,7 @@ def test_steps_before_a_checkpoint_are_shown_and_can_be_rolled_back_when_the_res
         await store.plans.ask_rollback(run_id, plan.plan_id, BOB)
         return waits, await store.plans.find(plan.plan_id, run_id), await store.operator.waiting(run_id)
 
-    waits, cancelled, asked = with_run(address, scenario)
+    waits, cancelled, question = with_run(address, scenario)
     document = document_of(waits)
     assert [(step["revision"], step["number"], step["state"]) for step in document["carried_out"]] == [
         (1, 1, "done")
@@ -322,30 +326,30 @@ def test_steps_before_a_checkpoint_are_shown_and_can_be_rolled_back_when_the_res
     assert change["changes"] == [{"step": 1, "field": "state", "from": "waiting", "to": "done"}]
     lines = list(plan_lines(cancelled, document_of(cancelled)))
     assert lines[-1] == f"Next: thinktwice plans rollback {plan.plan_id} takes it back"
-    assert [request.payload["decision"] for request in asked] == ["cancel", "rollback"]
+    assert [request.payload["decision"] for request in question] == ["cancel", "rollback"]
 
 
 def test_journal_moves_a_plan_through_its_states_once(address):
     async def scenario(store, run_id):
-        told, states = PlanJournal(), []
+        shown, states = PlanJournal(), []
 
         async def stored():
-            rows = await told.rows()
+            rows = await shown.rows()
             await store.journal.append(run_id, rows)
             await store.journal.append(run_id, rows)  # a commit whose answer was lost
             states.append((await store.plans.find(PLAN.plan_id)).record)
 
-        told.drafted(PLAN, reasoning="so it reads")
+        shown.drafted(PLAN, reasoning="so it reads")
         await stored()
-        told.decided(PLAN, at=MADE + 1)
+        shown.decided(PLAN, at=MADE + 1)
         await stored()
-        told.step(PLAN, at=MADE + 2)
+        shown.step(PLAN, at=MADE + 2)
         await stored()
-        told.ended(PLAN, "awaiting_approval")
+        shown.ended(PLAN, "awaiting_approval")
         rest = edited(PLAN)
-        told.drafted(rest)
+        shown.drafted(rest)
         await stored()
-        told.decided(rest, "decline", "declined", by="expiry", at=MADE + 9, reasons=["nobody decided"])
+        shown.decided(rest, "decline", "declined", by="expiry", at=MADE + 9, reasons=["nobody decided"])
         await stored()
         return states
 
@@ -369,15 +373,15 @@ def test_journal_of_a_text_plan_keeps_who_approved_it_and_when_and_takes_its_edi
     async def scenario(store, run_id):
         await store.plans.approve(run_id, PLAN.plan_id, PLAN.content_hash, ANN)
         await store.plans.claim(run_id, PLAN.plan_id, PLAN.content_hash)
-        told = PlanJournal()
-        told.drafted(PLAN)
-        told.decided(PLAN, at=MADE + DAY)
-        told.ended(PLAN)
+        shown = PlanJournal()
+        shown.drafted(PLAN)
+        shown.decided(PLAN, at=MADE + DAY)
+        shown.ended(PLAN)
         other = change_plan(MADE + 5)
-        told.drafted(other)
+        shown.drafted(other)
         changed = edited(other)
-        told.decided(changed, by="eve", at=MADE + 7, plan=changed.payload())
-        await store.journal.append(run_id, await told.rows())
+        shown.decided(changed, by="eve", at=MADE + 7, plan=changed.payload())
+        await store.journal.append(run_id, await shown.rows())
         return await store.plans.find(PLAN.plan_id), await store.plans.find(other.plan_id), changed
 
     text, run, changed = with_run(address, kept(scenario))
@@ -390,10 +394,10 @@ def test_journal_of_a_text_plan_keeps_who_approved_it_and_when_and_takes_its_edi
 
 def test_rows_of_plans_that_were_refused_make_no_plan(address):
     async def scenario(store, run_id):
-        told = PlanJournal()
-        told.row("two_phase_phase1_start", plan_trigger="verdict", report_id=None, verdict_id=None)
-        told.drafted(PLAN, plan_id=None, plan_hash=None, plan=None, status="empty_plan")
-        await store.journal.append(run_id, await told.rows())
+        shown = PlanJournal()
+        shown.row("two_phase_phase1_start", plan_trigger="verdict", report_id=None, verdict_id=None)
+        shown.drafted(PLAN, plan_id=None, plan_hash=None, plan=None, status="empty_plan")
+        await store.journal.append(run_id, await shown.rows())
         return await store.plans.all()
 
     assert with_run(address, scenario) == []
@@ -401,11 +405,11 @@ def test_rows_of_plans_that_were_refused_make_no_plan(address):
 
 def test_rows_that_cannot_be_stored_move_no_plan(address):
     async def scenario(store, run_id):
-        told = PlanJournal()
-        told.drafted(PLAN)
-        told.row("two_phase_phase2_complete", plan_id=PLAN.plan_id)  # not what this kind holds
+        shown = PlanJournal()
+        shown.drafted(PLAN)
+        shown.row("two_phase_phase2_complete", plan_id=PLAN.plan_id)  # not what this kind holds
         with pytest.raises(KeyError):
-            await store.journal.append(run_id, await told.rows())
+            await store.journal.append(run_id, await shown.rows())
         return await store.plans.all(), (await store.runs.find(run_id)).events
 
     assert with_run(address, scenario) == ([], 0)
@@ -446,12 +450,14 @@ def test_list_of_a_thousand_plans_reads_none_of_their_texts(tmp_path):
 
 def test_plan_of_a_run_that_will_go_on_is_cancelled_before_its_process(address):
     async def scenario(store, run_id):
-        told = PlanJournal()
-        told.drafted(PLAN)
-        await store.journal.append(run_id, await told.rows())
+        shown = PlanJournal()
+        shown.drafted(PLAN)
+        await store.journal.append(run_id, await shown.rows())
         await store.runs.close(run_id, "interrupted")
         cancelled = await store.plans.cancel(run_id, PLAN.plan_id, ANN)
-        return cancelled.state, [asked.payload["decision"] for asked in await store.operator.waiting(run_id)]
+        return cancelled.state, [
+            request.payload["decision"] for request in await store.operator.waiting(run_id)
+        ]
 
     async def on_paper(store):
         return await scenario(store, (await store.runs.create(new_run(mode="paper"))).run_id)
@@ -465,10 +471,10 @@ def test_plan_that_is_handed_in_is_told_to_its_process_with_every_edit(address):
         other = edited(PLAN)
         await store.plans.revise(run_id, other, PLAN.content_hash, ANN)
         await store.plans.cancel(run_id, PLAN.plan_id, ANN)
-        asked = await store.operator.waiting(run_id)
+        question = await store.operator.waiting(run_id)
         with pytest.raises(ConfigError, match="at the next bar"):
             await store.plans.put(run_id, PLAN, ANN)
-        return [(request.payload["decision"], request.payload["hash"]) for request in asked]
+        return [(request.payload["decision"], request.payload["hash"]) for request in question]
 
     hash_of_edit = edited(PLAN).content_hash
     assert with_run(address, scenario) == [

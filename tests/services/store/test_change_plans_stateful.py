@@ -62,24 +62,24 @@ class Process:
         held, self.held = self.held, []
         journalled = {row.payload for row in await self.journal.rows() if row.kind == "operator_command"}
         for request in held:
-            told, number = request.payload, request.number
+            payload, number = request.payload, request.number
             mark = f'{{"number":{number}}}'
-            if mark not in journalled and told["decision"] == "approve":
-                claimed = await self.store.plans.claim(self.run_id, told["plan_id"], told["hash"])
+            if mark not in journalled and payload["decision"] == "approve":
+                claimed = await self.store.plans.claim(self.run_id, payload["plan_id"], payload["hash"])
                 if not claimed:
                     await self.store.operator.answer(self.run_id, number, "refused", {})
                     continue
                 if dies == "claimed":
                     return
                 self.journal.row("operator_command", now, number=number)
-                plan = ChangePlan.model_validate(told["plan"])
-                assert plan.content_hash == told["hash"]
+                plan = ChangePlan.model_validate(payload["plan"])
+                assert plan.content_hash == payload["hash"]
                 await self._carry_out(plan, now, ran)
                 await self._stored()
             elif mark not in journalled:
                 self.journal.row("operator_command", now, number=number)
                 await self._stored()
-            if dies == JOURNALLED[told["decision"]]:
+            if dies == JOURNALLED[payload["decision"]]:
                 return
             await self.store.operator.answer(self.run_id, number, "done", {})
 
@@ -181,9 +181,9 @@ class Interleavings(RuleBasedStateMachine):
         async def gathered():
             return await asyncio.gather(*order, return_exceptions=True)
 
-        told = self.run(gathered())
-        won = {trial.state for trial in told if not isinstance(trial, Exception)}
-        assert all(isinstance(item, ConfigError) for item in told if isinstance(item, Exception))
+        shown = self.run(gathered())
+        won = {trial.state for trial in shown if not isinstance(trial, Exception)}
+        assert all(isinstance(item, ConfigError) for item in shown if isinstance(item, Exception))
         if allowed:
             assert won in ({"approved"}, {"cancelled"}, {"approved", "cancelled"})
             self.model.state = "cancelled" if "cancelled" in won else "approved"

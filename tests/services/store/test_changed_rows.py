@@ -63,9 +63,9 @@ async def change(store, statement: str) -> None:
 async def put(store) -> tuple[str, str, object]:
     """A run with a report on demand; its id, that of the report, and a verdict on it."""
     run_id = (await store.runs.create(new_run())).run_id
-    asked = request()
-    made = report(asked)
-    await store.on_demand.put(run_id, asked, made)
+    question = request()
+    made = report(question)
+    await store.on_demand.put(run_id, question, made)
     return run_id, made.content_hash[:16], verdict(made)
 
 
@@ -226,13 +226,13 @@ def test_command_that_prints_a_sealed_row_says_in_one_line_that_it_was_changed(
     async def made() -> str:
         async with await open_store(address, create=True) as store:
             run_id = await reported_by_worker(store)
-            asked = request()
-            await store.on_demand.put(run_id, asked, report(asked, narrative="on demand"))
+            question = request()
+            await store.on_demand.put(run_id, question, report(question, narrative="on demand"))
             await store.trials.begin(run_id, BARS, 10)
             await store.journal.append(run_id, ROWS)
             await store.runs.close(run_id, "finished", {})
             await change(store, statement)
-            report_id: str = report(asked, narrative="on demand").content_hash[:16]
+            report_id: str = report(question, narrative="on demand").content_hash[:16]
             return report_id
 
     report_id = asyncio.run(made())

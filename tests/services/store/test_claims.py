@@ -22,9 +22,9 @@ def with_run(address, scenario):
 
 def test_claim_of_a_slot_is_made_once(address):
     async def scenario(store, run_id, lease):
-        asked = request()
+        question = request()
         several = [
-            store.claims.claim(lease, key(run_id), asked.content_hash, asked.canonical_text(), {"n": n})
+            store.claims.claim(lease, key(run_id), question.content_hash, question.canonical_text(), {"n": n})
             for n in range(6)
         ]
         return await asyncio.gather(*several), await store.claims.all(run_id, JOB)
@@ -38,25 +38,27 @@ def test_claim_of_a_slot_is_made_once(address):
 
 def test_claim_keeps_the_request_byte_for_byte(address):
     async def scenario(store, run_id, lease):
-        asked = request(judge_actions=("v1",), drift_inputs={"trigger": "slot", "x": [0.1, None]})
-        return asked, await claimed(store, lease, run_id, asked)
+        requested = request(judge_actions=("v1",), drift_inputs={"trigger": "slot", "x": [0.1, None]})
+        return requested, await claimed(store, lease, run_id, requested)
 
-    asked, found = with_run(address, scenario)
-    assert HighLevelReflectionRequest.model_validate_json(found.request) == asked
+    question, found = with_run(address, scenario)
+    assert HighLevelReflectionRequest.model_validate_json(found.request) == question
     assert (
         HighLevelReflectionRequest.model_validate_json(found.request).content_hash
         == found.request_hash
-        == asked.content_hash
+        == question.content_hash
     )
 
 
 def test_skip_is_recorded_once_for_a_slot_and_takes_the_place_of_a_run(address):
     async def scenario(store, run_id, lease):
-        asked = request()
+        question = request()
         return (
             await store.claims.skip(lease, key(run_id), "insufficient_episodes", {"counted": 3}),
             await store.claims.skip(lease, key(run_id), "disabled", {}),
-            await store.claims.claim(lease, key(run_id), asked.content_hash, asked.canonical_text(), {}),
+            await store.claims.claim(
+                lease, key(run_id), question.content_hash, question.canonical_text(), {}
+            ),
             await store.claims.all(run_id, JOB),
         )
 
@@ -90,12 +92,12 @@ def test_claims_standing_names_the_newest_by_state_and_the_oldest_open(address):
     async def scenario(store, run_id, lease):
         empty = await store.claims.newest_state(run_id, JOB)
         for n in (4, 3, 1, 2):
-            asked = request(MONDAY + n * WEEK)
-            found = await claimed(store, lease, run_id, asked)
+            question = request(MONDAY + n * WEEK)
+            found = await claimed(store, lease, run_id, question)
             if n == 4:
                 await store.claims.fail(lease, found.key, "RuntimeError: no")
             if n == 3:
-                await store.reports.write(lease, found, report(asked))
+                await store.reports.write(lease, found, report(question))
         return empty, await store.claims.newest_state(run_id, JOB), await store.claims.all(run_id, JOB)
 
     empty, standing, claims = with_run(address, scenario)

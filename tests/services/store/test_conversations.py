@@ -19,8 +19,8 @@ def test_last_turns_come_oldest_first_and_of_one_conversation_alone(address):
                 await store.conversations.keep("desk", f"q{number}", {"answer": "\u00e9", "n": number})
             await store.conversations.keep("other", "else", {})
         async with await open_store(address, create=False, read_only=True) as store:
-            told = store.conversations
-            return await told.last("desk", 2), await told.last("desk", 0), await told.last("none", 5)
+            shown = store.conversations
+            return await shown.last("desk", 2), await shown.last("desk", 0), await shown.last("none", 5)
 
     two, none, unknown = asyncio.run(scenario())
     assert [(turn.number, turn.question, turn.document) for turn in two] == [

@@ -41,13 +41,13 @@ def made_rows(count: int = 40) -> list[JournalRow]:
 ROWS = made_rows()
 
 
-def beside(file: Path, suffix: str) -> Path:
+def path_beside(file: Path, suffix: str) -> Path:
     return file.with_name(file.name + suffix)
 
 
 def all_deleted(file: Path) -> str:
     for suffix in ("", "-wal", "-shm"):
-        beside(file, suffix).unlink()
+        path_beside(file, suffix).unlink()
     return "was deleted"
 
 
@@ -57,31 +57,31 @@ def main_deleted(file: Path) -> str:
 
 
 def log_deleted(file: Path) -> str:
-    beside(file, "-wal").unlink()
+    path_beside(file, "-wal").unlink()
     return "-wal' was deleted"
 
 
 def index_deleted(file: Path) -> str:
-    beside(file, "-shm").unlink()
+    path_beside(file, "-shm").unlink()
     return "-shm' was deleted"
 
 
 def log_replaced(file: Path) -> str:
-    copy = beside(file, "-copy")
-    shutil.copy(beside(file, "-wal"), copy)
-    copy.replace(beside(file, "-wal"))
+    copy = path_beside(file, "-copy")
+    shutil.copy(path_beside(file, "-wal"), copy)
+    copy.replace(path_beside(file, "-wal"))
     return "-wal' was replaced"
 
 
 def copy_put_in_place(file: Path) -> str:
-    copy = beside(file, "-copy")
+    copy = path_beside(file, "-copy")
     shutil.copy(file, copy)
     copy.replace(file)
     return "was replaced"
 
 
 def backup_put_in_place(file: Path) -> str:
-    copy = beside(file, "-copy")
+    copy = path_beside(file, "-copy")
     asyncio.run(back_up(f"sqlite:///{file}", copy))
     file.unlink()
     shutil.copy(copy, file)
@@ -115,7 +115,7 @@ def further_store_of_the_same_run_copied_over(file: Path) -> str:
 
 
 def text_written_over(file: Path) -> str:
-    text = beside(file, "-text")
+    text = path_beside(file, "-text")
     text.write_text("no store\n" * 4_000)
     return overwritten(file, text)
 
@@ -168,10 +168,10 @@ def losing(file, lose, write, address=None):
             run_id = (await store.runs.create(new_run(mode="paper"))).run_id
             lease = await store.leases.take("trading", "me", HOUR)
             await store.journal.append(run_id, ROWS[:10])
-            told = await asyncio.to_thread(lose, file)
+            shown = await asyncio.to_thread(lose, file)
             with pytest.raises(StoreLost) as caught:
                 await write(store, run_id, lease)
-            return caught.value, told
+            return caught.value, shown
 
     return asyncio.run(scenario())
 
@@ -210,8 +210,8 @@ WRITES = (append, commit, close_backtest, close_interrupted, close_paper, renew,
 @pytest.mark.parametrize("lose", LOSSES)
 @pytest.mark.parametrize("write", WRITES)
 def test_lost_files_are_told_at_the_next_commit_and_nothing_is_acknowledged(file, lose, write):
-    error, told = losing(file, lose, write)
-    assert told in str(error)
+    error, shown = losing(file, lose, write)
+    assert shown in str(error)
     assert str(file) in str(error)
     assert "`thinktwice db restore`" in str(error)
     assert not error.retryable
@@ -221,7 +221,7 @@ def test_lost_files_are_told_at_the_next_commit_and_nothing_is_acknowledged(file
 
 @pytest.mark.parametrize("lose", [main_deleted, copy_put_in_place, log_deleted, all_deleted, cut_off])
 def test_log_of_a_file_that_is_gone_is_to_be_moved_away_before_another_takes_its_place(file, lose):
-    error, _told = losing(file, lose, append)
+    error, _shown = losing(file, lose, append)
     named = f"move '{file}-wal' and '{file}-shm' away first" in str(error)
     assert named == (lose in (main_deleted, copy_put_in_place))
 
@@ -272,8 +272,8 @@ def test_store_overwritten_with_its_file_as_it_was_at_the_last_look_is_told_by_w
 
 @pytest.mark.parametrize("lose", [log_deleted, index_deleted, log_replaced])
 def test_loss_of_log_or_index_names_no_row_lost_before_the_file_is_closed(file, lose):
-    error, told = losing(file, lose, append)
-    assert told in str(error)
+    error, shown = losing(file, lose, append)
+    assert shown in str(error)
     assert "is lost" not in str(error)
     assert "are not in the file" not in str(error)
     assert "`thinktwice verify r0001 --db sqlite:///" in str(error)
@@ -316,29 +316,29 @@ def test_loss_to_a_store_with_another_run_of_that_id_counts_no_rows_of_it_as_our
 
 
 def test_loss_of_a_file_that_is_back_by_then_calls_no_row_lost(file, monkeypatch):
-    moved = beside(file, "-moved")
+    moved = path_beside(file, "-moved")
 
     def away(path: Path) -> str:
         path.rename(moved)
         found = FileWatch._loss
 
-        def told(self, became):
+        def shown(self, became):
             if moved.exists():
                 moved.rename(path)
             return found(self, became)
 
-        monkeypatch.setattr(FileWatch, "_loss", told)
+        monkeypatch.setattr(FileWatch, "_loss", shown)
         return "was deleted or moved away"
 
-    error, told = losing(file, away, append)
-    assert told in str(error)
+    error, shown = losing(file, away, append)
+    assert shown in str(error)
     assert "the file is back at the address" in str(error)
     assert "is lost" not in str(error)
     assert "`thinktwice verify r0001 --db sqlite:///" in str(error)
 
 
 def test_loss_of_a_file_that_is_away_says_that_nothing_lies_there(file):
-    error, _ = losing(file, lambda path: str(path.rename(beside(path, "-moved"))), append)
+    error, _ = losing(file, lambda path: str(path.rename(path_beside(path, "-moved"))), append)
     assert "rows 0 to 19, unless the file was moved: nothing lies at the address" in str(error)
 
 
@@ -387,12 +387,12 @@ def test_link_that_leads_to_another_file_is_a_loss_and_one_that_stays_is_none(fi
         link.symlink_to(other)
         return "was replaced"
 
-    error, told = losing(file, turned, append, f"sqlite:///{link}")
-    assert told in str(error)
+    error, shown = losing(file, turned, append, f"sqlite:///{link}")
+    assert shown in str(error)
     assert str(link) in str(error)
     link.unlink()
     link.symlink_to(file)
-    error, told = losing(file, log_deleted, append, f"sqlite:///{link}")
+    error, shown = losing(file, log_deleted, append, f"sqlite:///{link}")
     assert f"{str(file)}-wal" in str(error)
 
 
@@ -423,8 +423,8 @@ def test_loss_before_a_transaction_and_around_its_commit_is_not_acknowledged(
         monkeypatch.setattr(FileWatch, "check", checked)
         return "under the running process"
 
-    error, told = losing(file, lose, write)
-    assert told in str(error)
+    error, shown = losing(file, lose, write)
+    assert shown in str(error)
     assert len(looks) == moment
 
 
@@ -534,7 +534,7 @@ def test_files_of_a_new_store_are_read_by_their_owner_alone(file, suffix):
     async def scenario():
         async with await open_store(f"sqlite:///{file}", create=True) as store:
             await store.runs.create(new_run())
-            return stat.S_IMODE(beside(file, suffix).stat().st_mode)
+            return stat.S_IMODE(path_beside(file, suffix).stat().st_mode)
 
     before = os.umask(0)
     try:

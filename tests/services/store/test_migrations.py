@@ -158,9 +158,9 @@ def test_store_with_a_mark_that_is_not_known_is_refused_in_one_line_and_left_alo
         lambda: opened(address, create=False),
         lambda: upgraded(address),
     ):
-        with pytest.raises(StoreError, match="was made by another version .*: give another --db") as told:
+        with pytest.raises(StoreError, match="was made by another version .*: give another --db") as shown:
             attempt()
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(shown.value)
     assert names(address) == before
     assert stored(address)
 

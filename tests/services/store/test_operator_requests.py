@@ -18,7 +18,7 @@ def with_run(address, scenario):
 
 
 def test_requests_wait_in_the_order_of_their_numbers_and_keep_their_payload(address):
-    asked = [
+    questions = [
         ("kill_switch", {"on": True}),
         ("rollback", {"playbook_id": "a"}),
         ("replan", {"report_id": None}),
@@ -27,12 +27,12 @@ def test_requests_wait_in_the_order_of_their_numbers_and_keep_their_payload(addr
     ]
 
     async def scenario(store, run_id):
-        numbers = [await store.operator.put(run_id, kind, payload) for kind, payload in asked]
+        numbers = [await store.operator.put(run_id, kind, payload) for kind, payload in questions]
         return numbers, await store.operator.waiting(run_id)
 
     numbers, waiting = with_run(address, scenario)
     assert numbers == [1, 2, 3, 4, 5] == [entry.number for entry in waiting]
-    assert [(row.kind, row.payload) for row in waiting] == asked
+    assert [(row.kind, row.payload) for row in waiting] == questions
     assert {(trial.state, trial.answered_ms, trial.result) for trial in [*waiting]} == {
         ("waiting", None, None)
     }

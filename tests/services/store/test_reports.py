@@ -25,31 +25,32 @@ LOST = 0
 
 
 def test_artefacts_come_back_from_their_text_with_the_same_hash():
-    told = report(request(), drift_findings=("x",), unclassified_share=0.25)
-    said = verdict(told)
+    shown = report(request(), drift_findings=("x",), unclassified_share=0.25)
+    reply = verdict(shown)
     assert (
-        HighLevelReflectionReport.model_validate_json(told.canonical_text()).content_hash == told.content_hash
+        HighLevelReflectionReport.model_validate_json(shown.canonical_text()).content_hash
+        == shown.content_hash
     )
-    assert ReplanVerdict.model_validate_json(said.canonical_text()).content_hash == said.content_hash
+    assert ReplanVerdict.model_validate_json(reply.canonical_text()).content_hash == reply.content_hash
 
 
 def test_report_closes_its_claim_and_waits_in_the_inbox(address):
     async def scenario(store, run_id, lease):
-        told = await reported(store, lease, run_id)
-        return told, await store.reports.all(run_id, JOB), await store.claims.all(run_id, JOB)
+        message = await reported(store, lease, run_id)
+        return message, await store.reports.all(run_id, JOB), await store.claims.all(run_id, JOB)
 
-    told, (stored,), (found,) = with_run(address, scenario)
-    assert (stored.report_id, stored.request_hash) == (told.content_hash[:16], request().content_hash)
-    assert stored.report.content_hash == told.content_hash
+    shown, (stored,), (found,) = with_run(address, scenario)
+    assert (stored.report_id, stored.request_hash) == (shown.content_hash[:16], request().content_hash)
+    assert stored.report.content_hash == shown.content_hash
     assert (stored.delivery, stored.takes, stored.verdict) == ("waiting", 0, None)
     assert found.state == "done"
 
 
 def test_report_of_a_slot_is_written_once(address):
     async def scenario(store, run_id, lease):
-        asked = request()
-        found = await claimed(store, lease, run_id, asked)
-        wrote = [await store.reports.write(lease, found, report(asked, narrative=text)) for text in "ab"]
+        question = request()
+        found = await claimed(store, lease, run_id, question)
+        wrote = [await store.reports.write(lease, found, report(question, narrative=text)) for text in "ab"]
         return wrote, await store.reports.all(run_id, JOB)
 
     wrote, stored = with_run(address, scenario)
@@ -59,10 +60,10 @@ def test_report_of_a_slot_is_written_once(address):
 
 def test_report_without_a_claim_is_not_written(address):
     async def scenario(store, run_id, lease):
-        asked = request()
-        return await store.reports.write(lease, claim(run_id, asked), report(asked)), await store.reports.all(
-            run_id, JOB
-        )
+        question = request()
+        return await store.reports.write(
+            lease, claim(run_id, question), report(question)
+        ), await store.reports.all(run_id, JOB)
 
     assert with_run(address, scenario) == (False, [])
 
@@ -81,9 +82,9 @@ def test_inbox_hands_each_report_to_one_consumer_oldest_first(address):
 
 def test_delivery_stores_one_verdict_and_ends_the_matter(address):
     async def scenario(store, run_id, lease):
-        told = await reported(store, lease, run_id)
+        shown = await reported(store, lease, run_id)
         taken = await store.reports.take(run_id, "c", HOUR)
-        answers = [await store.reports.deliver(taken, verdict(told, reason=text), 5) for text in "ab"]
+        answers = [await store.reports.deliver(taken, verdict(shown, reason=text), 5) for text in "ab"]
         return answers, await store.reports.take(run_id, "c", HOUR), await store.reports.all(run_id, JOB)
 
     answers, again, (stored,) = with_run(address, scenario)
@@ -97,12 +98,12 @@ def test_delivery_stores_one_verdict_and_ends_the_matter(address):
 @pytest.mark.parametrize("late_first", [True, False])
 def test_consumer_that_lost_its_hold_delivers_nothing(address, late_first):
     async def scenario(store, run_id, lease):
-        told = await reported(store, lease, run_id)
+        shown = await reported(store, lease, run_id)
         late = await store.reports.take(run_id, "late", LOST)
         heir = await store.reports.take(run_id, "heir", HOUR)
         order = [(late, "late"), (heir, "heir")]
         answers = {
-            name: await store.reports.deliver(taken, verdict(told, reason=name), 5)
+            name: await store.reports.deliver(taken, verdict(shown, reason=name), 5)
             for taken, name in (order if late_first else reversed(order))
         }
         return answers, (late.epoch, heir.epoch), await store.reports.all(run_id, JOB)
@@ -115,8 +116,8 @@ def test_consumer_that_lost_its_hold_delivers_nothing(address, late_first):
 
 def test_hold_that_ran_out_delivers_as_long_as_nobody_took_it_over(address):
     async def scenario(store, run_id, lease):
-        told = await reported(store, lease, run_id)
-        return await store.reports.deliver(await store.reports.take(run_id, "c", LOST), verdict(told), 5)
+        shown = await reported(store, lease, run_id)
+        return await store.reports.deliver(await store.reports.take(run_id, "c", LOST), verdict(shown), 5)
 
     assert with_run(address, scenario) is True
 

@@ -18,55 +18,55 @@ def with_run(address, scenario):
 
 
 def test_report_on_demand_is_kept_once_with_its_request(address):
-    asked = request()
-    told = report(asked)
+    question = request()
+    shown = report(question)
 
     async def scenario(store, run_id):
-        wrote = [await store.on_demand.put(run_id, asked, told) for _ in range(2)]
+        wrote = [await store.on_demand.put(run_id, question, shown) for _ in range(2)]
         return wrote, await store.on_demand.of_run(run_id)
 
     wrote, (kept,) = with_run(address, scenario)
     assert wrote == [True, False]
-    assert (kept.report_id, kept.known_at) == (told.content_hash[:16], told.known_at)
-    assert kept.report.content_hash == told.content_hash
-    assert kept.request.content_hash == told.request_hash
+    assert (kept.report_id, kept.known_at) == (shown.content_hash[:16], shown.known_at)
+    assert kept.report.content_hash == shown.content_hash
+    assert kept.request.content_hash == shown.request_hash
     assert (kept.verdict, kept.verdict_id, kept.calls, kept.decided_ms) == (None, None, (), None)
 
 
 def test_report_on_demand_is_judged_once_whoever_asks(address):
-    asked = request()
-    told = report(asked)
-    said = [verdict(told, reason=text) for text in "abcd"]
+    question = request()
+    shown = report(question)
+    lines = [verdict(shown, reason=text) for text in "abcd"]
 
     async def scenario(store, run_id):
-        await store.on_demand.put(run_id, asked, told)
-        report_id = told.content_hash[:16]
+        await store.on_demand.put(run_id, question, shown)
+        report_id = shown.content_hash[:16]
         async with await open_store(address, create=True) as other:
             decided = [
                 (store, other)[n % 2].on_demand.decide(run_id, report_id, item, [CALL])
-                for n, item in enumerate(said)
+                for n, item in enumerate(lines)
             ]
             answers = await asyncio.gather(*decided)
-        unknown = await store.on_demand.decide(run_id, "0" * 16, said[0], [])
+        unknown = await store.on_demand.decide(run_id, "0" * 16, lines[0], [])
         return answers, unknown, await store.on_demand.of_run(run_id)
 
     answers, unknown, (kept,) = with_run(address, scenario)
     assert (sorted(answers), unknown) == ([False, False, False, True], False)
-    assert kept.verdict == said[answers.index(True)]
+    assert kept.verdict == lines[answers.index(True)]
     assert kept.verdict_id == kept.verdict.content_hash[:16]
     assert kept.calls == (CALL,)
 
 
 def test_reports_on_demand_are_found_by_run_and_by_the_start_of_their_id(address):
-    asked = [request(MONDAY + n * WEEK) for n in (1, 0)]
-    told = [report(item) for item in asked]
+    questions = [request(MONDAY + n * WEEK) for n in (1, 0)]
+    shown = [report(item) for item in questions]
 
     async def scenario(store, run_id):
         other = (await store.runs.create(new_run())).run_id
-        for item, its in zip(asked, told, strict=True):
+        for item, its in zip(questions, shown, strict=True):
             await store.on_demand.put(run_id, item, its)
-        await store.on_demand.put(other, asked[0], told[0])
-        named = [await store.on_demand.find_by_prefix(told[0].content_hash[:n]) for n in (16, 6)]
+        await store.on_demand.put(other, questions[0], shown[0])
+        named = [await store.on_demand.find_by_prefix(shown[0].content_hash[:n]) for n in (16, 6)]
         return await store.on_demand.of_run(run_id), named, await store.on_demand.find_by_prefix("%")
 
     of_run, named, nothing = with_run(address, scenario)

@@ -64,8 +64,8 @@ STAYS = {
 }
 
 
-def refusal(state, said="it said no"):
-    return asyncpg_errors.PostgresError.new({"C": state, "M": said})
+def refusal(state, reply="it said no"):
+    return asyncpg_errors.PostgresError.new({"C": state, "M": reply})
 
 
 def wrapped(error):
@@ -83,7 +83,7 @@ def test_refusal_of_a_server_is_judged_by_its_code_whatever_it_says(state, probl
 
 
 @pytest.mark.parametrize(
-    ("state", "said", "problem", "retryable"),
+    ("state", "quoted", "problem", "retryable"),
     [
         (
             "53300",
@@ -103,8 +103,8 @@ def test_refusal_of_a_server_is_judged_by_its_code_whatever_it_says(state, probl
         ("42501", 'permission denied for table "database locked"', "does not give this user", False),
     ],
 )
-def test_refusal_whose_words_resemble_another_is_not_taken_for_it(state, said, problem, retryable):
-    found = store_error(wrapped(refusal(state, said)), URL)
+def test_refusal_whose_words_resemble_another_is_not_taken_for_it(state, quoted, problem, retryable):
+    found = store_error(wrapped(refusal(state, quoted)), URL)
     assert problem in str(found)
     assert found.retryable == retryable
 
@@ -122,7 +122,7 @@ def test_refusal_is_found_behind_what_came_of_it():
 
 
 @pytest.mark.parametrize(
-    ("said", "retryable"),
+    ("quoted", "retryable"),
     [
         ("connection is closed", True),
         ("cannot call Transaction.commit(): the underlying connection is closed", True),
@@ -130,21 +130,21 @@ def test_refusal_is_found_behind_what_came_of_it():
         ("something about database is locked", False),
     ],
 )
-def test_failure_of_the_driver_itself_is_judged_by_how_its_message_begins(said, retryable):
-    assert store_error(wrapped(asyncpg_errors.InterfaceError(said)), URL).retryable == retryable
+def test_failure_of_the_driver_itself_is_judged_by_how_its_message_begins(quoted, retryable):
+    assert store_error(wrapped(asyncpg_errors.InterfaceError(quoted)), URL).retryable == retryable
 
 
 @pytest.mark.parametrize(
-    ("said", "retryable"),
+    ("quoted", "retryable"),
     [
         ("cannot switch to state 12; another operation (2) is in progress", True),
         ('cannot switch to state 12; protocol is in the "failed" state', True),
         ("unknown codec", False),
     ],
 )
-def test_failure_inside_the_driver_is_one_of_the_store(said, retryable):
+def test_failure_inside_the_driver_is_one_of_the_store(quoted, retryable):
     with pytest.raises(StoreError) as caught, store_errors(URL):
-        raise asyncpg_errors.InternalClientError(said)
+        raise asyncpg_errors.InternalClientError(quoted)
     assert caught.value.retryable == retryable
 
 
@@ -193,11 +193,11 @@ async def wait_for_a_lock(server, setting, meanwhile):
     async with server.admin.transaction():
         await server.admin.execute("LOCK TABLE wanted")
         async with server.transaction(setting) as (connection, backend):
-            asked = asyncio.create_task(connection.execute(text("SELECT * FROM wanted")))
+            request = asyncio.create_task(connection.execute(text("SELECT * FROM wanted")))
             if meanwhile is not None:
                 await server.waits(backend)
                 await server.admin.execute(f"SELECT {meanwhile}({backend})")
-            await asked
+            await request
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_store_on_a_connection_to_what_has_become_a_standby_takes_another(postgr
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "quoted"),
     [
         (ConnectionError('PostgreSQL server at "h:1" rejected SSL upgrade'), "offers no encryption"),
         (
@@ -313,10 +313,10 @@ def test_store_on_a_connection_to_what_has_become_a_standby_takes_another(postgr
         ),
     ],
 )
-def test_server_whose_encryption_is_refused_is_not_called_unreachable(error, said):
-    told = store_error(error, URL)
-    assert said in str(told)
-    assert not told.retryable
+def test_server_whose_encryption_is_refused_is_not_called_unreachable(error, quoted):
+    shown = store_error(error, URL)
+    assert quoted in str(shown)
+    assert not shown.retryable
 
 
 def test_missing_certificate_of_an_authority_is_not_an_unreachable_server(
@@ -324,9 +324,9 @@ def test_missing_certificate_of_an_authority_is_not_an_unreachable_server(
 ):
     monkeypatch.setattr("pathlib.Path.home", lambda: tmp_path)
 
-    async def asked():
+    async def requested():
         async with await open_store(f"{postgres_url}?sslmode=verify-full", create=True):
             pass
 
     with pytest.raises(StoreError, match="cannot be verified: sslmode wants its authority in"):
-        asyncio.run(asked())
+        asyncio.run(requested())

@@ -22,15 +22,15 @@ NUMBERS = list(range(10))
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def requested(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the threads of connections were asked for."""
     names, ask = list[str](), aiosqlite.Connection._execute
 
-    async def told(self: Any, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    async def shown(self: Any, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
         names.append(function.__name__)
         return await ask(self, function, *given, **named)
 
-    monkeypatch.setattr(aiosqlite.Connection, "_execute", told)
+    monkeypatch.setattr(aiosqlite.Connection, "_execute", shown)
     return names
 
 
@@ -49,17 +49,17 @@ def within(path: Any, work: Callable[[AsyncConnection], Awaitable[Any]], *, writ
     return asyncio.run(run())
 
 
-def test_transaction_asks_its_thread_once_for_each_statement(tmp_path, asked) -> None:
+def test_transaction_asks_its_thread_once_for_each_statement(tmp_path, requested) -> None:
     async def work(connection: AsyncConnection) -> Any:
-        asked.clear()
+        requested.clear()
         await connection.execute(text("UPDATE numbers SET n = -n"))
         found = list((await connection.execute(text("SELECT n FROM numbers ORDER BY n DESC"))).scalars())
-        return found, list(asked)
+        return found, list(requested)
 
     found, statements = within(tmp_path, work, writes=True)
     assert found == [-n for n in NUMBERS]
     assert len(statements) == 2
-    assert asked[2:] == ["commit", "close"], "nothing is rolled back behind a commit"
+    assert requested[2:] == ["commit", "close"], "nothing is rolled back behind a commit"
 
 
 def test_store_on_a_file_has_connections_that_ask_once(tmp_path) -> None:
@@ -114,7 +114,9 @@ def test_counts_and_new_rows_are_told_of_statements_that_return_rows_and_of_thos
     assert within(tmp_path, work, writes=True) == (3, [108, 109])
 
 
-def test_writing_transaction_begins_with_its_first_statement_and_then_holds_the_lock(tmp_path, asked) -> None:
+def test_writing_transaction_begins_with_its_first_statement_and_then_holds_the_lock(
+    tmp_path, requested
+) -> None:
     path = tmp_path / "x.db"
 
     def locked() -> bool:
@@ -128,10 +130,10 @@ def test_writing_transaction_begins_with_its_first_statement_and_then_holds_the_
     async def run() -> Any:
         async with await open_store(f"sqlite:///{path}", create=True) as store:
             assert await store.runs.all() == []
-            asked.clear()
+            requested.clear()
             async with store.runs._writer.begin() as connection:
                 await connection.scalar(text("SELECT 1"))
-                return list(asked), locked()
+                return list(requested), locked()
 
     statements, held = asyncio.run(run())
     assert (len(statements), held) == (1, True)
@@ -141,8 +143,8 @@ def test_writing_transaction_begins_with_its_first_statement_and_then_holds_the_
 def test_thread_of_a_cancelled_statement_closes_its_connection_in_silence_behind_a_closed_loop(
     tmp_path, monkeypatch
 ) -> None:
-    told, released, running = list[Any](), threading.Event(), threading.Event()
-    monkeypatch.setattr(threading, "excepthook", told.append)
+    shown, released, running = list[Any](), threading.Event(), threading.Event()
+    monkeypatch.setattr(threading, "excepthook", shown.append)
     held = list[Any]()
 
     def long_statement() -> None:
@@ -164,7 +166,7 @@ def test_thread_of_a_cancelled_statement_closes_its_connection_in_silence_behind
     thread.join(10)
     assert not thread.is_alive()
     assert held[0]._connection is None, "its lock on the file ends"
-    assert told == []
+    assert shown == []
 
 
 # --- a transaction that is done at once
@@ -176,14 +178,14 @@ async def added(connection: AsyncConnection, *numbers: int) -> list[int]:
     return list((await connection.execute(text("SELECT n FROM numbers ORDER BY n"))).scalars())
 
 
-def test_work_that_is_done_at_once_asks_its_thread_once(tmp_path, asked) -> None:
+def test_work_that_is_done_at_once_asks_its_thread_once(tmp_path, requested) -> None:
     async def work(connection: AsyncConnection) -> Any:
-        asked.clear()
+        requested.clear()
         return await at_once(connection, lambda: added(connection, 10, 11))
 
     assert within(tmp_path, work, writes=True) == [*NUMBERS, 10, 11]
-    assert len(asked) == 3
-    assert asked[1:] == ["commit", "close"]
+    assert len(requested) == 3
+    assert requested[1:] == ["commit", "close"]
     assert within(tmp_path, added) == [*NUMBERS, 10, 11], "and it is stored"
 
 

@@ -117,7 +117,7 @@ def test_store_on_a_server_that_is_away_is_refused_without_the_password():
 
 
 @pytest.mark.parametrize(
-    ("said", "problem"),
+    ("quoted", "problem"),
     [
         ("database or disk is full", "the disk is full"),
         ("attempt to write a readonly database", "is read-only"),
@@ -128,8 +128,8 @@ def test_store_on_a_server_that_is_away_is_refused_without_the_password():
         ("something else\nwith details", "failed: something else"),
     ],
 )
-def test_store_error_says_what_is_wrong_in_one_line(said, problem):
-    message = str(store_error(sqlite3.OperationalError(said), parse_url("sqlite:///x.db")))
+def test_store_error_says_what_is_wrong_in_one_line(quoted, problem):
+    message = str(store_error(sqlite3.OperationalError(quoted), parse_url("sqlite:///x.db")))
     assert problem in message
     assert message.startswith("store sqlite:///x.db ")
     assert "\n" not in message
@@ -184,12 +184,12 @@ def test_server_address_names_our_driver_and_keeps_its_parts(scheme):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "quoted",
     [
         "terminating connection due to administrator command",
         "cannot switch to state 12; another operation (2) is in progress",
         "the database system is shutting down",
     ],
 )
-def test_store_error_of_a_server_that_stops_can_be_retried(said):
-    assert store_error(RuntimeError(said), parse_url("postgresql://me@host/db")).retryable
+def test_store_error_of_a_server_that_stops_can_be_retried(quoted):
+    assert store_error(RuntimeError(quoted), parse_url("postgresql://me@host/db")).retryable

@@ -36,12 +36,12 @@ def in_store(address, scenario):
     return asyncio.run(opened())
 
 
-async def tried(store, on: TriedOn, told: TrialCounts | None = None, **named) -> TrialLedger:
+async def tried(store, on: TriedOn, trial_counts: TrialCounts | None = None, **named) -> TrialLedger:
     """A run that begins on these bars, and comes as far as is told."""
     run_id = (await store.runs.create(new_run())).run_id
     ledger: TrialLedger = await store.trials.begin(run_id, on, 10, **named)
-    if told is not None:
-        await store.trials.advance(run_id, told)
+    if trial_counts is not None:
+        await store.trials.advance(run_id, trial_counts)
     return ledger
 
 
@@ -160,11 +160,11 @@ def test_ledger_counts_one_of_each_in_the_singular():
 @pytest.mark.parametrize("fresh", [False, True])
 def test_ledger_of_a_document_says_what_is_counted_beside_what_was_tried(fresh):
     ledger = TrialLedger(configurations=2, hypotheses=82, candidates=3, promotions=1, fresh=fresh)
-    told = ledger.document()
-    assert (told["hypotheses"], told["fresh"]) == (82, fresh)
+    payload = ledger.document()
+    assert (payload["hypotheses"], payload["fresh"]) == (82, fresh)
     sums = {"configurations": 2, "hypotheses": 82, "candidates": 3, "promotions": 1}
-    assert told["counted"] == (dict.fromkeys(sums, 0) if fresh else sums)
-    assert TrialLedger.of_document(told) == ledger
+    assert payload["counted"] == (dict.fromkeys(sums, 0) if fresh else sums)
+    assert TrialLedger.of_document(payload) == ledger
 
 
 def test_processes_that_begin_together_see_each_other(address):
@@ -216,7 +216,7 @@ def test_damaged_row_of_the_ledger_is_told_by_whoever_reads_it(address, damage):
 
 
 @pytest.mark.parametrize(
-    ("statement", "told"),
+    ("statement", "shown"),
     [
         (update(trials).values(candidates=5), "r0001: what the ledger of trials says of it was changed"),
         (trials.delete(), "r0001: it is missing in the ledger of trials"),
@@ -224,7 +224,7 @@ def test_damaged_row_of_the_ledger_is_told_by_whoever_reads_it(address, damage):
     ],
     ids=["changed", "deleted", "added"],
 )
-def test_full_check_finds_a_ledger_that_was_changed(address, statement, told):
+def test_full_check_finds_a_ledger_that_was_changed(address, statement, shown):
     async def scenario(store):
         await tried(store, BARS, counts(10, 2, 1))
         async with store.trials._writer.begin() as connection:
@@ -236,7 +236,7 @@ def test_full_check_finds_a_ledger_that_was_changed(address, statement, told):
     in_store(address, lambda store: tried(store, replace(BARS, data="other"), counts()))
     assert asyncio.run(checked()).problems == ()
     in_store(address, scenario)
-    assert any(problem.startswith(told) for problem in asyncio.run(checked()).problems)
+    assert any(problem.startswith(shown) for problem in asyncio.run(checked()).problems)
 
 
 def test_full_check_holds_the_ledger_against_the_first_row_of_the_journal(address):
@@ -245,8 +245,8 @@ def test_full_check_holds_the_ledger_against_the_first_row_of_the_journal(addres
         await store.journal.append(run_id, ROWS)
         await store.trials.begin(run_id, BARS, 10)
         async with store.trials._writer.begin() as connection:
-            told = json.dumps(TrialLedger(configurations=3).payload())
-            await connection.execute(update(trials).values(ledger=told))
+            text = json.dumps(TrialLedger(configurations=3).payload())
+            await connection.execute(update(trials).values(ledger=text))
             await seal_trial(connection, run_id)
 
     in_store(address, scenario)

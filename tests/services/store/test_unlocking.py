@@ -64,13 +64,13 @@ def test_store_on_a_file_uses_connections_that_unlock(tmp_path):
 
 
 def test_file_that_is_looked_at_while_its_last_connection_closes_is_not_lost(tmp_path):
-    watch, told, looking = FileWatch(tmp_path / "x.db"), list[FileLost](), list[threading.Thread]()
+    watch, shown, looking = FileWatch(tmp_path / "x.db"), list[FileLost](), list[threading.Thread]()
 
     def look() -> None:
         try:
             watch.check()
         except FileLost as error:
-            told.append(error)
+            shown.append(error)
 
     class Slow(sqlite3.Connection):
         def close(self) -> None:
@@ -90,7 +90,7 @@ def test_file_that_is_looked_at_while_its_last_connection_closes_is_not_lost(tmp
     connection.commit()
     connection.close()
     looking[0].join(10)
-    assert told == []
+    assert shown == []
 
 
 def test_connection_is_closed_a_second_time_in_silence(tmp_path):

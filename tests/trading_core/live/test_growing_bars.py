@@ -49,11 +49,11 @@ def test_growing_bars_take_further_columns_of_the_names_that_the_history_has():
     history = whole.take(np.arange(10), np.arange(2))
     bars = GrowingBars(history)
     for t in range(10, 4_200):
-        said = {
+        answer = {
             symbol: {name: None if np.isnan(v[t, s]) else v[t, s] for name, v in whole.extra.items()}
             for s, symbol in enumerate(whole.symbols)
         }
-        bars.append(*row_of(whole, t), {symbol: told | {"other": 1.0} for symbol, told in said.items()})
+        bars.append(*row_of(whole, t), {symbol: shown | {"other": 1.0} for symbol, shown in answer.items()})
     assert _equal(bars, whole)
     assert list(bars.extra) == ["funding", "times"]
     assert all(bars.extra[name].tobytes() == whole.extra[name].tobytes() for name in whole.extra)

@@ -18,7 +18,7 @@ def every_case() -> list[tuple[str, Case]]:
     return [(name, case) for name, cases in CASES.items() for case in cases]
 
 
-def told(case: tuple[str, Case]) -> str:
+def read_shown(case: tuple[str, Case]) -> str:
     """Name of a parameter."""
     return f"{case[0]}-{case[1].name}"
 

@@ -7,13 +7,13 @@ from benchmarks.crossing import simulate_trades
 from benchmarks.parity_cases import CASES
 from benchmarks.peer_settings import BACKTESTING, BACKTRADER, VECTORBT
 from tests.each_case import check_each
-from tests.trading_core.parity.recorded import compared, every_case, recorded_as_asked, recording, told
+from tests.trading_core.parity.recorded import compared, every_case, read_shown, recorded_as_asked, recording
 
 # These do the same float operations in the same order: bars and prices are equal to the last bit.
 EXACT = (BACKTESTING.name, BACKTRADER.name, VECTORBT.name)
 
 
-@check_each("peer_case", [pair for pair in every_case() if pair[0] in EXACT], ids=told)
+@check_each("peer_case", [pair for pair in every_case() if pair[0] in EXACT], ids=read_shown)
 def test_parity_every_trade_is_equal(peer_case):
     name, case = peer_case
     found = compared(name, case, relative=0.0)
@@ -21,7 +21,7 @@ def test_parity_every_trade_is_equal(peer_case):
     assert found.equal == found.ours == found.theirs
 
 
-@check_each("peer_case", [pair for pair in every_case() if pair[0] in EXACT], ids=told)
+@check_each("peer_case", [pair for pair in every_case() if pair[0] in EXACT], ids=read_shown)
 def test_parity_fees_and_profit_are_equal(peer_case):
     name, case = peer_case
     ours, theirs = simulate_trades(case.bars(), recording(name).switches), recording(name).trades[case.name]

@@ -94,7 +94,7 @@ class Reported(NamedTuple):
     """
 
     folder: Path
-    told: dict[str, Any]
+    shown: dict[str, Any]
     rows: int
 
 

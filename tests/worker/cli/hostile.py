@@ -45,18 +45,18 @@ def prepare(folder: Path) -> None:
     text = json.dumps(f"{MARKUP} {ESCAPE} {C1} {TURNED}")
     (folder / "books").mkdir()
     for path in PLAYBOOKS.glob("*.toml"):
-        told = re.sub(
+        shown = re.sub(
             r"^(title|description) = .*$",
             lambda found: f"{found[1]} = {text}",
             path.read_text("utf-8"),
             flags=re.M,
         )
-        (folder / "books" / path.name).write_text(told, "utf-8")
+        (folder / "books" / path.name).write_text(shown, "utf-8")
     (folder / CONFIG).write_text(f'[runtime]\ndata = "{BARS}"\nplaybooks = "books"\n', "utf-8")
     row = f'name = {text}\nseverity = "major"\nexpected = ["reader"]\n'
     (folder / BANK).write_text(f'[[fault]]\n{row}set = {{ "proposal.rationale" = {text} }}\n', "utf-8")
-    said = f"The number of trades of {MARKUP} was 9999. {ESCAPE} {C1} {TURNED}: a good year."
-    (folder / NOTE).write_text(said, "utf-8")
+    message = f"The number of trades of {MARKUP} was 9999. {ESCAPE} {C1} {TURNED}: a good year."
+    (folder / NOTE).write_text(message, "utf-8")
     rows = [
         f"{name},up/low,1d,2020-01-0{day}T00:00:00Z,2020-01-1{day}T00:00:00Z,0.{day}"
         for name in (MARKUP, STYLE, ESCAPE, TURNED)

@@ -110,11 +110,11 @@ def test_ablate_coin_throws_at_the_rate_of_the_stored_reflections(made):
 def test_ablate_pages_hold_the_answers_and_every_arm(made):
     page, text = (made.out / name for name in ("ablation.html", "ablation.md"))
     assert json.loads((made.out / "ablation.json").read_text()) == made.document
-    for told in (page.read_text(), text.read_text()):
-        assert "Fast reflection: unknown" in told
-        assert "Model: not run" in told
-        assert all(arm["arm"] in told for arm in made.document["arms"])
-        assert f"{made.run_of('fast_only')['trades']:,}" in told
+    for message in (page.read_text(), text.read_text()):
+        assert "Fast reflection: unknown" in message
+        assert "Model: not run" in message
+        assert all(arm["arm"] in message for arm in made.document["arms"])
+        assert f"{made.run_of('fast_only')['trades']:,}" in message
     assert "<script" not in page.read_text()
     assert page.read_text().count("<circle") == 5
 

@@ -69,14 +69,14 @@ def desk(shell, stored_to_ask):
     return shell
 
 
-def asked(shell, *words, code=0):
+def read_requests(shell, *words, code=0):
     result = shell.run("ask", *words, "--json")
     assert result.exit_code == code, result.output
     return json.loads(result.stdout)
 
 
 def statements(document):
-    return [said for section in document["sections"] for said in section["statements"]]
+    return [reply for section in document["sections"] for reply in section["statements"]]
 
 
 def without_times(document):
@@ -85,15 +85,17 @@ def without_times(document):
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_every_claim_of_an_answer_names_rows_that_the_journal_has(desk, question):
-    told = asked(desk, question)
-    assert list(told) == FIELDS
-    assert (told["status"], told["run_id"], told["plan_id"]) == ("answered", "r0001", None)
+    payload = read_requests(desk, question)
+    assert list(payload) == FIELDS
+    assert (payload["status"], payload["run_id"], payload["plan_id"]) == ("answered", "r0001", None)
     with closing(sqlite3.connect(desk.folder / DB)) as store:
         kinds = dict(store.execute("select seq, kind from journal").fetchall())
-    found = [row for said in statements(told) for row in said["rows"] if row["seq"] is not None]
+    found = [row for answer in statements(payload) for row in answer["rows"] if row["seq"] is not None]
     assert all(kinds[row["seq"]] == row["kind"] for row in found)
-    assert told["answer"].splitlines() == list(dict.fromkeys(said["text"] for said in statements(told)))
-    assert told["usage"] == {"calls": 0, "input_tokens": 0, "output_tokens": 0}
+    assert payload["answer"].splitlines() == list(
+        dict.fromkeys(answer["text"] for answer in statements(payload))
+    )
+    assert payload["usage"] == {"calls": 0, "input_tokens": 0, "output_tokens": 0}
 
 
 def test_every_tool_with_claims_is_asked_here():
@@ -102,19 +104,19 @@ def test_every_tool_with_claims_is_asked_here():
 
 @pytest.mark.parametrize("tool", CALLS)
 def test_claims_of_a_tool_hold_in_the_facts_of_the_run_and_read_as_code_writes_them(desk, tool):
-    told = asked(desk, tool, *CALLS[tool])
-    assert statements(told)
-    assert told["results"]["c1"]["run_id"] == "r0001"
+    payload = read_requests(desk, tool, *CALLS[tool])
+    assert statements(payload)
+    assert payload["results"]["c1"]["run_id"] == "r0001"
     facts = desk_facts(desk)
-    for said in statements(told):
-        claim = TypeAdapter(Claim).validate_python(said["claim"])
+    for answer in statements(payload):
+        claim = TypeAdapter(Claim).validate_python(answer["claim"])
         held = check(claim, facts)
         assert isinstance(held, ClaimResult)
-        assert render(claim, held) == said["text"]
-        assert said["rows"] == [row.model_dump() for row in held.rows]
+        assert render(claim, held) == answer["text"]
+        assert answer["rows"] == [row.model_dump() for row in held.rows]
     printed = desk.run("ask", tool, *CALLS[tool])
     assert (printed.exit_code, printed.stderr) == (0, "")
-    assert all(said["text"] in printed.stdout for said in statements(told))
+    assert all(fields["text"] in printed.stdout for fields in statements(payload))
 
 
 def desk_facts(desk):
@@ -126,9 +128,9 @@ def desk_facts(desk):
 
 
 def test_each_tool_is_a_subcommand_with_the_words_and_options_of_its_schema(desk):
-    said = desk.run("ask", "--help").stdout
+    text = desk.run("ask", "--help").stdout
     for name, tool in TOOLS.items():
-        assert re.search(rf"^  {name} ", said, re.M)
+        assert re.search(rf"^  {name} ", text, re.M)
         page = " ".join(desk.run("ask", name, "--help").stdout.split())
         assert tool.description in page
         schema = tool.definition.payload()["input_schema"]
@@ -139,12 +141,12 @@ def test_each_tool_is_a_subcommand_with_the_words_and_options_of_its_schema(desk
 
 
 def test_first_word_that_is_no_tool_begins_a_question(desk):
-    whole, apart = asked(desk, QUESTIONS[1]), asked(desk, *QUESTIONS[1].split())
+    whole, apart = read_requests(desk, QUESTIONS[1]), read_requests(desk, *QUESTIONS[1].split())
     assert without_times(whole) == without_times(apart)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "quoted"),
     [
         (("trades", "--symbol", "IBN"), "Did you mean 'IBM'?"),
         (("trades", "--symbl", "IBM"), "Did you mean '--symbol'?"),
@@ -158,8 +160,8 @@ def test_first_word_that_is_no_tool_begins_a_question(desk):
         (("account", "--run", "r0009"), "no single run 'r0009'"),
     ],
 )
-def test_bad_argument_of_a_tool_is_one_line_with_the_nearest(desk, words, said):
-    assert said in desk.complaint("ask", *words)
+def test_bad_argument_of_a_tool_is_one_line_with_the_nearest(desk, words, quoted):
+    assert quoted in desk.complaint("ask", *words)
 
 
 @pytest.mark.parametrize(
@@ -171,50 +173,52 @@ def test_bad_argument_of_a_tool_is_one_line_with_the_nearest(desk, words, said):
     ],
 )
 def test_words_after_a_tool_that_it_does_not_take_name_the_line_that_asks_them(desk, words, line):
-    said = desk.complaint("ask", *words)
-    assert said.endswith(f": quote a question in words: {line}\n")
-    assert "Got unexpected extra argument(s)" in said
+    text = desk.complaint("ask", *words)
+    assert text.endswith(f": quote a question in words: {line}\n")
+    assert "Got unexpected extra argument(s)" in text
     as_question = desk.run(*shlex.split(line)[1:])
     assert "unexpected extra" not in as_question.stderr
 
 
 def test_account_as_of_a_time_tells_its_equity_and_what_holds_its_positions(desk):
-    now, then = asked(desk, "account"), asked(desk, "account", "--at", CLOCK)
-    measures = [said["claim"]["measure"] for said in statements(now)]
+    now, then = read_requests(desk, "account"), read_requests(desk, "account", "--at", CLOCK)
+    measures = [answer["claim"]["measure"] for answer in statements(now)]
     assert {"account_return", "sharpe", "max_drawdown", "exposure", "equity"} <= set(measures)
-    assert "sharpe" not in [said["claim"]["measure"] for said in statements(then)], "its end is not known yet"
+    assert "sharpe" not in [answer["claim"]["measure"] for answer in statements(then)], (
+        "its end is not known yet"
+    )
     assert then["known_at"][:10] == CLOCK
     for position in now["results"]["c1"]["positions"]:
-        chain = asked(desk, "why", position["fill_id"])["results"]["c1"]
+        chain = read_requests(desk, "why", position["fill_id"])["results"]["c1"]
         assert chain["steps"][0]["facts"]["direction"] == position["direction"]
         assert position["policy_id"]
 
 
 def test_costs_of_a_run_are_the_sums_of_its_trades_and_of_its_calls(desk):
-    told = asked(desk, "costs")["results"]["c1"]
+    payload = read_requests(desk, "costs")["results"]["c1"]
     lines = desk.run("journal", "r0001", "--kind", "episode", "--jsonl").stdout.splitlines()
     fees = sum(json.loads(line)["payload"]["episode"]["fees"] for line in lines)
-    assert told["fees"] == pytest.approx(fees)
-    assert told["seats"] == []
-    assert told["slippage"] > 0
+    assert payload["fees"] == pytest.approx(fees)
+    assert payload["seats"] == []
+    assert payload["slippage"] > 0
 
 
 def test_trades_of_a_period_are_those_that_were_entered_in_it(desk):
-    told = asked(desk, "trades", "--period", "2004", "--limit", "100")["results"]["c1"]
-    assert {trade["entered"][:4] for trade in told["trades"]} == {"2004"}
-    assert len(told["trades"]) == told["figures"]["trades"]
+    payload = read_requests(desk, "trades", "--period", "2004", "--limit", "100")["results"]["c1"]
+    assert {trade["entered"][:4] for trade in payload["trades"]} == {"2004"}
+    assert len(payload["trades"]) == payload["figures"]["trades"]
 
 
 def test_page_of_the_document_has_its_keys(desk):
-    told = asked(desk, QUESTIONS[0])
+    payload = read_requests(desk, QUESTIONS[0])
     page = (DOCS / "reference" / "answer-document.md").read_text("utf-8")
     keys = re.findall(r"^\| `([^`]+)`", page, re.M)
     inner = {"tool_calls": "[].", "usage": ".", "sections": "[]."}
     expected = []
-    for name, value in told.items():
+    for name, value in payload.items():
         if name in inner:
-            said = value if isinstance(value, dict) else value[0]
-            expected += [f"{name}{inner[name]}{key}" for key in said]
+            reply = value if isinstance(value, dict) else value[0]
+            expected += [f"{name}{inner[name]}{key}" for key in reply]
         else:
             expected.append(name)
     assert keys == expected
@@ -222,12 +226,12 @@ def test_page_of_the_document_has_its_keys(desk):
 
 def test_answer_as_of_a_time_is_the_same_whatever_came_after_it(desk, ended_earlier):
     words = [(question, "--at", CLOCK) for question in QUESTIONS]
-    late = [without_times(asked(desk, *word)) for word in words]
+    late = [without_times(read_requests(desk, *word)) for word in words]
     shutil.copy(ended_earlier, desk.folder / DB)
-    assert [without_times(asked(desk, *word)) for word in words] == late
-    assert {told["known_at"][:10] for told in late} == {CLOCK}
-    now = [asked(desk, question)["answer"] for question in QUESTIONS[:4]]
-    assert now != [told["answer"] for told in late[:4]], "without the clock it is another answer"
+    assert [without_times(read_requests(desk, *word)) for word in words] == late
+    assert {payload["known_at"][:10] for payload in late} == {CLOCK}
+    now = [read_requests(desk, question)["answer"] for question in QUESTIONS[:4]]
+    assert now != [payload["answer"] for payload in late[:4]], "without the clock it is another answer"
 
 
 def test_asking_changes_no_byte_of_the_store_and_needs_no_right_to_write(desk):
@@ -235,41 +239,41 @@ def test_asking_changes_no_byte_of_the_store_and_needs_no_right_to_write(desk):
     path.chmod(0o400)
     before = hashlib.sha256(path.read_bytes()).hexdigest()
     for words in (*[(question,) for question in QUESTIONS[:2]], ("account",), ("trades",)):
-        asked(desk, *words)
+        read_requests(desk, *words)
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
 
 
 def test_question_that_is_not_understood_is_abstained_from_in_a_pipe(desk):
-    told = asked(desk, "tell me a joke", code=3)
-    assert (told["status"], told["answer"], told["sections"], told["tool_calls"]) == (
+    payload = read_requests(desk, "tell me a joke", code=3)
+    assert (payload["status"], payload["answer"], payload["sections"], payload["tool_calls"]) == (
         "abstained",
         None,
         [],
         [],
     )
-    assert "`thinktwice ask " in told["clarification"]
+    assert "`thinktwice ask " in payload["clarification"]
 
 
 @pytest.mark.parametrize(
-    ("question", "told"),
+    ("question", "shown"),
     [
         ("why fill 0123456789abcdef?", "no fill '0123456789abcdef'"),
         ("what does report 0123456789abcdef say?", "no report '0123456789abcdef'"),
         ("trades of IBM on 2004-02-30", "is no period"),
     ],
 )
-def test_id_or_day_that_there_is_not_is_bad_input(desk, question, told):
-    said = desk.run("ask", question)
-    assert said.exit_code == 2
-    assert told in said.stdout
-    assert asked(desk, question, code=2)["answer"] is None
+def test_id_or_day_that_there_is_not_is_bad_input(desk, question, shown):
+    reply = desk.run("ask", question)
+    assert reply.exit_code == 2
+    assert shown in reply.stdout
+    assert read_requests(desk, question, code=2)["answer"] is None
 
 
 def test_call_that_was_made_is_printed_as_it_is_typed_and_answers_the_same(desk):
-    said = desk.run("ask", "which trades of IBM lost in 2004?").stdout
-    (typed,) = re.findall(r"^(thinktwice ask trades .*)  as of ", said, re.M)
-    told = asked(desk, *shlex.split(typed)[2:])
-    assert told["sections"] == asked(desk, "which trades of IBM lost in 2004?")["sections"]
+    text = desk.run("ask", "which trades of IBM lost in 2004?").stdout
+    (typed,) = re.findall(r"^(thinktwice ask trades .*)  as of ", text, re.M)
+    payload = read_requests(desk, *shlex.split(typed)[2:])
+    assert payload["sections"] == read_requests(desk, "which trades of IBM lost in 2004?")["sections"]
 
 
 @pytest.mark.parametrize(
@@ -281,11 +285,11 @@ def test_call_that_was_made_is_printed_as_it_is_typed_and_answers_the_same(desk)
     ],
 )
 def test_call_of_a_tool_is_printed_as_it_is_typed_and_answers_the_same(desk, words):
-    said = desk.run("ask", *words)
-    assert said.exit_code == 0, said.output
-    typed = next(line for line in said.stdout.splitlines() if line.startswith(f"thinktwice ask {words[0]}"))
+    reply = desk.run("ask", *words)
+    assert reply.exit_code == 0, reply.output
+    typed = next(line for line in reply.stdout.splitlines() if line.startswith(f"thinktwice ask {words[0]}"))
     again = shlex.split(typed.partition("  as of ")[0])[2:]
-    assert desk.run("ask", *again).stdout == said.stdout
+    assert desk.run("ask", *again).stdout == reply.stdout
 
 
 def test_person_at_a_terminal_is_asked_back(desk):
@@ -296,7 +300,7 @@ def test_person_at_a_terminal_is_asked_back(desk):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "quoted"),
     [
         (("",), "the question is empty: ask something"),
         (("w" * 8_001,), "the question has 8,001 characters, at most 8,000: shorten it"),
@@ -315,8 +319,8 @@ def test_person_at_a_terminal_is_asked_back(desk):
         (("--show", "--conversation", "a"), "no conversation 'a'"),
     ],
 )
-def test_bad_input_is_one_line_that_names_the_next_step(desk, words, said):
-    assert said in desk.complaint("ask", *words)
+def test_bad_input_is_one_line_that_names_the_next_step(desk, words, quoted):
+    assert quoted in desk.complaint("ask", *words)
 
 
 @pytest.mark.parametrize(

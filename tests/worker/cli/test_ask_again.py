@@ -57,8 +57,8 @@ INVENTED = answer(message(stated(verdict="block", findings=["made_up"])))
 PROSE = answer(message("I would pass."))
 
 
-def give_weak_reasons(asked: Question) -> dict[str, Any]:
-    return HOLD if asked.task == "manage" else propose(asked.bases[0]["id"], because=WEAK)
+def give_weak_reasons(question: Question) -> dict[str, Any]:
+    return HOLD if question.task == "manage" else propose(question.bases[0]["id"], because=WEAK)
 
 
 class Desk:
@@ -77,14 +77,14 @@ class Desk:
             strategist.server = server
             return self.run(*words)
 
-    def asked(self, handler: Handler, *words: str) -> tuple[Result, list[dict[str, Any]]]:
+    def requested(self, handler: Handler, *words: str) -> tuple[Result, list[dict[str, Any]]]:
         """A command while a model answers on the wire, and the requests that the model saw."""
         with wire(self._monkeypatch, handler) as server:
             result = self.run(*words)
         return result, [body for _, body in server.requests]
 
     def document(self, handler: Handler, *words: str, code: int = 0) -> dict[str, Any]:
-        result, _ = self.asked(handler, *words, "--json")
+        result, _ = self.requested(handler, *words, "--json")
         assert result.exit_code == code, result.output
         found: dict[str, Any] = json.loads(result.stdout)
         return found
@@ -199,7 +199,7 @@ def test_ask_again_counts_other_verdicts_replies_that_count_for_nothing_and_fail
 
 def test_ask_again_is_read_by_a_person(desk):
     words = (*AGAIN, "--prompt", changed_prompt(desk), "--samples", "1", "--limit", "2")
-    result, _ = desk.asked(in_turn(GOOD, GOOD, OBJECTS, OBJECTS), *words)
+    result, _ = desk.requested(in_turn(GOOD, GOOD, OBJECTS, OBJECTS), *words)
     assert result.exit_code == 1
     for part in (
         "policy_level_reflection of r0001: 2 questions, 1 samples each",
@@ -251,7 +251,7 @@ def test_ask_again_counts_replies_for_which_the_run_would_not_have_waited(deadli
 
 def test_ask_again_without_any_answer_says_so_exits_1_and_keeps_nothing(desk):
     words = (*AGAIN, "--samples", "1", "--limit", "1", "--json")
-    result, _ = desk.asked(WHOLE["status_529"].handler, *words)
+    result, _ = desk.requested(WHOLE["status_529"].handler, *words)
     (arm,) = json.loads(result.stdout)["arms"]
     assert (result.exit_code, arm["answered"], arm["usual_share"]) == (1, 0, None)
     assert "1 replies are missing" in result.stderr
@@ -261,7 +261,7 @@ def test_ask_again_without_any_answer_says_so_exits_1_and_keeps_nothing(desk):
 def test_ask_again_with_a_changed_prompt_shows_every_verdict_that_moved_and_exits_1(desk):
     words = (*AGAIN, "--prompt", changed_prompt(desk), "--samples", "1", "--limit", "3", "--json")
     before = desk.rows()
-    result, requests = desk.asked(in_turn(GOOD, GOOD, GOOD, OBJECTS, OBJECTS, GOOD), *words)
+    result, requests = desk.requested(in_turn(GOOD, GOOD, GOOD, OBJECTS, OBJECTS, GOOD), *words)
     document = json.loads(result.stdout)
     assert result.exit_code == 1
     kind = [request["system"][0]["text"].startswith("Be kind.") for request in requests]
@@ -296,10 +296,10 @@ def test_ask_again_of_a_prompt_and_a_model_asks_each_prompt_of_each_model(desk):
     )
     next_good = answer(message(stated(), model="claude-next"))
     turns = in_turn(GOOD, GOOD, next_good, next_good)
-    result, requests = desk.asked(turns, *AGAIN, *words, "--json")
+    result, requests = desk.requested(turns, *AGAIN, *words, "--json")
     assert result.exit_code == 0, result.output
-    asked = [(body["model"], body["system"][0]["text"].startswith("Be kind.")) for body in requests]
-    assert asked == [(f"claude-{name}", kind) for name in ("test", "next") for kind in (False, True)]
+    questions = [(body["model"], body["system"][0]["text"].startswith("Be kind.")) for body in requests]
+    assert questions == [(f"claude-{name}", kind) for name in ("test", "next") for kind in (False, True)]
     document = json.loads(result.stdout)
     assert [arm["model"] for arm in document["arms"]] == ["anthropic/claude-test"] * 2 + [
         "anthropic/claude-next"
@@ -363,9 +363,9 @@ def broken(text: str) -> Callable[[Desk], str]:
     ],
 )
 def test_ask_again_that_cannot_be_done_error_names_the_next_step(desk, words, part):
-    said = desk.complaint("ask-again", *(word if isinstance(word, str) else word(desk) for word in words))
-    assert part in said
-    assert said.count("\n") == 1
+    reply = desk.complaint("ask-again", *(word if isinstance(word, str) else word(desk) for word in words))
+    assert part in reply
+    assert reply.count("\n") == 1
 
 
 def test_ask_again_of_a_run_whose_rows_were_changed_error_says_which(desk):

@@ -34,8 +34,8 @@ prices = [{{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }}]
 """
 AGAIN = ("ask-again", "latest", "--config", "s.toml", "--samples", "1")
 DIFF = (*AGAIN, "--prompt", "bold.txt")
-Said = dict[str, Any] | str
-Decide = Callable[[Question, bool], Said]
+Quoted = dict[str, Any] | str
+Decide = Callable[[Question, bool], Quoted]
 
 
 class Minds:
@@ -43,24 +43,24 @@ class Minds:
 
     def __init__(self, decide: Decide) -> None:
         self._decide = decide
-        self.asked: list[tuple[bool, Question]] = []
+        self.requested: list[tuple[bool, Question]] = []
 
     def handler(self, server: Any) -> Any:
         async def respond(writer: asyncio.StreamWriter) -> None:
             body = server.requests[-1][1]
             bold = "boldly" in body["system"][0]["text"]
-            asked = question(prompt_of(body))
-            self.asked.append((bold, asked))
-            said = self._decide(asked, bold)
-            known = WHOLE.get(said) if isinstance(said, str) else None
-            text = said if isinstance(said, str) else json.dumps(said)
+            request = question(prompt_of(body))
+            self.requested.append((bold, request))
+            reply = self._decide(request, bold)
+            known = WHOLE.get(reply) if isinstance(reply, str) else None
+            text = reply if isinstance(reply, str) else json.dumps(reply)
             await (known.handler if known else answer(message(text)))(writer)
 
         return respond
 
 
-def rules_first(asked: Question, bold: bool) -> Said:
-    return HOLD if asked.task == "manage" else propose(asked.base())
+def rules_first(request: Question, bold: bool) -> Quoted:
+    return HOLD if request.task == "manage" else propose(request.base())
 
 
 @pytest.fixture(scope="module")
@@ -118,19 +118,23 @@ def test_ask_again_asks_the_strategist_at_each_snapshot_of_the_run_with_both_pro
     result, minds = compared(templates, monkeypatch, rules_first, "--json")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
-    asked = {bold: [entry.snapshot for kind, entry in minds.asked if kind is bold] for bold in (False, True)}
-    assert asked[False] == asked[True]
+    request = {
+        bold: [entry.snapshot for kind, entry in minds.requested if kind is bold] for bold in (False, True)
+    }
+    assert request[False] == request[True]
     recorded_ones = snapshots(templates)
     left_out = sum(document["left_out"].values())
-    assert document["questions"] == len(asked[False]) == len(recorded_ones) - left_out > 10
-    assert [recorded_one for recorded_one in recorded_ones if recorded_one in asked[False]] == asked[False]
+    assert document["questions"] == len(request[False]) == len(recorded_ones) - left_out > 10
+    assert [recorded_one for recorded_one in recorded_ones if recorded_one in request[False]] == request[
+        False
+    ]
     assert document["prompt"] == "strategist"
     assert document["same"]
     (test,), (first, second) = document["comparisons"], document["arms"]
     assert (test["moved"], document["missing"], test["p_value"]) == (0, 0, None)
     assert first["decisions"] == second["decisions"]
     assert first["as_recorded"] == 1.0, "the rules of the run decided so, too"
-    managed = sum(entry.task == "manage" for bold, entry in minds.asked if not bold)
+    managed = sum(entry.task == "manage" for bold, entry in minds.requested if not bold)
     assert first["decisions"]["hold"] == managed > 0
     proposals = {name for name in first["decisions"] if name.startswith("propose ")}
     assert {name.rpartition(" ")[2] for name in proposals} <= {"long", "short"}
@@ -152,13 +156,13 @@ def test_ask_again_of_the_strategist_offers_the_plans_that_the_rules_of_the_run_
 
 
 def test_ask_again_of_the_strategist_shows_moves_and_tests_them_in_pairs(templates, monkeypatch):
-    def shy_when_bold(asked: Question, bold: bool) -> Said:
-        return ABSTAIN if bold and asked.task == "choose" else rules_first(asked, bold)
+    def shy_when_bold(request: Question, bold: bool) -> Quoted:
+        return ABSTAIN if bold and request.task == "choose" else rules_first(request, bold)
 
     result, minds = compared(templates, monkeypatch, shy_when_bold, "--json")
     assert result.exit_code == 1, result.output
     document = json.loads(result.stdout)
-    choices = sum(asked.task == "choose" for bold, asked in minds.asked if bold)
+    choices = sum(request.task == "choose" for bold, request in minds.requested if bold)
     (test,) = document["comparisons"]
     assert test["moved"] == document["arms"][1]["decisions"]["abstain"] == choices > 5
     assert {item["to"] for item in test["moves"]} == {"abstain"}
@@ -178,12 +182,12 @@ OUTCOMES = {
 }  # fmt: skip
 
 
-def every_way(asked: Question, turn: int) -> Said:
+def every_way(request: Question, turn: int) -> Quoted:
     """Another way to answer at each snapshot, by its task."""
-    if asked.task == "manage":
-        position = asked.snapshot["position"]
-        inside = (position["stop"] + asked.snapshot["close"]) / 2
-        ways: tuple[Said, ...] = (
+    if request.task == "manage":
+        position = request.snapshot["position"]
+        inside = (position["stop"] + request.snapshot["close"]) / 2
+        ways: tuple[Quoted, ...] = (
             HOLD,
             tighten(inside),
             tighten(position["stop"]),
@@ -191,9 +195,9 @@ def every_way(asked: Question, turn: int) -> Said:
             ABSTAIN,
         )
     else:
-        off_grid = propose(asked.base(), change("parameter", 0.123, name="stop_atr"))
+        off_grid = propose(request.base(), change("parameter", 0.123, name="stop_atr"))
         ways = (ABSTAIN, "I would wait.", propose("0" * 16), off_grid, "refusal",
-                "cut_at_max_tokens", "hang", HOLD, propose(asked.base()))  # fmt: skip
+                "cut_at_max_tokens", "hang", HOLD, propose(request.base()))  # fmt: skip
     return ways[turn % len(ways)]
 
 
@@ -202,14 +206,14 @@ def test_ask_again_of_the_strategist_never_merges_two_outcomes(templates, monkey
     turns: dict[tuple[bool, str, int], int] = {}
     seen: Counter[tuple[bool, str]] = Counter()
 
-    def decide(asked: Question, bold: bool) -> Said:
+    def decide(request: Question, bold: bool) -> Quoted:
         if not bold:
-            return rules_first(asked, bold)
-        at = (bold, asked.task, asked.snapshot["ts_event"])
+            return rules_first(request, bold)
+        at = (bold, request.task, request.snapshot["ts_event"])
         if at not in turns:
-            turns[at] = seen[bold, asked.task]
-            seen[bold, asked.task] += 1
-        return every_way(asked, turns[at])
+            turns[at] = seen[bold, request.task]
+            seen[bold, request.task] += 1
+        return every_way(request, turns[at])
 
     result, _ = compared(templates, monkeypatch, decide, "--json")
     document = json.loads(result.stdout)
@@ -224,7 +228,7 @@ def test_ask_again_of_the_strategist_never_merges_two_outcomes(templates, monkey
 def test_ask_again_of_the_strategist_plays_back_without_key_or_network(templates, monkeypatch):
     words = ("--limit", "4", "--cassette", "kept")
     result, minds = compared(templates, monkeypatch, rules_first, *words, "--json")
-    assert (result.exit_code, len(minds.asked)) == (0, 8)
+    assert (result.exit_code, len(minds.requested)) == (0, 8)
     assert len(list((templates.folder / "kept").iterdir())) == 2
     again = templates.run(*DIFF, *words, "--json")
     assert (again.exit_code, json.loads(again.stdout)) == (0, json.loads(result.stdout))
@@ -234,8 +238,8 @@ def test_ask_again_of_the_strategist_plays_back_without_key_or_network(templates
 
 
 def test_ask_again_of_the_strategist_tables_show_what_moved(templates, monkeypatch):
-    def shy_when_bold(asked: Question, bold: bool) -> Said:
-        return ABSTAIN if bold else rules_first(asked, bold)
+    def shy_when_bold(request: Question, bold: bool) -> Quoted:
+        return ABSTAIN if bold else rules_first(request, bold)
 
     shown = compared(templates, monkeypatch, shy_when_bold, "--limit", "6")[0].stdout
     for part in ("abstain", "propose", "left it", "entered it", "p adjusted", "6 of 6 moved"):
@@ -245,8 +249,8 @@ def test_ask_again_of_the_strategist_tables_show_what_moved(templates, monkeypat
 def test_ask_again_of_the_strategist_that_cannot_be_asked_is_missing_and_kept_by_nobody(
     templates, monkeypatch
 ):
-    def down_when_bold(asked: Question, bold: bool) -> Said:
-        return "status_413" if bold else rules_first(asked, bold)
+    def down_when_bold(request: Question, bold: bool) -> Quoted:
+        return "status_413" if bold else rules_first(request, bold)
 
     result, _ = compared(templates, monkeypatch, down_when_bold, "--limit", "3", "--json")
     document = json.loads(result.stdout)
@@ -261,9 +265,9 @@ def test_ask_again_of_the_strategist_that_cannot_be_asked_is_missing_and_kept_by
 
 def test_ask_again_that_cannot_say_which_prompt_is_meant_names_all(templates):
     (templates.folder / "odd.txt").write_text(BOLD.replace("{{task}}", "{{chore}}"), "utf-8")
-    told = templates.complaint(*AGAIN, "--prompt", "odd.txt")
+    shown = templates.complaint(*AGAIN, "--prompt", "odd.txt")
     names = ("policy_level_reflection (", "strategist (", "{{findings}}", "{{bases}}")
-    assert [part for part in names if part not in told] == []
+    assert [part for part in names if part not in shown] == []
 
 
 def test_ask_again_of_the_strategist_needs_a_key(templates):
@@ -276,15 +280,19 @@ def test_ask_again_of_the_strategist_asks_byte_for_byte_what_a_run_with_a_model_
         run.server = server
         span = ("--from", "2003-01-01", "--to", "2003-08-15")
         assert templates.run("backtest", "s.toml", "--strategist", "model", *span).exit_code == 0
-    first = [body for body in run.asked if question(prompt_of(body)).revision is None]
+    first = [body for body in run.requested if question(prompt_of(body)).revision is None]
     diff = StrategistOnTheWire(first_plan)
     with wire(monkeypatch, diff) as server:
         diff.server = server
         result = templates.run(*DIFF, "--json")
     assert result.exit_code == 0, result.output
-    words = [{name: body[name] for name in body if name != "output_config"} for body in (*diff.asked, *first)]
-    assert words[: len(first)] == words[len(diff.asked) :], "but for the names that a run lets into a form"
-    assert len(diff.asked) == 2 * len(first), "the run had the same model, and is asked with both prompts"
+    words = [
+        {name: body[name] for name in body if name != "output_config"} for body in (*diff.requested, *first)
+    ]
+    assert words[: len(first)] == words[len(diff.requested) :], (
+        "but for the names that a run lets into a form"
+    )
+    assert len(diff.requested) == 2 * len(first), "the run had the same model, and is asked with both prompts"
     offered = [base["origin"] for body in first for base in question(prompt_of(body)).bases]
     assert "in_force" in offered
 
@@ -303,22 +311,22 @@ prices = [
 
 
 def by_name(
-    found: Desk, monkeypatch: pytest.MonkeyPatch, decide: Callable[[str, Question, int], Said], *words: str
+    found: Desk, monkeypatch: pytest.MonkeyPatch, decide: Callable[[str, Question, int], Quoted], *words: str
 ) -> tuple[Result, list[tuple[str, Question]]]:
     """A command while models on the wire answer by their names."""
-    asked: list[tuple[str, Question]] = []
+    questions: list[tuple[str, Question]] = []
     proxy = Late()
     with wire(monkeypatch, proxy) as server:
 
         async def respond(writer: asyncio.StreamWriter) -> None:
             body = server.requests[-1][1]
-            asked.append((body["model"], question(prompt_of(body))))
-            said = decide(*asked[-1], len(asked))
-            handler = WHOLE[said].handler if isinstance(said, str) else None
-            await (handler or answer(message(json.dumps(said), model=body["model"])))(writer)
+            questions.append((body["model"], question(prompt_of(body))))
+            reply = decide(*questions[-1], len(questions))
+            handler = WHOLE[reply].handler if isinstance(reply, str) else None
+            await (handler or answer(message(json.dumps(reply), model=body["model"])))(writer)
 
         proxy.handler = respond
-        return found.run("ask-again", "latest", *words), asked
+        return found.run("ask-again", "latest", *words), questions
 
 
 def a_run_with_a_model(found: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,17 +339,23 @@ def a_run_with_a_model(found: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ask_again_asks_two_strategists_at_each_snapshot_worded_as_the_settings_of_each_say(
     templates, monkeypatch
 ):
-    def shy(name: str, asked: Question, turn: int) -> Said:
-        return ABSTAIN if name == "claude-other" and asked.task == "choose" else rules_first(asked, False)
+    def shy(name: str, requested: Question, turn: int) -> Quoted:
+        return (
+            ABSTAIN
+            if name == "claude-other" and requested.task == "choose"
+            else rules_first(requested, False)
+        )
 
     a_run_with_a_model(templates, monkeypatch)
     (templates.folder / "other.toml").write_text(f"{OTHER}anonymise = true\n", "utf-8")
     words = ("--config", "other.toml", "--samples", "1", "--json")
-    result, asked = by_name(templates, monkeypatch, shy, *words)
+    result, request = by_name(templates, monkeypatch, shy, *words)
     assert result.exit_code == 1, result.output
     document = json.loads(result.stdout)
     assert [arm["model"] for arm in document["arms"]] == ["anthropic/claude-test", "anthropic/claude-other"]
-    named = {name: [entry for who, entry in asked if who == name] for name in ("claude-test", "claude-other")}
+    named = {
+        name: [entry for who, entry in request if who == name] for name in ("claude-test", "claude-other")
+    }
     assert [len(entries) for entries in named.values()] == [document["questions"]] * 2
     assert {e.snapshot["symbol"][:6] for e in named["claude-other"]} == {"asset_"}
     assert "asset_" not in {e.snapshot["symbol"][:6] for e in named["claude-test"]}
@@ -351,17 +365,17 @@ def test_ask_again_asks_two_strategists_at_each_snapshot_worded_as_the_settings_
 
 
 def test_ask_again_of_one_strategist_counts_other_decisions_and_failures(templates, monkeypatch):
-    def fickle(name: str, asked: Question, turn: int) -> Said:
+    def fickle(name: str, requested: Question, turn: int) -> Quoted:
         if turn == 1:
             return "status_413"
-        return ABSTAIN if turn % 4 == 0 else rules_first(asked, False)
+        return ABSTAIN if turn % 4 == 0 else rules_first(requested, False)
 
     (templates.folder / "other.toml").write_text(OTHER, "utf-8")
     words = ("--config", "other.toml", "--samples", "4", "--limit", "5")
-    result, asked = by_name(templates, monkeypatch, fickle, *words, "--json")
+    result, request = by_name(templates, monkeypatch, fickle, *words, "--json")
     document = json.loads(result.stdout)
     (arm,) = document["arms"]
-    assert (result.exit_code, document["questions"], document["samples"], len(asked)) == (1, 5, 4, 20)
+    assert (result.exit_code, document["questions"], document["samples"], len(request)) == (1, 5, 4, 20)
     assert (arm["answered"], arm["failed"], arm["stable"]) == (19, {"rejected": 1}, 0)
     assert arm["decisions"]["abstain"] == 5
     assert arm["usual_share"] == pytest.approx(14 / 19)

@@ -8,7 +8,7 @@ import pytest
 
 from schemas.settings import Settings
 from tests.agents.language_models.wire_server import answer, events, message, stream
-from tests.worker.cli.test_ask_conversations import asked
+from tests.worker.cli.test_ask_conversations import read_requests
 from tests.worker.wire import wire
 from worker.review.change_answers import asks_for_change
 
@@ -40,25 +40,27 @@ def plans_of(shell):
 
 def test_change_becomes_a_plan_that_waits_and_nothing_happens(modelled):
     before = modelled.run("playbooks", "list", "--json").stdout
-    told = asked(modelled, TEXT, "--config", "model.toml", code=4)
-    assert (told["status"], told["tool_calls"]) == ("plan", [])
-    assert told["two_phase"]["should_use"]
-    assert told["reasoning"] == "less risk"
-    shown = json.loads(modelled.run("plans", "show", told["plan_id"], "--json").stdout)
+    payload = read_requests(modelled, TEXT, "--config", "model.toml", code=4)
+    assert (payload["status"], payload["tool_calls"]) == ("plan", [])
+    assert payload["two_phase"]["should_use"]
+    assert payload["reasoning"] == "less risk"
+    shown = json.loads(modelled.run("plans", "show", payload["plan_id"], "--json").stdout)
     assert (shown["state"], shown["steps"][0]["action"]["value"]) == ("awaiting_approval", 0.002)
-    assert "to the folder 'r0001-playbooks', and nothing before" in told["answer"]
+    assert "to the folder 'r0001-playbooks', and nothing before" in payload["answer"]
     assert not (modelled.folder / "r0001-playbooks").exists()
     assert modelled.run("playbooks", "list", "--json").stdout == before
-    approved = modelled.run("plans", "approve", told["plan_id"], "--hash", shown["hash"][:12], "--by", "ann")
+    approved = modelled.run(
+        "plans", "approve", payload["plan_id"], "--hash", shown["hash"][:12], "--by", "ann"
+    )
     assert approved.exit_code == 0, approved.output
     assert (modelled.folder / "r0001-playbooks" / "buys_strength.toml").exists()
-    again = asked(modelled, TEXT, "--config", "model.toml", code=4)
+    again = read_requests(modelled, TEXT, "--config", "model.toml", code=4)
     assert "r0001-playbooks-2" in again["answer"], "what was written before is not written over"
 
 
 def test_folder_of_a_plan_may_be_named(modelled):
-    told = asked(modelled, TEXT, "--config", "model.toml", "--into", "mine", code=4)
-    assert "'mine'" in told["answer"]
+    payload = read_requests(modelled, TEXT, "--config", "model.toml", "--into", "mine", code=4)
+    assert "'mine'" in payload["answer"]
 
 
 def test_text_of_plans_make_is_read_by_the_model_of_its_config(modelled):
@@ -70,10 +72,10 @@ def test_text_of_plans_make_is_read_by_the_model_of_its_config(modelled):
 
 def test_change_without_a_model_is_asked_back_with_the_typed_commands_and_no_plan(planted):
     before = plans_of(planted)
-    told = asked(planted, WILD, code=3)
-    assert told["two_phase"]["should_use"]
-    assert "give --config FILE" in told["clarification"]
-    assert "set-risk-fraction" in told["clarification"]
+    payload = read_requests(planted, WILD, code=3)
+    assert payload["two_phase"]["should_use"]
+    assert "give --config FILE" in payload["clarification"]
+    assert "set-risk-fraction" in payload["clarification"]
     assert plans_of(planted) == before
 
 

@@ -14,7 +14,7 @@ from tests.worker.planted_store import world
 from worker.review.asking import AskedQuestion, ask
 
 
-def asked(shell, *words, code=0):
+def read_requests(shell, *words, code=0):
     result = shell.run("ask", *words, "--json")
     assert result.exit_code == code, result.output
     return json.loads(result.stdout)
@@ -26,20 +26,20 @@ def calls(document):
 
 def test_that_symbol_is_the_one_of_the_turn_before(planted):
     symbol = world().symbols[0]
-    asked(planted, f"what does the market of {symbol} look like?", "--conversation", "desk")
-    told = asked(planted, "which trades of that symbol lost?", "--conversation", "desk")
-    assert calls(told)[0][0] == "trades"
-    assert calls(told)[0][1]["symbol"] == symbol
-    lonely = asked(planted, "which trades of that symbol lost?", "--conversation", "other", code=3)
+    read_requests(planted, f"what does the market of {symbol} look like?", "--conversation", "desk")
+    shown = read_requests(planted, "which trades of that symbol lost?", "--conversation", "desk")
+    assert calls(shown)[0][0] == "trades"
+    assert calls(shown)[0][1]["symbol"] == symbol
+    lonely = read_requests(planted, "which trades of that symbol lost?", "--conversation", "other", code=3)
     assert lonely["clarification"].startswith("Which one is 'that symbol'?")
 
 
 @pytest.mark.parametrize("question", ["Why did that trade happen?", "explain that trade", "why that fill?"])
 def test_trade_that_the_turn_before_told_is_the_one_that_it_means(planted, question):
-    asked(planted, "what was the worst trade of the run?", "--conversation", "desk")
+    read_requests(planted, "what was the worst trade of the run?", "--conversation", "desk")
     worst = json.loads(planted.run("ask", "--conversation", "desk", "--show", "--json").stdout)
-    told = asked(planted, question, "--conversation", "desk")
-    assert calls(told) == [("why", {"fill_id": worst["results"]["c1"]["trades"][0]["fill_id"]})]
+    shown = read_requests(planted, question, "--conversation", "desk")
+    assert calls(shown) == [("why", {"fill_id": worst["results"]["c1"]["trades"][0]["fill_id"]})]
 
 
 def test_answer_on_a_run_that_is_not_finished_says_so(planted):
@@ -50,17 +50,17 @@ def test_answer_on_a_run_that_is_not_finished_says_so(planted):
             question = AskedQuestion("how many trades won?", record, at)
             return (await ask(store, question, Settings(), {})).document["answer"]
 
-    said = "The run is interrupted: this is as far as it came.\n"
-    assert asyncio.run(answer(None)).startswith(said)
+    text = "The run is interrupted: this is as far as it came.\n"
+    assert asyncio.run(answer(None)).startswith(text)
     assert "interrupted" not in asyncio.run(answer(text_to_ns("2022-01-10")))
 
 
 def test_last_answer_is_shown_again_without_asking_and_is_deletable(planted):
-    told = asked(planted, "why did buys_strength lose?", "--conversation", "desk")
+    payload = read_requests(planted, "why did buys_strength lose?", "--conversation", "desk")
     shown = planted.run("ask", "--conversation", "desk", "--show", "--json")
-    assert (shown.exit_code, json.loads(shown.stdout)) == (0, told)
+    assert (shown.exit_code, json.loads(shown.stdout)) == (0, payload)
     read = planted.run("ask", "--conversation", "desk", "--show")
-    assert told["answer"].splitlines()[0] in read.stdout
+    assert payload["answer"].splitlines()[0] in read.stdout
     gone = planted.run("ask", "--conversation", "desk", "--forget", "--json")
     assert json.loads(gone.stdout) == {"conversation": "desk", "forgotten": 1}
     assert "no conversation 'desk'" in planted.complaint("ask", "--conversation", "desk", "--show")
@@ -69,6 +69,6 @@ def test_last_answer_is_shown_again_without_asking_and_is_deletable(planted):
 
 def test_turn_that_cannot_be_kept_is_told_and_answered_all_the_same(planted, monkeypatch):
     monkeypatch.setattr("services.store.conversations.LONGEST_TURN", 10)
-    said = planted.run("ask", "why did buys_strength lose?", "--conversation", "desk")
-    assert said.exit_code == 0
-    assert "conversation 'desk' does not keep this turn: the answer has" in said.stderr
+    reply = planted.run("ask", "why did buys_strength lose?", "--conversation", "desk")
+    assert reply.exit_code == 0
+    assert "conversation 'desk' does not keep this turn: the answer has" in reply.stderr

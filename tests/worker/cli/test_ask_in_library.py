@@ -23,10 +23,10 @@ def test_tools_of_the_library_are_those_of_the_command():
 
 def test_answer_of_the_library_is_the_document_of_the_command(db, shell):
     found = tt.ask.trades(db=db, symbol="IBM", outcome="lost", period="2004")
-    said = shell.run(
+    reply = shell.run(
         *("ask", "trades", "--symbol", "IBM", "--outcome", "lost", "--period", "2004", "--db", db, "--json")
     )
-    document = json.loads(said.stdout)
+    document = json.loads(reply.stdout)
     assert found.document["sections"] == document["sections"]
     assert found.result == document["results"]["c1"]
     assert found.text == document["answer"] == str(found)

@@ -11,7 +11,7 @@ import mcp.client.stdio  # noqa: F401 - binds stderr when it is imported: before
 import pytest
 
 from tests.agents.language_models.wire_server import answer, events, message, stream
-from tests.worker.cli.test_ask import DB, asked
+from tests.worker.cli.test_ask import DB, read_requests
 from tests.worker.evidence_stores import store_run
 from tests.worker.wire import wire
 
@@ -75,17 +75,17 @@ def saying(monkeypatch, **replies):
     """A model that answers by what it is asked for: plan, score, or write."""
     servers: list[Any] = []
 
-    def said():
+    def quoted():
         body = json.dumps(servers[0].requests[-1][1])
         kind = next((kind for kind, words in KINDS.items() if words in body), "write")
-        said = replies[kind]
-        return said if isinstance(said, str) else said.pop(0) if len(said) > 1 else said[0]
+        reply = replies[kind]
+        return reply if isinstance(reply, str) else reply.pop(0) if len(reply) > 1 else reply[0]
 
     async def whole(writer):
-        await answer(message(said()))(writer)
+        await answer(message(quoted()))(writer)
 
     async def streamed(writer):
-        await stream(events(said()))(writer)
+        await stream(events(quoted()))(writer)
 
     with wire(monkeypatch, whole, streamed) as server:
         servers.append(server)
@@ -93,17 +93,17 @@ def saying(monkeypatch, **replies):
 
 
 def test_model_plans_and_picks_claims_that_code_writes(desk, monkeypatch):
-    by_rules = asked(desk, QUESTION)
+    by_rules = read_requests(desk, QUESTION)
     with saying(monkeypatch, plan=PLANNED, write=written(TRUE, comment="Watch it."), score=GOOD) as server:
-        told = asked(desk, QUESTION, "--config", "m.toml")
-    assert [call["tool"] for call in told["tool_calls"]] == ["trades"], (
+        payload = read_requests(desk, QUESTION, "--config", "m.toml")
+    assert [call["tool"] for call in payload["tool_calls"]] == ["trades"], (
         "what is no tool of ours is not called"
     )
-    assert told["usage"]["calls"] >= 2
-    assert "The losing trades are missing." in told["reasoning"]
-    assert told["answer"] == "The number of losing trades of channel_breakout was 21."
-    assert told["answer"] in by_rules["answer"]
-    (section,) = told["sections"]
+    assert payload["usage"]["calls"] >= 2
+    assert "The losing trades are missing." in payload["reasoning"]
+    assert payload["answer"] == "The number of losing trades of channel_breakout was 21."
+    assert payload["answer"] in by_rules["answer"]
+    (section,) = payload["sections"]
     assert (section["topic"], section["comment"]) == ("other", "Watch it."), (
         "a topic is not the model's to word"
     )
@@ -114,29 +114,29 @@ def test_model_plans_and_picks_claims_that_code_writes(desk, monkeypatch):
 def test_claim_of_a_model_that_does_not_hold_is_left_out_and_counted(desk, monkeypatch):
     lies = written(TRUE, FALSE, comment="IBM made 4711 R.")
     with saying(monkeypatch, plan=PLANNED, write=lies, score=GOOD):
-        told = asked(desk, QUESTION, "--config", "m.toml")
-    assert told["answer"] == "The number of losing trades of channel_breakout was 21."
-    assert [refused["claim"]["kind"] for refused in told["refused"]] == ["sign"]
-    assert "-13.0R" in told["refused"][0]["so"]
-    assert told["dropped_comments"] == 1
-    assert "4711" not in json.dumps(told)
+        payload = read_requests(desk, QUESTION, "--config", "m.toml")
+    assert payload["answer"] == "The number of losing trades of channel_breakout was 21."
+    assert [refused["claim"]["kind"] for refused in payload["refused"]] == ["sign"]
+    assert "-13.0R" in payload["refused"][0]["so"]
+    assert payload["dropped_comments"] == 1
+    assert "4711" not in json.dumps(payload)
 
 
 def test_model_of_which_nothing_holds_leaves_the_answer_of_the_rules(desk, monkeypatch):
-    by_rules = asked(desk, QUESTION)["answer"]
+    by_rules = read_requests(desk, QUESTION)["answer"]
     with saying(monkeypatch, plan="no plan at all", write=written(FALSE), score=GOOD):
-        told = asked(desk, QUESTION, "--config", "m.toml")
-    assert told["answer"] == by_rules
-    assert "the model's reply cannot be used" in told["reasoning"]
-    assert "no claim of the model's text holds" in told["reasoning"]
-    assert told["usage"]["calls"] >= 2
+        payload = read_requests(desk, QUESTION, "--config", "m.toml")
+    assert payload["answer"] == by_rules
+    assert "the model's reply cannot be used" in payload["reasoning"]
+    assert "no claim of the model's text holds" in payload["reasoning"]
+    assert payload["usage"]["calls"] >= 2
 
 
 @pytest.mark.parametrize(
-    ("claim", "said"), [(TRUE, "the answer as the model wrote it:"), (FALSE, "the first answer stands")]
+    ("claim", "quoted"), [(TRUE, "the answer as the model wrote it:"), (FALSE, "the first answer stands")]
 )
 def test_person_reads_the_answer_of_the_rules_first_and_then_what_became_of_it(
-    desk, monkeypatch, claim, said
+    desk, monkeypatch, claim, quoted
 ):
     by_rules = desk.run("ask", QUESTION).stdout
     monkeypatch.setattr("worker.cli.ask._is_attended", lambda: True)
@@ -144,23 +144,23 @@ def test_person_reads_the_answer_of_the_rules_first_and_then_what_became_of_it(
         lines = desk.run("ask", QUESTION, "--config", "m.toml").stdout.splitlines()
     assert lines[0] == "first answer, by rules; a model reads it again:"
     assert lines[1] == by_rules.splitlines()[0]
-    assert lines.count(said) == 1
-    after = lines[lines.index(said) + 1 :]
+    assert lines.count(quoted) == 1
+    after = lines[lines.index(quoted) + 1 :]
     assert bool(after) == (claim == TRUE), "an answer that stands is not printed twice"
 
 
 @pytest.mark.parametrize("status", [429, 500])
 def test_model_that_is_away_leaves_the_answer_of_the_rules_with_the_reason(desk, monkeypatch, status):
-    by_rules = asked(desk, QUESTION)["answer"]
+    by_rules = read_requests(desk, QUESTION)["answer"]
     refused = answer({"type": "error", "error": {"type": "rate_limit_error", "message": "later"}}, status)
     with wire(monkeypatch, refused, refused):
-        told = asked(desk, QUESTION, "--config", "m.toml")
-    assert told["answer"] == by_rules
-    assert "the model did not answer" in told["reasoning"]
+        payload = read_requests(desk, QUESTION, "--config", "m.toml")
+    assert payload["answer"] == by_rules
+    assert "the model did not answer" in payload["reasoning"]
 
 
 def test_model_that_hangs_leaves_the_answer_of_the_rules(desk, monkeypatch):
-    by_rules = asked(desk, QUESTION)["answer"]
+    by_rules = read_requests(desk, QUESTION)["answer"]
     config = CONFIG.replace("4000", "300")
     (desk.folder / "m.toml").write_text(config, "utf-8")
 
@@ -168,9 +168,9 @@ def test_model_that_hangs_leaves_the_answer_of_the_rules(desk, monkeypatch):
         await asyncio.sleep(20)
 
     with wire(monkeypatch, hang, hang):
-        told = asked(desk, QUESTION, "--config", "m.toml")
-    assert told["answer"] == by_rules
-    assert "the model did not answer" in told["reasoning"]
+        payload = read_requests(desk, QUESTION, "--config", "m.toml")
+    assert payload["answer"] == by_rules
+    assert "the model did not answer" in payload["reasoning"]
 
 
 SERVER = """
@@ -211,18 +211,20 @@ def test_reply_of_another_server_is_quoted_apart_and_gives_no_orders(desk, monke
     (desk.folder / "m.toml").write_text(CONFIG + more, "utf-8")
     words = ("what does the desk quote?", "--config", "m.toml", "--server", "desk", "--conversation", "c")
     with saying(monkeypatch, plan=quoting("IBM", "MSFT"), write=written(FALSE), score=GOOD):
-        told = asked(desk, *words)
+        payload = read_requests(desk, *words)
         printed = desk.run("ask", *words).stdout
-    assert [(call["client"], call["tool"], call["status"]) for call in told["tool_calls"]] == [
+    assert [(call["client"], call["tool"], call["status"]) for call in payload["tool_calls"]] == [
         ("desk", "quote", "ok")
     ] * 2
-    assert (told["answer"], told["sections"]) == ("", []), "what another server says is no answer of the run"
-    assert told["results"]["c1"] == {"price": 123.25}
+    assert (payload["answer"], payload["sections"]) == ("", []), (
+        "what another server says is no answer of the run"
+    )
+    assert payload["results"]["c1"] == {"price": 123.25}
     assert "answer of desk, not checked:\nprice: 123.25\n" in printed
     assert "\u202e" not in printed
     (desk.folder / "server.py").unlink()
     shown = desk.run("ask", "--conversation", "c", "--show", "--json")
-    assert json.loads(shown.stdout)["results"] == told["results"], "shown again without the server"
+    assert json.loads(shown.stdout)["results"] == payload["results"], "shown again without the server"
 
 
 def test_model_without_a_key_is_bad_input(desk, monkeypatch):

@@ -215,7 +215,7 @@ def test_backtest_on_longer_bars_says_what_it_left_out_and_trades_them(shell):
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "said"),
+    ("option", "value", "quoted"),
     [
         ("--cash", "-5", "flag --cash: account.cash = -5.0"),
         ("--fee", "2000", "flag --fee: execution.fee_bps = 2000.0"),
@@ -224,5 +224,5 @@ def test_backtest_on_longer_bars_says_what_it_left_out_and_trades_them(shell):
         ("--resample", "1h", "--resample 1h: no '1h' bars can be made of '1d' bars: use one of 1w, 1M"),
     ],
 )
-def test_backtest_flag_that_does_not_fit_is_named(shell, option, value, said):
-    assert said in shell.complaint("backtest", option, value)
+def test_backtest_flag_that_does_not_fit_is_named(shell, option, value, quoted):
+    assert quoted in shell.complaint("backtest", option, value)

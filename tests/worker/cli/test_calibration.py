@@ -83,7 +83,7 @@ def figures(**changes):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "quoted"),
     [
         ({"brier": 0.26, "uncertainty": 0.25}, "No skill: Brier 0.2600 against 0.2500 of whoever says"),
         ({"association": 1.9}, "No skill beyond chance: Brier"),
@@ -95,8 +95,8 @@ def figures(**changes):
         ({"error": None}, "No calibration error below 200 labels"),
     ],
 )  # fmt: skip
-def test_sentence_says_what_the_figures_mean(changes, said):
-    assert said in meaning(figures(**changes))
+def test_sentence_says_what_the_figures_mean(changes, quoted):
+    assert quoted in meaning(figures(**changes))
 
 
 def test_sentence_holds_the_calibration_error_against_chance():
@@ -121,9 +121,9 @@ def test_page_has_a_line_for_each_bin(planted):
 
 def test_run_without_episodes_says_where_the_reason_is(shell):
     shell.backtest()
-    told = shell.complaint("calibration", "latest")
-    assert "run r0001 has no episode and no text that a model criticised" in told
-    assert "thinktwice journal r0001 --kind policy_skip" in told
+    text = shell.complaint("calibration", "latest")
+    assert "run r0001 has no episode and no text that a model criticised" in text
+    assert "thinktwice journal r0001 --kind policy_skip" in text
 
 
 @pytest.mark.parametrize("kind", ["episode", "policy_frozen"])
@@ -132,6 +132,6 @@ def test_damaged_row_is_named(planted, kind):
         f"update journal set payload = substr(payload, 1, 20) where seq = "
         f"(select min(seq) from journal where kind = '{kind}')"
     )
-    told = planted.complaint("calibration", "latest")
-    assert "is damaged: row" in told
-    assert "thinktwice db restore" in told
+    text = planted.complaint("calibration", "latest")
+    assert "is damaged: row" in text
+    assert "thinktwice db restore" in text

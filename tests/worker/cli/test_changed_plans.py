@@ -36,11 +36,11 @@ def change(shell, plan, statement, *values):
         assert done.rowcount == 1
 
 
-def demand_found(shell, told):
+def demand_found(shell, shown):
     for words in (("verify", "latest"), ("db", "check", "--full")):
         done = shell.run(*words)
         assert done.exit_code == 1, done.output
-        assert told in done.stdout
+        assert shown in done.stdout
         assert "thinktwice db restore" in done.stdout
 
 

@@ -30,8 +30,8 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         desk = Desk(folder, patch)
         assert desk.run("backtest", "--from", "2003-01-01", "--to", "2003-12-31").exit_code == 0
-        told = json.loads(desk.run("reflect", "latest", "--json").stdout)
-        assert desk.run("replan", told["report_id"]).exit_code == 0
+        payload = json.loads(desk.run("reflect", "latest", "--json").stdout)
+        assert desk.run("replan", payload["report_id"]).exit_code == 0
     return folder / "thinktwice.db"
 
 
@@ -56,14 +56,14 @@ def test_reports_on_demand_as_they_were_written_hold(store):
 @pytest.mark.parametrize("change", CHANGES)
 def test_change_of_a_report_on_demand_is_found_by_the_full_check(store, change):
     changed(store, CHANGES[change])
-    said = store.run("db", "check", "--full")
-    assert said.exit_code == 1
-    assert " report " in said.stdout
-    assert "was changed after it was written" in said.stdout
+    reply = store.run("db", "check", "--full")
+    assert reply.exit_code == 1
+    assert " report " in reply.stdout
+    assert "was changed after it was written" in reply.stdout
 
 
 def test_change_of_a_report_on_demand_is_found_by_verify(store):
     changed(store, CHANGES["report"])
-    said = store.run("verify", "latest")
-    assert said.exit_code == 1
-    assert "was changed after it was written" in said.output
+    reply = store.run("verify", "latest")
+    assert reply.exit_code == 1
+    assert "was changed after it was written" in reply.output

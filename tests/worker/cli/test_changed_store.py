@@ -90,7 +90,7 @@ def changed(made: Path, folder: Path, statement: str) -> None:
         assert store.execute(statement).rowcount > 0
 
 
-def said(folder: Path, *words: str, code: int) -> str:
+def read_text(folder: Path, *words: str, code: int) -> str:
     done = CliRunner().invoke(app, [*words, "--db", address(folder)])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert done.exit_code == code, done.output
@@ -100,17 +100,17 @@ def said(folder: Path, *words: str, code: int) -> str:
 @pytest.mark.parametrize("statement", BOTH.values(), ids=BOTH)
 def test_change_of_what_people_read_is_found_by_verify_and_by_the_full_check(finished, tmp_path, statement):
     changed(finished, tmp_path, statement)
-    verified = said(tmp_path, "verify", "r0001", code=1)
+    verified = read_text(tmp_path, "verify", "r0001", code=1)
     assert "CHANGED" in verified or "DIFFERS" in verified
-    checked = said(tmp_path, "db", "check", "--full", code=1)
+    checked = read_text(tmp_path, "db", "check", "--full", code=1)
     assert "BROKEN     r0001: " in checked
     assert "thinktwice db restore" in verified
     assert "thinktwice db restore" in checked
 
 
-def command_in(told: str) -> list[str]:
+def command_in(text: str) -> list[str]:
     """The words of the command that a message names."""
-    (named,) = re.findall(r"`thinktwice (verify [^`]*)`", told)
+    (named,) = re.findall(r"`thinktwice (verify [^`]*)`", text)
     return str(named).split()
 
 
@@ -127,13 +127,13 @@ def test_run_whose_row_was_changed_is_shown_by_no_command_before_its_seal_holds(
         ("page", "r0001", "--html", "p.html"),
     )
     for words in reading:
-        told = said(tmp_path, *words, code=2)
-        assert "999" not in told
-        assert "the good one" not in told
-        assert "run r0001 is damaged: " in told
-        assert "was changed" in told or "was not written by the program" in told
-        assert "thinktwice db restore" in told
-    assert '"damage": "run r0001 is damaged' in said(tmp_path, "runs", "--json", code=2)
+        text = read_text(tmp_path, *words, code=2)
+        assert "999" not in text
+        assert "the good one" not in text
+        assert "run r0001 is damaged: " in text
+        assert "was changed" in text or "was not written by the program" in text
+        assert "thinktwice db restore" in text
+    assert '"damage": "run r0001 is damaged' in read_text(tmp_path, "runs", "--json", code=2)
     with pytest.raises(StoreDamaged, match="run r0001 is damaged") as refused:
         tt.load(db=address(tmp_path))
     done = CliRunner().invoke(app, command_in(str(refused.value)))
@@ -143,15 +143,15 @@ def test_run_whose_row_was_changed_is_shown_by_no_command_before_its_seal_holds(
 def test_run_beside_one_whose_document_was_changed_is_shown_with_its_figures(tmp_path):
     words = ("backtest", "--symbols", "AAPL", "--from", "2003-01-01", "--to", "2003-03-31")
     for _ in range(2):
-        said(tmp_path, *words, code=0)
+        read_text(tmp_path, *words, code=0)
     with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
         store.execute(f"{BOTH['return_of_999_percent']} WHERE run_id = 'r0001'")
-    first, second = said(tmp_path, "runs", code=2).splitlines()[1:3]
+    first, second = read_text(tmp_path, "runs", code=2).splitlines()[1:3]
     assert first.split()[:3] == ["r0001", "damaged", "-"]
     assert "finished" in second
     assert "%" in second
     assert tt.load(db=address(tmp_path)).run_id == "r0002"
-    said(tmp_path, "status", "r0002", code=0)
+    read_text(tmp_path, "status", "r0002", code=0)
 
 
 @pytest.mark.parametrize("seals", ["kept", "gone"])
@@ -160,18 +160,18 @@ def test_verify_of_a_paper_run_called_a_backtest_says_so_and_plays_nothing(finis
     if seals == "gone":
         with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
             store.execute("DELETE FROM seals")
-    verified = said(tmp_path, "verify", "r0001", code=1)
+    verified = read_text(tmp_path, "verify", "r0001", code=1)
     assert "replay     DIFFERS: not replayed: " in verified
-    told = "its description (name, data, configuration, environment) was changed"
-    assert (f"stored     CHANGED: {told}" in verified) is (seals == "kept")
+    text = "its description (name, data, configuration, environment) was changed"
+    assert (f"stored     CHANGED: {text}" in verified) is (seals == "kept")
     assert ("names no hash of its bars" in verified) is (seals == "gone")
 
 
 @pytest.mark.parametrize("name", RESUMABLE)
 def test_change_beside_a_run_that_was_killed_is_found_as_well(left, tmp_path, name):
     changed(left, tmp_path, BOTH[name])
-    said(tmp_path, "verify", "r0001", code=1)
-    assert "BROKEN     r0001: " in said(tmp_path, "db", "check", "--full", code=1)
+    read_text(tmp_path, "verify", "r0001", code=1)
+    assert "BROKEN     r0001: " in read_text(tmp_path, "db", "check", "--full", code=1)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_paper_run_does_not_go_on_over_bars_that_were_changed(left, tmp_path, na
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "shown"),
     [
         ("return_of_999_percent", "performance.total_return is 9.99 and comes out as"),
         ("headline", "headline.max_drawdown is 0 and comes out as"),
@@ -197,10 +197,10 @@ def test_paper_run_does_not_go_on_over_bars_that_were_changed(left, tmp_path, na
         ("order_deleted", "is not among those that were intended"),
     ],
 )
-def test_verify_finds_a_change_by_the_replay_when_the_run_was_sealed_anew(finished, tmp_path, name, told):
+def test_verify_finds_a_change_by_the_replay_when_the_run_was_sealed_anew(finished, tmp_path, name, shown):
     changed(finished, tmp_path, BOTH[name])
     seal_again(tmp_path / "paper.db")
-    assert told in said(tmp_path, "verify", "r0001", code=1)
+    assert shown in read_text(tmp_path, "verify", "r0001", code=1)
 
 
 REWRITTEN = {
@@ -231,11 +231,11 @@ REWRITTEN = {
 def test_figures_added_removed_or_of_another_type_are_found_when_the_run_was_sealed_anew(
     finished, tmp_path, name
 ):
-    document, told = REWRITTEN[name]
+    document, shown = REWRITTEN[name]
     changed(finished, tmp_path, f"{DOCUMENT}{document}")
     seal_again(tmp_path / "paper.db")
-    found = json.loads(said(tmp_path, "verify", "r0001", "--json", code=1))
-    assert [line for line in found["replay"]["document"] if told in line]
+    found = json.loads(read_text(tmp_path, "verify", "r0001", "--json", code=1))
+    assert [line for line in found["replay"]["document"] if shown in line]
     assert found["stored"]["problems"] == []
 
 
@@ -247,9 +247,9 @@ def test_run_whose_seals_are_gone_is_damaged(finished, left, tmp_path, deleted):
     changed(finished, tmp_path, f"{UNSEAL}{deleted}")
     checks = (("verify", "r0001"), ("db", "check", "--full"))
     for words in checks:
-        told = said(tmp_path, *words, code=1)
-        assert "the seals of its document, bars and orders are gone" in told
-        assert "thinktwice db restore" in told
+        text = read_text(tmp_path, *words, code=1)
+        assert "the seals of its document, bars and orders are gone" in text
+        assert "thinktwice db restore" in text
     changed(left, tmp_path, f"{UNSEAL}{deleted}")
     with pytest.raises(StoreDamaged, match=r"orders are gone.*thinktwice db restore"):
         traded(tmp_path, Settings(), feed())
@@ -257,13 +257,13 @@ def test_run_whose_seals_are_gone_is_damaged(finished, left, tmp_path, deleted):
 
 def test_order_at_the_venue_without_its_seal_is_told(finished, tmp_path):
     changed(finished, tmp_path, f"{UNSEAL} WHERE part = 'venue'")
-    assert "or its seal is gone" in said(tmp_path, "verify", "r0001", code=1)
+    assert "or its seal is gone" in read_text(tmp_path, "verify", "r0001", code=1)
 
 
 @pytest.mark.parametrize("document", ["[]", "5", '"good"', "[" * 100_000])
 def test_document_that_is_no_object_is_told_as_damaged(finished, tmp_path, document):
     changed(finished, tmp_path, f"{DOCUMENT}'{document}'")
-    assert "the document of run r0001 is damaged" in said(tmp_path, "verify", "r0001", code=2)
+    assert "the document of run r0001 is damaged" in read_text(tmp_path, "verify", "r0001", code=2)
 
 
 def test_document_of_another_version_may_have_other_figures():
@@ -279,16 +279,16 @@ def test_document_of_another_version_may_have_other_figures():
 def test_untouched_store_holds_and_says_so(finished, left, tmp_path):
     for made in (finished, left):
         shutil.copy(made, tmp_path / "paper.db")
-        found = json.loads(said(tmp_path, "verify", "r0001", "--json", code=0))
+        found = json.loads(read_text(tmp_path, "verify", "r0001", "--json", code=0))
         assert found["stored"] == {"ok": True, "problems": []}
-        checked = json.loads(said(tmp_path, "db", "check", "--full", "--json", code=0))
+        checked = json.loads(read_text(tmp_path, "db", "check", "--full", "--json", code=0))
         assert checked["problems"] == []
-    said(tmp_path, "db", "backup", str(tmp_path / "kept.db"), code=0)
+    read_text(tmp_path, "db", "backup", str(tmp_path / "kept.db"), code=0)
     shutil.copy(tmp_path / "kept.db", tmp_path / "paper.db")
-    said(tmp_path, "db", "check", "--full", code=0)
+    read_text(tmp_path, "db", "check", "--full", code=0)
     assert traded(tmp_path, Settings(), feed()).record.status == "finished"
-    said(tmp_path, "verify", "r0001", code=0)
-    said(tmp_path, "db", "check", "--full", code=0)
+    read_text(tmp_path, "verify", "r0001", code=0)
+    read_text(tmp_path, "db", "check", "--full", code=0)
 
 
 @pytest.fixture
@@ -305,14 +305,14 @@ REASON = "does not fit this version (gate.bet_unit: Extra inputs are not permitt
 
 
 def test_verify_of_a_run_of_another_version_says_that_it_cannot_be_replayed(of_another_version):
-    text = said(of_another_version, "verify", "r0002", code=1)
+    text = read_text(of_another_version, "verify", "r0002", code=1)
     line = next(line for line in text.splitlines() if line.startswith("replay"))
     assert line.startswith("replay     cannot be replayed: the stored configuration of r0002 ")
     assert REASON in line
     assert line.endswith(": use the version that made it; the lines around this one say what was checked")
     assert "DIFFERS" not in text
     assert "chain      holds: 501 rows" in text
-    found = json.loads(said(of_another_version, "verify", "r0002", "--json", code=1))
+    found = json.loads(read_text(of_another_version, "verify", "r0002", "--json", code=1))
     assert (found["chain"]["ok"], found["references"]["ok"], found["stored"]["ok"]) == (True, True, True)
     assert (found["replay"]["playable"], found["replay"]["compared"]) == (False, 0)
 
@@ -328,27 +328,29 @@ def test_playbooks_of_a_run_of_another_version_are_listed_without_what_trades_ha
     assert first["playbook_id"] == "mean_reversion"
     counted = {item["playbook_id"]: item["account"] for item in versions if item["account"] is not None}
     assert counted["trend_pullback"] == {"n": 2, "mean_all_r": pytest.approx(-0.950975995)}
-    assert "mean_reversion" in said(of_another_version, "playbooks", "list", code=0)
-    history = said(of_another_version, "playbooks", "history", "trend_pullback", "--run", "r0001", code=0)
+    assert "mean_reversion" in read_text(of_another_version, "playbooks", "list", code=0)
+    history = read_text(
+        of_another_version, "playbooks", "history", "trend_pullback", "--run", "r0001", code=0
+    )
     assert "on the account: n 2" in history
 
 
 @pytest.mark.parametrize("words", [("verify", "latest"), ("status",), ("why", "aa"), ("journal", "latest")])
 def test_run_whose_document_was_cut_off_is_named_by_whoever_reads_it(words, tmp_path):
-    said(tmp_path, "backtest", "--symbols", "AAPL", "--from", "2003-01-01", "--to", "2003-03-31", code=0)
+    read_text(tmp_path, "backtest", "--symbols", "AAPL", "--from", "2003-01-01", "--to", "2003-03-31", code=0)
     with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
         store.execute("UPDATE runs SET document = substr(document, 1, 400)")
-    told = said(tmp_path, *words, code=2)
-    assert "the document of run r0001 is damaged" in told
-    assert "thinktwice db restore" in told
+    text = read_text(tmp_path, *words, code=2)
+    assert "the document of run r0001 is damaged" in text
+    assert "thinktwice db restore" in text
 
 
 def test_backtest_whose_document_was_changed_is_found(tmp_path):
     words = ("--symbols", "AAPL", "--from", "2003-01-01", "--to", "2003-12-31")
-    said(tmp_path, "backtest", *words, code=0)
-    assert "stored     holds" in said(tmp_path, "verify", "r0001", code=0)
+    read_text(tmp_path, "backtest", *words, code=0)
+    assert "stored     holds" in read_text(tmp_path, "verify", "r0001", code=0)
     with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
         store.execute(BOTH["return_of_999_percent"])
-    told = said(tmp_path, "verify", "r0001", code=1)
-    assert "performance.total_return is 9.99 and comes out as" in told
-    assert "BROKEN     r0001: its document" in said(tmp_path, "db", "check", "--full", code=1)
+    text = read_text(tmp_path, "verify", "r0001", code=1)
+    assert "performance.total_return is 9.99 and comes out as" in text
+    assert "BROKEN     r0001: its document" in read_text(tmp_path, "db", "check", "--full", code=1)

@@ -182,8 +182,8 @@ def test_check_exception_inside_is_an_error_that_is_named(monkeypatch):
 
 def test_check_full_without_a_key_is_refused_as_in_a_run(tmp_path):
     (tmp_path / "full.toml").write_text(FULL)
-    said = complaint(json.dumps(unedited()), str(tmp_path / "full.toml"))
-    assert "set ANTHROPIC_API_KEY, play a cassette with --llm replay, or use 'deterministic'" in said
+    text = complaint(json.dumps(unedited()), str(tmp_path / "full.toml"))
+    assert "set ANTHROPIC_API_KEY, play a cassette with --llm replay, or use 'deterministic'" in text
 
 
 def noted(**changes: Any) -> Any:

@@ -130,9 +130,9 @@ MOVED: dict[str, st.SearchStrategy[int]] = {
 def refused(request: dict[str, Any]) -> str:
     with pytest.raises(DataError) as caught:
         parse_request(json.dumps(request).encode(), "plan.json")
-    said = str(caught.value)
-    assert "See `thinktwice schema PolicyLevelReflectionRequest`" in said
-    return said
+    text = str(caught.value)
+    assert "See `thinktwice schema PolicyLevelReflectionRequest`" in text
+    return text
 
 
 def last_of(place: str) -> str:
@@ -144,9 +144,9 @@ def test_check_number_that_cannot_be_is_refused_with_value_and_place(data, place
     request = copy.deepcopy(data.draw(st.sampled_from(agreeing())))
     value = data.draw(IMPOSSIBLE[place])
     put(request, place, value) if not place.endswith("[0]") else put_first(request, place, value)
-    said = refused(request)
-    assert place.partition("[")[0] in said
-    assert json.dumps(value) in said or repr(value) in said
+    reply = refused(request)
+    assert place.partition("[")[0] in reply
+    assert json.dumps(value) in reply or repr(value) in reply
 
 
 def put_first(request: dict[str, Any], place: str, value: Any) -> None:
@@ -158,18 +158,18 @@ def put_first(request: dict[str, Any], place: str, value: Any) -> None:
 def test_check_two_places_that_disagree_are_refused_with_value_and_place(data, places):
     request = copy.deepcopy(data.draw(st.sampled_from(agreeing())))
     shown = shown_twice(request, data, *places)
-    said = refused(request)
-    assert shown in said
-    assert last_of(places[0]) in said
+    reply = refused(request)
+    assert shown in reply
+    assert last_of(places[0]) in reply
 
 
 @given(data=st.data(), place=st.sampled_from(sorted(MOVED)))
 def test_check_moment_or_version_that_does_not_fit_is_refused_with_value_and_place(data, place):
     request = copy.deepcopy(data.draw(st.sampled_from(agreeing())))
     moved = put_moved(request, place, data.draw(MOVED[place]))
-    said = refused(request)
-    assert str(moved) in said
-    assert last_of(place) in said
+    reply = refused(request)
+    assert str(moved) in reply
+    assert last_of(place) in reply
 
 
 def put_moved(request: dict[str, Any], place: str, distance: int) -> int:
@@ -184,8 +184,8 @@ def test_check_prices_that_are_no_bar_are_refused_with_value_and_place(data):
     close, far = request["snapshot"]["close"], data.draw(st.floats(1e-6, 1e3))
     name, value = data.draw(st.sampled_from([("low", close * (1 + far)), ("high", close / (1 + far))]))
     request["snapshot"]["features"][name] = value
-    said = refused(request)
-    assert f"features.{name} {value!r}" in said
+    reply = refused(request)
+    assert f"features.{name} {value!r}" in reply
 
 
 @given(data=st.data())
@@ -193,8 +193,8 @@ def test_check_account_that_does_not_add_up_is_refused_with_value_and_place(data
     request = copy.deepcopy(data.draw(st.sampled_from(agreeing())))
     risk = request["snapshot"]["risk"]
     risk["equity"] = data.draw(st.floats(1e-3, 0.5)) * min(risk["cash"], risk["equity"])
-    said = refused(request)
-    assert f"equity {risk['equity']!r} and cash {risk['cash']!r}" in said
+    reply = refused(request)
+    assert f"equity {risk['equity']!r} and cash {risk['cash']!r}" in reply
 
 
 @given(data=st.data())

@@ -34,9 +34,9 @@ DEEP = '{"snapshot": ' + "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1) + "}"
     ids=name_of,
 )
 def test_check_text_that_is_no_plain_json_is_refused_in_one_line(text, parts):
-    said = complaint(text)
-    assert said.startswith("thinktwice: standard input: ")
-    assert all(part in said for part in [*parts, "thinktwice check --example"]), said
+    message = complaint(text)
+    assert message.startswith("thinktwice: standard input: ")
+    assert all(part in message for part in [*parts, "thinktwice check --example"]), message
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_check_text_that_is_no_plain_json_is_refused_in_one_line(text, parts):
     ids=name_of,
 )  # fmt: skip
 def test_check_request_with_a_wrong_part_is_refused_with_place_and_next_step(changes, part):
-    said = complaint(json.dumps(edited(**changes)))
-    assert part.rstrip() in said
-    assert "See `thinktwice schema PolicyLevelReflectionRequest`" in said
+    text = complaint(json.dumps(edited(**changes)))
+    assert part.rstrip() in text
+    assert "See `thinktwice schema PolicyLevelReflectionRequest`" in text
 
 
 NOW = edited()["snapshot"]["ts_event"]
@@ -128,9 +128,9 @@ YEARS_AHEAD = NOW + 31 * 365 * 86_400 * 10**9
     ids=name_of,
 )  # fmt: skip
 def test_check_request_that_contradicts_itself_is_refused_with_value_place_and_next_step(changes, part):
-    said = complaint(json.dumps(edited(**changes)))
-    assert part in said
-    assert "See `thinktwice schema PolicyLevelReflectionRequest`" in said
+    text = complaint(json.dumps(edited(**changes)))
+    assert part in text
+    assert "See `thinktwice schema PolicyLevelReflectionRequest`" in text
 
 
 @pytest.mark.parametrize(

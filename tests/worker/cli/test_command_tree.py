@@ -9,14 +9,14 @@ from schemas.errors import nearest
 from worker.cli.app import COMMANDS, GROUPS, app
 
 
-def said(*words: str) -> tuple[int, str]:
+def read_text(*words: str) -> tuple[int, str]:
     done = CliRunner().invoke(app, words)
     return done.exit_code, done.output
 
 
 @pytest.mark.parametrize("word", ["-h", "--help"])
 def test_help_lists_every_command_once_below_what_it_is_for(word):
-    code, text = said(word)
+    code, text = read_text(word)
     titles = [line[:-1] for line in text.splitlines() if line.removesuffix(":") in GROUPS]
     listed = [
         line.split()[0] for line in text.splitlines() if line[:2] == "  " and line.split()[0] in COMMANDS
@@ -26,16 +26,16 @@ def test_help_lists_every_command_once_below_what_it_is_for(word):
 
 
 def test_short_help_is_that_of_a_command_too():
-    assert said("runs", "-h") == said("runs", "--help")
-    assert said("runs", "-h")[0] == 0
+    assert read_text("runs", "-h") == read_text("runs", "--help")
+    assert read_text("runs", "-h")[0] == 0
 
 
 def test_version_is_that_of_the_installed_program():
-    assert said("--version") == (0, f"thinktwice {version('thinktwice')}\n")
+    assert read_text("--version") == (0, f"thinktwice {version('thinktwice')}\n")
 
 
 def test_command_that_is_nearly_one_names_it():
-    code, text = said("bactest")
+    code, text = read_text("bactest")
     assert code == 2
     assert "backtest" in text
 
@@ -56,6 +56,6 @@ def test_nearest_name_is_found_whatever_its_case():
     ],
 )
 def test_command_or_option_in_another_case_names_the_one_that_is(words, meant):
-    code, text = said(*words)
+    code, text = read_text(*words)
     assert code == 2
     assert meant in text

@@ -59,7 +59,7 @@ def order_of(path: Path) -> tuple[int, str, str]:
     return seq, kind, json.loads(payload)["fill_id"]
 
 
-def said(command: tuple[str, ...], folder: Path, code: int) -> str:
+def read_text(command: tuple[str, ...], folder: Path, code: int) -> str:
     done = CliRunner().invoke(app, [*command, "--db", address(folder)])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert done.exit_code == code, done.output
@@ -87,11 +87,11 @@ def damaged(left: Path, folder: Path, statement: str) -> None:
 def test_damaged_row_is_named_with_the_next_step_by_whoever_reads_it(left, tmp_path, command, statement):
     seq, _, fill = order_of(left)
     damaged(left, tmp_path, statement.format(seq=seq))
-    told = said(*_given(tmp_path, command, fill))
-    assert f"row {seq}" in told
-    assert "r0001" in told
-    assert "damaged" in told
-    assert "thinktwice db restore" in told
+    text = read_text(*_given(tmp_path, command, fill))
+    assert f"row {seq}" in text
+    assert "r0001" in text
+    assert "damaged" in text
+    assert "thinktwice db restore" in text
 
 
 def _given(folder: Path, command: str, fill: str) -> tuple[tuple[str, ...], Path, int]:
@@ -116,14 +116,14 @@ def test_row_behind_the_last_one_is_one_too_many(left, tmp_path, command):
         with pytest.raises(StoreDamaged, match="one too many"):
             traded(tmp_path, Settings(), feed())
         return
-    told = said(*_given(tmp_path, command, order_of(left)[2]))
-    assert "damaged" in told
-    assert "thinktwice db restore" in told
+    text = read_text(*_given(tmp_path, command, order_of(left)[2]))
+    assert "damaged" in text
+    assert "thinktwice db restore" in text
 
 
 def test_untouched_run_is_read_verified_and_gone_on_with(left, tmp_path):
     damaged(left, tmp_path, "SELECT 1")
     _, _, fill = order_of(left)
     for words, _ in commands(fill).values():
-        assert "damaged" not in said(words, tmp_path, 0)
+        assert "damaged" not in read_text(words, tmp_path, 0)
     assert traded(tmp_path, Settings(), feed()).record.status == "finished"

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.exchange.server import START_MS, ExchangeServer
-from tests.exchange.thread import beside
+from tests.exchange.thread import path_beside
 
 HOUR_MS = 3_600_000
 FIRST_MS = START_MS - START_MS % HOUR_MS - 400 * HOUR_MS
@@ -16,7 +16,7 @@ FIRST_MS = START_MS - START_MS % HOUR_MS - 400 * HOUR_MS
 
 @pytest.fixture
 def server():
-    with beside(ExchangeServer()) as server:
+    with path_beside(ExchangeServer()) as server:
         for market in server.symbols:
             server.fill(market, "1h", FIRST_MS, 401)
         yield server
@@ -91,8 +91,8 @@ def test_data_fetch_interrupted_says_what_is_kept(shell, fetch, monkeypatch) -> 
         raise KeyboardInterrupt
 
     monkeypatch.setattr("worker.feeds.history.fetch.fetch", stopped)
-    said = shell.complaint(*fetch("BTC/USDT"), code=130)
-    assert "kept in 'bars.csv.part'; run the same command again" in said
+    text = shell.complaint(*fetch("BTC/USDT"), code=130)
+    assert "kept in 'bars.csv.part'; run the same command again" in text
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def test_data_check_judges_gaps_without_a_row_whose_year_is_a_slip(shell) -> Non
     Path("slip.csv").write_text(
         "\n".join(["time,open,high,low,close,volume", *rows, "2222-01-01,10,12,9,11,5"])
     )
-    said = shell.run("data", "check", "slip.csv").stdout
-    assert "FAR        SLIP at 2222-01-01T00:00:00Z: 1 bar farther from the others" in said
-    assert [line for line in said.splitlines() if line.startswith(("MISSING", "calendar"))] == [
+    text = shell.run("data", "check", "slip.csv").stdout
+    assert "FAR        SLIP at 2222-01-01T00:00:00Z: 1 bar farther from the others" in text
+    assert [line for line in text.splitlines() if line.startswith(("MISSING", "calendar"))] == [
         "MISSING    no bar 2020-03-09 to 2020-03-13 (5 days of trading)",
         "calendar   Mon Tue Wed Thu Fri",
     ]

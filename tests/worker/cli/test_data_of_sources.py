@@ -46,12 +46,12 @@ class Site(BaseHTTPRequestHandler):
     """What both answer; `status` and `body` stand for what goes wrong."""
 
     status, body = 200, ""
-    asked: list[str] = []
+    requested: list[str] = []
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        type(self).asked.append(self.path)
+        type(self).requested.append(self.path)
         text = self.body or (self.yahoo(query) if parts.path.startswith("/v8/") else self.stooq(query))
         self.send_response(self.status)
         self.send_header("Content-Length", str(len(text)))
@@ -93,7 +93,7 @@ def served(**wrong: object) -> Iterator[tuple[str, list[str]]]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}", site.asked
+        yield f"http://127.0.0.1:{server.server_port}", site.requested
     finally:
         server.shutdown()
         thread.join()
@@ -103,7 +103,7 @@ def served(**wrong: object) -> Iterator[tuple[str, list[str]]]:
 @pytest.mark.parametrize("source", ["yahoo", "stooq"])
 def test_daily_bars_of_a_source_are_fetched_into_a_file_and_weekends_are_no_gaps(shell, source) -> None:
     words = [word.replace("yahoo", source) for word in YAHOO]
-    with served() as (url, asked):
+    with served() as (url, request):
         done = shell.run(*words, "--json", "--rest-url", url)
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
@@ -112,11 +112,11 @@ def test_daily_bars_of_a_source_are_fetched_into_a_file_and_weekends_are_no_gaps
     bars = load_bar_file("bars.csv")
     assert bars.times.tolist() == [int(day.timestamp()) * 10**9 for day in DAYS]
     assert bars.close[:, 0].tolist() == [prices(day)[3] for day in DAYS]
-    assert len(asked) < 6
+    assert len(request) < 6
 
 
 @pytest.mark.parametrize(
-    ("source", "wrong", "said"),
+    ("source", "wrong", "quoted"),
     [
         ("yahoo", {"status": 404, "body": '{"chart": {"error": {"description": "delisted"}}}'},
          "yahoo has no 'AAPL': {'description': 'delisted'}"),
@@ -130,13 +130,13 @@ def test_daily_bars_of_a_source_are_fetched_into_a_file_and_weekends_are_no_gaps
         ("stooq", {"body": "No data"}, "stooq has no bars of AAPL"),
     ],
 )  # fmt: skip
-def test_answer_without_bars_is_told_in_one_line(shell, monkeypatch, source, wrong, said) -> None:
+def test_answer_without_bars_is_told_in_one_line(shell, monkeypatch, source, wrong, quoted) -> None:
     monkeypatch.setenv("THINKTWICE_RUNTIME__FEED__EXCHANGE__BACKOFF_MAX_S", "0.001")
     words = [word.replace("yahoo", source) for word in YAHOO]
     with served(**wrong) as (url, _):
         done = shell.run(*words, "--rest-url", url)
     assert done.exit_code in (1, 2)
-    assert said in done.stderr.splitlines()[-1]
+    assert quoted in done.stderr.splitlines()[-1]
     assert not Path("bars.csv").exists()
 
 
@@ -156,10 +156,10 @@ def test_session_that_begins_at_midnight_of_its_zone_is_labelled_by_that_day_in_
 
 
 def test_other_timeframe_than_a_day_is_refused_before_anything_is_asked(shell) -> None:
-    with served() as (url, asked):
-        said = shell.complaint(*YAHOO, "--timeframe", "1h", "--rest-url", url)
-    assert "yahoo has no bars of '1h' here: it offers 1d" in said
-    assert asked == []
+    with served() as (url, questions):
+        text = shell.complaint(*YAHOO, "--timeframe", "1h", "--rest-url", url)
+    assert "yahoo has no bars of '1h' here: it offers 1d" in text
+    assert questions == []
 
 
 @pytest.mark.parametrize(
@@ -183,10 +183,10 @@ def test_other_timeframe_than_a_day_is_refused_before_anything_is_asked(shell) -
 def test_row_without_a_volume_is_kept_and_its_volume_is_unknown(source, text):
     [(_, values)] = FORMATS[source].read("AAPL", text)
     assert values == [5.0, 6.0, 4.0, 5.0, None]
-    with served(body=text) as (url, asked):
+    with served(body=text) as (url, request):
         made = PublicSource(source, ExchangeSettings(rest_url=url))
         [bar] = asyncio.run(_bars_of(made))
-    assert (bar.bar.close, bar.bar.volume, len(asked)) == (5.0, None, 1)
+    assert (bar.bar.close, bar.bar.volume, len(request)) == (5.0, None, 1)
 
 
 async def _bars_of(source: PublicSource) -> list[RawBar]:

@@ -45,15 +45,15 @@ def test_db_upgrade_makes_a_store_and_changes_nothing_the_second_time(shell, add
 def test_db_check_is_behind_until_the_upgrade(shell, address, tmp_path, monkeypatch):
     printed(shell, "upgrade", "--db", address)
     add_revision(tmp_path, monkeypatch)
-    behind = shell.run("db", "check", "--db", address)
-    assert behind.exit_code == 1
-    assert "pending    0002 Notes on runs: run `thinktwice db upgrade`" in behind.stdout
+    later = shell.run("db", "check", "--db", address)
+    assert later.exit_code == 1
+    assert "pending    0002 Notes on runs: run `thinktwice db upgrade`" in later.stdout
     assert "applied    0002 Notes on runs" in shell.run("db", "upgrade", "--db", address).stdout
     current = shell.run("db", "check", "--full", "--db", address)
     assert current.exit_code == 0
     assert "revision   0002 (current)" in current.stdout
     assert "nothing is broken" in current.stdout
-    assert password(address) not in behind.output + current.output
+    assert password(address) not in later.output + current.output
 
 
 def test_db_backup_restore_and_the_reading_commands_agree(shell, address, tmp_path):
@@ -91,7 +91,7 @@ def test_db_commands_tell_a_broken_chain_by_exit_code_1(shell):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "quoted"),
     [
         (["check"], "there is no store"),
         (["backup", "kept.db"], "there is no store"),
@@ -103,9 +103,9 @@ def test_db_commands_tell_a_broken_chain_by_exit_code_1(shell):
         (["restore", "kept.db", "--db", "postgresql://me:s3cret@host"], "names no database"),
     ],
 )
-def test_db_command_that_cannot_work_says_why_in_one_line(shell, words, said):
+def test_db_command_that_cannot_work_says_why_in_one_line(shell, words, quoted):
     complaint = shell.complaint("db", *words)
-    assert said in complaint
+    assert quoted in complaint
     assert "s3cret" not in complaint
     assert list(shell.folder.iterdir()) == []
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-SAID = "The number of trades of mean_reversion was 9999."
-LIE = f"{SAID} The week was quiet."
+QUOTED = "The number of trades of mean_reversion was 9999."
+LIE = f"{QUOTED} The week was quiet."
 KEYS = {
     "run_id", "preset", "status", "skip_reason", "initial", "final", "candidates", "critiques", "fact_checks",
     "stop_reason", "degraded_from", "error", "self_reported_gain", "verified_gain", "usage", "events",
@@ -15,7 +15,7 @@ KEYS = {
 QUALITY = ("--preset", "quality")
 
 
-def told(shell, text, *words):
+def read_shown(shell, text, *words):
     (shell.folder / "text.txt").write_text(text, "utf-8")
     result = shell.run("deliberate", "text.txt", *(words or QUALITY), "--json")
     assert result.exit_code == 0, result.output
@@ -23,7 +23,7 @@ def told(shell, text, *words):
 
 
 def test_figure_that_is_not_so_gives_way_to_the_stored_one_without_a_model(planted):
-    document = told(planted, LIE)
+    document = read_shown(planted, LIE)
     assert set(document) == KEYS
     assert document["initial"] == LIE
     assert "9999" not in document["final"]
@@ -44,7 +44,7 @@ def test_outcome_shows_what_was_found_what_was_not_read_and_what_stands(planted)
 
 def test_what_nobody_sees_is_taken_out_and_counted(planted):
     hidden = LIE.replace("week", "we\u200bek\x07")
-    document = told(planted, hidden)
+    document = read_shown(planted, hidden)
     assert document["cleaned"] == 2
     assert "taken out 2" in planted.run("deliberate", "text.txt", *QUALITY).output
 
@@ -61,8 +61,8 @@ def test_several_texts_are_refined_one_after_the_other_and_the_run_is_read_once(
     monkeypatch.setattr(run_facts, "read_facts", counted)
     (planted.folder / "other.txt").write_text("The week was quiet.", "utf-8")
     words = (*QUALITY, "--also", "other.txt")
-    first, other = told(planted, LIE, *words)
-    alone = told(planted, LIE)
+    first, other = read_shown(planted, LIE, *words)
+    alone = read_shown(planted, LIE)
     assert all(first[name] == alone[name] for name in ("final", "critiques", "fact_checks", "status"))
     assert (first["initial"], other["not_read"]) == (LIE, ["The week was quiet."])
     assert len(reads) == 2, "one for each command"
@@ -78,9 +78,9 @@ def test_several_texts_are_refined_one_after_the_other_and_the_run_is_read_once(
 )
 def test_preset_that_needs_a_model_names_the_setting(planted, words):
     (planted.folder / "text.txt").write_text(LIE, "utf-8")
-    said = planted.complaint("deliberate", "text.txt", "--preset", *words)
-    assert "reflection.mode = 'full'" in said
-    assert "--preset quality --mode critique_only" in said
+    text = planted.complaint("deliberate", "text.txt", "--preset", *words)
+    assert "reflection.mode = 'full'" in text
+    assert "--preset quality --mode critique_only" in text
 
 
 @pytest.mark.parametrize(
@@ -105,6 +105,6 @@ def test_bad_invocation_is_one_line_with_what_would_work(planted, words, word):
 def test_bound_of_a_setting_is_named(shell, monkeypatch, key, value):
     (shell.folder / "text.txt").write_text("fine", "utf-8")
     monkeypatch.setenv(f"THINKTWICE_DELIBERATION__QUALITY__{key.upper()}", value)
-    said = shell.complaint("deliberate", "text.txt", "--preset", "quality")
-    assert f"deliberation.quality.{key}" in said
-    assert value in said
+    reply = shell.complaint("deliberate", "text.txt", "--preset", "quality")
+    assert f"deliberation.quality.{key}" in reply
+    assert value in reply

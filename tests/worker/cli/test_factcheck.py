@@ -24,7 +24,7 @@ def reports(folder):
     return {found["report_id"]: found["report"] for found in map(json.loads, (row[0] for row in rows))}
 
 
-def told(shell, text, *words):
+def read_shown(shell, text, *words):
     (shell.folder / "text.txt").write_text(text, "utf-8")
     result = shell.run("factcheck", "text.txt", *words, "--json")
     return result.exit_code, json.loads(result.stdout)
@@ -34,14 +34,14 @@ def test_figures_of_stored_narratives_are_read_and_hold(planted):
     found = reports(planted.folder)
     assert found
     for report_id, report in found.items():
-        code, document = told(planted, report["narrative"], "--report", report_id)
+        code, document = read_shown(planted, report["narrative"], "--report", report_id)
         assert code == 0, document["claims"]
         assert document["counts"]["verified"] > 5
         assert document["counts"]["contradicted"] == document["counts"]["unverifiable"] == 0
 
 
 def test_lie_is_named_with_what_is_so_and_the_rest_is_not_read(planted):
-    code, document = told(planted, f"{LIE} A quiet time. Stops ended 90 trades, all of them winners.")
+    code, document = read_shown(planted, f"{LIE} A quiet time. Stops ended 90 trades, all of them winners.")
     assert code == 1
     assert set(document) == KEYS
     (claim,) = document["claims"]
@@ -53,15 +53,15 @@ def test_lie_is_named_with_what_is_so_and_the_rest_is_not_read(planted):
 
 def test_claim_is_held_against_what_was_known_then(planted):
     text = "The number of trades of the run was {}."
-    _, end = told(planted, text.format(9999))
+    _, end = read_shown(planted, text.format(9999))
     total = end["claims"][0]["so"].rpartition(" ")[2].replace(",", "")
-    assert told(planted, text.format(total))[0] == 0
+    assert read_shown(planted, text.format(total))[0] == 0
     first = next(iter(reports(planted.folder)))
-    then = told(planted, text.format(total), "--report", first)[1]
+    then = read_shown(planted, text.format(total), "--report", first)[1]
     assert then["known_at"] < end["known_at"]
     assert then["counts"]["contradicted"] == 1
     moment = datetime.fromtimestamp(then["known_at"] / 1e9, UTC).isoformat()
-    assert told(planted, text.format(total), "--at", moment)[1]["known_at"] == then["known_at"]
+    assert read_shown(planted, text.format(total), "--at", moment)[1]["known_at"] == then["known_at"]
     before = planted.complaint("factcheck", "text.txt", "--at", "1980-01-01")
     assert "had begun at no bar by that time" in before
 

@@ -11,7 +11,7 @@ from services.claims.check import ClaimResult, check
 from services.evidence.facts import period_of
 from services.evidence.observed import KnownSnapshot, Observed
 from services.evidence.run_facts import RunFacts
-from tests.worker.cli.test_factcheck import told
+from tests.worker.cli.test_factcheck import read_shown
 
 
 def rows(folder, kind):
@@ -26,7 +26,7 @@ def day(ns):
 
 def verdicts(shell, text):
     """Verdict of each figure of a text, and the row that bears it out."""
-    claims = told(shell, text)[1]["claims"]
+    claims = read_shown(shell, text)[1]["claims"]
     return [(item["verdict"], item["rows"][0]["seq"] if item["rows"] else None) for item in claims]
 
 
@@ -50,7 +50,7 @@ def test_account_of_a_time_has_no_return_since_that_is_counted_from_the_start(pl
     snapshots = [payload["snapshot"] for _, payload in rows(planted.folder, "policy_snapshot")]
     date, equity = day(snapshots[-1]["bar_label"]), snapshots[-1]["risk"]["equity"]
     text = f"The return in {date[:4]} was {100 * (equity / 1e5 - 1):.1f} %."
-    (claim,) = told(planted, text)[1]["claims"]
+    (claim,) = read_shown(planted, text)[1]["claims"]
     assert (claim["verdict"], claim["so"]) == (
         "unverifiable",
         f"the run does not have the return in {date[:4]}",
@@ -64,7 +64,7 @@ def test_account_in_a_time_of_many_closes_has_no_one_value(planted, measure):
         day(snapshots[-1]["bar_label"])[:4],
         "99,999.00" if measure in ("equity", "cash") else "1.4 %",
     )
-    (claim,) = told(planted, f"The {measure} in {year} was {value}.")[1]["claims"]
+    (claim,) = read_shown(planted, f"The {measure} in {year} was {value}.")[1]["claims"]
     assert (claim["verdict"], claim["so"]) == (
         "unverifiable",
         f"the run does not have the {measure} in {year}",
@@ -86,7 +86,7 @@ def test_account_at_the_end_is_what_the_document_of_the_run_says(planted):
 )
 def test_what_no_claim_can_say_is_not_read(planted, words):
     text = words.format(rows(planted.folder, "episode")[3][1]["episode"]["episode_id"])
-    code, document = told(planted, text)
+    code, document = read_shown(planted, text)
     assert (code, document["claims"], document["not_read"]) == (0, [], [text])
 
 

@@ -74,7 +74,7 @@ def test_faults_without_a_run_are_planted_into_plans_over_embedded_bars():
 
 def test_faults_exit_1_and_name_the_kind_where_less_is_stopped_than_asked_for(stored, monkeypatch):
     _, run_id, url = stored
-    monkeypatch.setattr(expectation, "conviction_is_over_confident", lambda *asked: None)
+    monkeypatch.setattr(expectation, "conviction_is_over_confident", lambda *questions: None)
     done = run(run_id, "--db", url, "--least", "0.9", "--plans", "5")
     assert done.exit_code == 1
     assert done.stderr == "thinktwice: less than 90.0 % stopped: conviction 0.93 without cases\n"
@@ -117,8 +117,8 @@ def test_faults_with_a_reader_ask_the_configured_model_where_rules_let_pass(stor
 def test_faults_with_a_strategist_are_planted_into_plans_that_the_model_proposes_at_the_runs_snapshots(
     stored, tmp_path, monkeypatch
 ):
-    def decide(asked):
-        first, number = asked.bases[0], len(strategist.asked)
+    def decide(request):
+        first, number = request.bases[0], len(strategist.requested)
         sure = [change("conviction", 0.93)] if number > 2 else []
         because = first["plan"]["because"]
         return ABSTAIN if number == 1 else propose(first["id"], *sure, because=because)
@@ -131,7 +131,7 @@ def test_faults_with_a_strategist_are_planted_into_plans_that_the_model_proposes
         done = run(run_id, *words, "--json")
     assert done.exit_code == 0, done.output
     document, right = json.loads(done.stdout), json.loads(done.stdout)["right"]
-    assert (document["strategist"], document["asked"], len(strategist.asked)) == (True, 4, 4)
+    assert (document["strategist"], document["asked"], len(strategist.requested)) == (True, 4, 4)
     assert (right["plans"], right["refused"], right["codes"]["over_confident"]) == (3, 2, 2)
     assert document["model"]["outcomes"] == {"reply": 4}
     assert document["kinds"][0]["planted"] == document["kinds"][0]["stopped"] == 1
@@ -141,7 +141,7 @@ def test_faults_exit_1_where_the_strategist_proposed_nothing_to_plant_into(store
     _, run_id, url = stored
     seat = 'fast = "anthropic/claude-test"\n'
     (tmp_path / "model.toml").write_text(MODEL.replace(seat, f'{seat}strategist = "anthropic/claude-test"\n'))
-    with wire(monkeypatch, strategist := StrategistOnTheWire(lambda asked: ABSTAIN)) as server:
+    with wire(monkeypatch, strategist := StrategistOnTheWire(lambda request: ABSTAIN)) as server:
         strategist.server = server
         words = ("--strategist", "--config", str(tmp_path / "model.toml"), "--db", url, "--plans", "4")
         done = run(run_id, *words)
@@ -157,8 +157,8 @@ def test_faults_exit_1_where_the_reader_gave_no_verdict(stored, tmp_path, monkey
         words = ("--reader", "--config", str(tmp_path / "model.toml"), "--db", url, "--plans", "2")
         done = run(run_id, *words)
     assert done.exit_code == 1, done.output
-    told = "the second reader gave no verdict on any of 2 plans: "
-    assert done.stderr.startswith(f"thinktwice: {told}")
+    text = "the second reader gave no verdict on any of 2 plans: "
+    assert done.stderr.startswith(f"thinktwice: {text}")
     assert done.stderr.count("\n") == 1
 
 

@@ -88,8 +88,8 @@ def test_why_shows_control_characters_and_sends_none(shell):
     rows: list[JournalRow] = []
     for row in stored:
         before = rows[-1].hash if rows else row.prev_hash
-        told = replace(row, payload=row.payload.replace("graded significant", quoted), prev_hash=before)
-        rows.append(replace(told, hash=relink(told)))
+        text = replace(row, payload=row.payload.replace("graded significant", quoted), prev_hash=before)
+        rows.append(replace(text, hash=relink(text)))
     assert any(quoted in row.payload for row in rows)
 
     async def store_rows():

@@ -84,7 +84,9 @@ def test_gate_of_a_backtests_episodes_equals_the_findings_of_its_report(tmp_path
     pairs = zip(made.of("high_level_request"), made.of("high_level_report"), strict=True)
     # A table of resolved trades knows of no position that is still open.
     request, report = [
-        (asked["request"], told["report"]) for asked, told in pairs if not asked["request"]["open_entries"]
+        (query["request"], payload["report"])
+        for query, payload in pairs
+        if not query["request"]["open_entries"]
     ][-1]
     assert not any(request["epochs"].values())
     named = set(request["episode_ids"])
@@ -136,11 +138,11 @@ def test_table_whose_mean_has_turned_claims_nothing_and_tells_the_decay(tmp_path
     assert found["strongest_action"] == "research_experiment"
     assert found["decay"]["highest"] >= found["decay"]["limit"] == 5_000.0
     assert cluster(graded(path), regime="up/mid")["decay"] is None
-    said = run(path).stdout
-    assert "but a stretch of blocks proves losing (E " in said
-    assert "decay pullback: e-detector reached " in said
-    assert f"; since {found['decay']['alarmed_at'][:10]}" in said
-    assert "outliers carry the mean" not in said
+    text = run(path).stdout
+    assert "but a stretch of blocks proves losing (E " in text
+    assert "decay pullback: e-detector reached " in text
+    assert f"; since {found['decay']['alarmed_at'][:10]}" in text
+    assert "outliers carry the mean" not in text
 
 
 def test_gate_document_has_exactly_these_keys_and_three_levels(tmp_path):
@@ -270,8 +272,8 @@ def test_gate_keeps_rows_that_are_equal_in_every_column_and_says_how_many_and_bo
         "by": "row", "rows": 4, "positions": 4, "merged": 0, "equal": 2, "mean": 0.625,
         "mean_otherwise": 0.25,
     }  # fmt: skip
-    told = "2 of 4 rows are equal in every column to one before, and count: mean +0.62R with such rows, "
-    assert f"{told}+0.25R without" in run(path).stdout
+    text = "2 of 4 rows are equal in every column to one before, and count: mean +0.62R with such rows, "
+    assert f"{text}+0.25R without" in run(path).stdout
     assert run(path, "--keep-copies").exit_code == 2
 
 
@@ -293,8 +295,8 @@ def test_gate_takes_bars_of_one_length_for_one_timeframe_whatever_its_name(tmp_p
 @pytest.mark.parametrize("word", ["0", "-1", "", "nan"])
 def test_gate_refuses_a_quantity_that_is_none_also_where_nothing_is_held_together(tmp_path, word):
     rows = [[*row(0, 0.5), "a", "1"], [*row(1, 0.5), "b", word]]
-    said = complaint(written(tmp_path, rows, (*HEADER, "position_id", "quantity")))
-    assert all(part in said for part in ("trades.csv line 3", "column 'quantity'", "leave the column out"))
+    reply = complaint(written(tmp_path, rows, (*HEADER, "position_id", "quantity")))
+    assert all(part in reply for part in ("trades.csv line 3", "column 'quantity'", "leave the column out"))
 
 
 def test_gate_says_that_the_raw_mean_is_why_a_cluster_leans_to_nothing(tmp_path):
@@ -305,8 +307,8 @@ def test_gate_says_that_the_raw_mean_is_why_a_cluster_leans_to_nothing(tmp_path)
     assert found["mean_raw"] < 0 < found["mean"]
     assert (found["leaning"], found["e_value"]) == (None, 1.0)
     lines = run(written(tmp_path, rows)).stdout.splitlines()
-    told = next(line for line in lines if line.startswith("pullback: "))
-    assert told.endswith(f"; leans to nothing, raw mean {found['mean_raw']:+.3g}: outliers carry the mean")
+    text = next(line for line in lines if line.startswith("pullback: "))
+    assert text.endswith(f"; leans to nothing, raw mean {found['mean_raw']:+.3g}: outliers carry the mean")
     assert "outliers" not in run(written(tmp_path, planted())).stdout
 
 
@@ -368,11 +370,11 @@ def test_gate_says_where_a_table_holds_more_entries_than_the_limit(tmp_path):
     assert graded(table, config)["entries_per_block"] == {
         "limit": 5, "most": 8, "block": "week", "begins": "2024-01-01T00:00:00+00:00", "beyond": 1,
     }  # fmt: skip
-    told = (
+    text = (
         "envelope.max_entries_per_block is 5, but 1 block of this table holds more (8 entries in the week of "
         "2024-01-01): the limit does not bound the stakes; raise it, or leave it out"
     )
-    assert told in run(table, config).stdout
+    assert text in run(table, config).stdout
     kept = configured(tmp_path, "[envelope]\nmax_entries_per_block = 8\n")
     assert graded(table, kept)["entries_per_block"]["beyond"] == 0
     assert "bound the stakes" not in run(table, kept).stdout
@@ -442,9 +444,9 @@ def test_gate_refuses_one_position_id_over_rows_of_what_is_not_one_position(tmp_
         ]
         for value in values
     ]
-    said = complaint(written(tmp_path, rows, header))
-    told = ["trades.csv line 4", "in trades.csv line 2", "same position_id '0'", "an id of its own"]
-    assert all(part in said for part in (*words, *told))
+    reply = complaint(written(tmp_path, rows, header))
+    shown = ["trades.csv line 4", "in trades.csv line 2", "same position_id '0'", "an id of its own"]
+    assert all(part in reply for part in (*words, *shown))
     assert graded(written(tmp_path, rows[:2], header))["positions"]["positions"] == 1
 
 
@@ -468,9 +470,9 @@ def of_one_id(tmp_path, spans, positions=1):
     ],
 )
 def test_gate_refuses_one_position_id_over_rows_that_do_not_touch_in_time(tmp_path, spans, line, before):
-    said = complaint(of_one_id(tmp_path, spans))
-    assert f"trades.csv line {line}, column 'entry_time': position_id '0' enters at" in said
-    assert f"(trades.csv line {before}): give every position an id of its own, or leave the column" in said
+    reply = complaint(of_one_id(tmp_path, spans))
+    assert f"trades.csv line {line}, column 'entry_time': position_id '0' enters at" in reply
+    assert f"(trades.csv line {before}): give every position an id of its own, or leave the column" in reply
 
 
 def test_gate_takes_fills_of_one_position_id_that_overlap_one_another_or_touch(tmp_path):

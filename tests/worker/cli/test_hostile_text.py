@@ -58,8 +58,8 @@ def test_every_command_shows_hostile_names_in_a_pipe_and_passes_none_on(tmp_path
     assert pages, "ablate writes them"
     assert [path.name for path in pages if UNSEEN.search(path.read_text("utf-8"))] == []
     assert "Traceback" not in done.stderr
-    for said, code in complaints(done.stderr):
-        assert code != "2" or said.count("\n") == 1, said
+    for reply, code in complaints(done.stderr):
+        assert code != "2" or reply.count("\n") == 1, reply
 
 
 def complaints(printed: str) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ FILES = [".gitignore", "bars/daily.csv", "first_look.ipynb", "playbooks/donchian
 DEFAULT = re.compile(r"^# (?=[a-z_]+ = )", re.MULTILINE)
 
 
-def said(*words: str) -> tuple[int, str, str]:
+def read_text(*words: str) -> tuple[int, str, str]:
     done = CliRunner().invoke(app, ["init", *words])
     return done.exit_code, done.stdout, done.stderr
 
@@ -40,9 +40,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_commands_that_init_prints_work_as_printed(here):
     name = "my 'first' $HOME run"
-    code, told, _ = said(name)
+    code, shown, _ = read_text(name)
     assert code == 0
-    commands = [line.strip() for line in told.partition("Next:\n")[2].splitlines()]
+    commands = [line.strip() for line in shown.partition("Next:\n")[2].splitlines()]
     assert len(commands) == 3
     done = in_shell(" && ".join(commands), here, on_path())
     assert done.code == 0, done.output
@@ -52,14 +52,14 @@ def test_commands_that_init_prints_work_as_printed(here):
 
 
 def test_init_says_in_json_what_it_made_and_what_is_next(here):
-    code, told, _ = said("--json", "--", "-new")
+    code, shown, _ = read_text("--json", "--", "-new")
     assert code == 0
-    found = json.loads(told)
+    found = json.loads(shown)
     assert (found["folder"], found["files"], found["next"][0]) == ("-new", FILES, "cd ./-new")
 
 
 def test_defaults_that_the_settings_show_are_the_defaults(here):
-    said("demo")
+    read_text("demo")
     text = (here / "demo" / "thinktwice.toml").read_text("utf-8")
     (here / "all.toml").write_text(DEFAULT.sub("", text), "utf-8")
     shown, default = (load_settings(here / name).settings for name in ("all.toml", "demo/thinktwice.toml"))
@@ -72,7 +72,7 @@ def test_defaults_that_the_settings_show_are_the_defaults(here):
 def test_folder_that_is_there_and_empty_is_filled_and_stays_the_same_folder(here):
     (here / "demo").mkdir()
     before = (here / "demo").stat().st_ino
-    assert said("demo")[0] == 0
+    assert read_text("demo")[0] == 0
     assert ((here / "demo").stat().st_ino, there(here / "demo")) == (before, FILES)
     assert [playbook.id for playbook in load_playbooks(here / "demo" / "playbooks")] == ["donchian"]
 
@@ -99,8 +99,8 @@ def test_place_that_cannot_be_used_is_named_and_nothing_is_made(here, name, says
     (here / "full" / "b.txt").write_text("mine")
     (here / "broken").symlink_to("nowhere")
     before = sorted(here.rglob("*"))
-    code, told, error = said(name)
-    assert (code, told, error.count("\n")) == (2, "", 1)
+    code, shown, error = read_text(name)
+    assert (code, shown, error.count("\n")) == (2, "", 1)
     assert says in error
     assert sorted(here.rglob("*")) == before
 
@@ -110,8 +110,8 @@ def test_folder_without_rights_is_one_line(here, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(tempfile, "mkdtemp", refused)
-    code, told, error = said("demo")
-    assert (code, told, error.count("\n")) == (2, "", 1)
+    code, shown, error = read_text("demo")
+    assert (code, shown, error.count("\n")) == (2, "", 1)
     assert "'demo' cannot be written (Permission denied): name another folder" in error
 
 
@@ -128,13 +128,13 @@ def test_disk_that_is_full_half_way_leaves_nothing(here, monkeypatch, exists):
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", full)
-    code, _, error = said("demo")
+    code, _, error = read_text("demo")
     assert (code, "No space left" in error) == (2, True)
     assert [path.name for path in here.rglob("*")] == ["demo"] * exists
 
 
 def test_files_may_be_changed_by_their_owner(here):
-    said("demo")
+    read_text("demo")
     for path in (here / "demo").rglob("*"):
         assert path.stat().st_mode & stat.S_IWUSR
 

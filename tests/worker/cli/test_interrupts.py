@@ -50,9 +50,9 @@ def stopped(seen: Seen) -> list[str]:
     """Check the end of a command that was stopped; the lines that it told about that."""
     seen.demand_clean()
     assert seen.code == 130, seen.end
-    told = [line.removeprefix("^C") for line in seen.lines if "stopped by SIGINT" in line]
-    assert len(told) == 1, seen.end
-    return told
+    shown = [line.removeprefix("^C") for line in seen.lines if "stopped by SIGINT" in line]
+    assert len(shown) == 1, seen.end
+    return shown
 
 
 @pytest.mark.parametrize("after_s", [0.15, 0.3, 0.6, 1.0])

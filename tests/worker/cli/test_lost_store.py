@@ -66,10 +66,10 @@ def test_backtest_whose_store_is_lost_ends_with_two_and_never_with_stored(shell,
     shell.engine = FakeRunner(at_bar=at_bar)
     done = shell.backtest()
     assert (done.exit_code, done.stdout) == (2, "")
-    said = done.stderr.splitlines()[-1]
-    assert said.startswith(f"thinktwice: store sqlite:///{STORE}: ")
-    assert "run r0001" in said
-    assert "restore a backup" in said
+    text = done.stderr.splitlines()[-1]
+    assert text.startswith(f"thinktwice: store sqlite:///{STORE}: ")
+    assert "run r0001" in text
+    assert "restore a backup" in text
     assert "is kept" not in done.stderr
 
 
@@ -102,11 +102,11 @@ def lost_under(
         if stop is not None:
             process.send_signal(stop)
         try:
-            _, said = process.communicate(timeout=60)
+            _, text = process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             process.kill()
             raise
-    return process.returncode, said.splitlines()[-1]
+    return process.returncode, text.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -125,11 +125,11 @@ def test_paper_process_whose_store_is_lost_ends_with_two_and_never_with_stored(t
     data = written(tmp_path, 2_000)
     replay = ("--feed", "replay", "--speed", "600")  # ten bars a second: hours until the end
     given = words(data, f"sqlite:///{tmp_path}/{STORE}", *replay, command=command)
-    code, said = lost_under(tmp_path, given, "paper_bars", lose, stop)
-    assert code == 2, said
-    assert f"store sqlite:///{tmp_path}/{STORE}: " in said
-    assert "run r0001" in said
-    assert "stored up to here" not in said
+    code, text = lost_under(tmp_path, given, "paper_bars", lose, stop)
+    assert code == 2, text
+    assert f"store sqlite:///{tmp_path}/{STORE}: " in text
+    assert "run r0001" in text
+    assert "stored up to here" not in text
 
 
 def test_command_named_when_the_log_is_deleted_works_once_nobody_has_the_store_open(tmp_path):
@@ -143,9 +143,9 @@ def test_command_named_when_the_log_is_deleted_works_once_nobody_has_the_store_o
         readers[0].execute("SELECT count(*) FROM journal").fetchone()
         delete_log(folder)
 
-    code, told = lost_under(tmp_path, given, "paper_bars", lose)
-    assert (code, "every process that has the store open" in told) == (2, True), told
-    (named,) = re.findall(r"`thinktwice (verify r0001 [^`]*)`", told)
+    code, text = lost_under(tmp_path, given, "paper_bars", lose)
+    assert (code, "every process that has the store open" in text) == (2, True), text
+    (named,) = re.findall(r"`thinktwice (verify r0001 [^`]*)`", text)
 
     def run() -> subprocess.CompletedProcess[str]:
         return subprocess.run(

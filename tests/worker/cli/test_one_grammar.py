@@ -90,7 +90,7 @@ def test_option_that_takes_another_run_than_the_newest_says_which(words):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "shown"),
     [
         (("why", "latest", "ab"), "Got unexpected extra argument(s) (ab). Usage: thinktwice why [OPTIONS]"),
         (
@@ -107,9 +107,9 @@ def test_option_that_takes_another_run_than_the_newest_says_which(words):
         (("playbooks", "export", "latest", "out"), "`thinktwice playbooks export DIR --run latest`"),
     ],
 )
-def test_words_in_another_order_are_refused_with_the_right_one(shell, words, told):
+def test_words_in_another_order_are_refused_with_the_right_one(shell, words, shown):
     (shell.folder / "note.txt").write_text("A note.", "utf-8")
-    assert told in shell.complaint(*words)
+    assert shown in shell.complaint(*words)
 
 
 VALUES = {"file": "note.txt", "direction": "long", "preset": "quality", "html": "page.html"}
@@ -148,6 +148,6 @@ def test_run_that_there_is_not_is_named_in_one_line_by_every_command_and_nothing
         shell.backtest()
     before = sorted(path.name for path in shell.folder.iterdir())
     wanted = "r0007" if stored else "there is no store at sqlite:///thinktwice.db"
-    told = {words: shell.complaint(*words_about(words, "r0007")) for words in READ_A_RUN}
-    assert {words: line for words, line in told.items() if wanted not in line} == {}
+    payload = {words: shell.complaint(*words_about(words, "r0007")) for words in READ_A_RUN}
+    assert {words: line for words, line in payload.items() if wanted not in line} == {}
     assert sorted(path.name for path in shell.folder.iterdir()) == before

@@ -65,9 +65,9 @@ def test_what_is_written_is_read_by_its_owner_alone_and_a_looser_store_is_told(s
     assert loose_files(store) == []
     (shell.folder / "thinktwice.db").chmod(0o640)
     assert loose_files(store) == ["thinktwice.db"]
-    told = shell.run("doctor").stdout
-    assert "other users may read the store" in told
-    assert "chmod 600 thinktwice.db" in told
+    text = shell.run("doctor").stdout
+    assert "other users may read the store" in text
+    assert "chmod 600 thinktwice.db" in text
 
 
 @pytest.mark.parametrize(

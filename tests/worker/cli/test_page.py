@@ -153,8 +153,8 @@ def test_page_of_a_run_shows_the_report_that_a_slow_worker_wrote_about_it(real):
     assert real.run("backtest", "traded.toml", "--symbols", "AAPL,MSFT", *period).exit_code == 0
     real.run("page", "--html", "before.html")
     assert "No report: " in (real.folder / "before.html").read_text("utf-8")
-    told = real.run("worker", "worker.toml", "--once", "--at", "2007-01-06").stdout
-    [name] = re.findall("reported: ([0-9a-f]{16})", told)
+    message = real.run("worker", "worker.toml", "--once", "--at", "2007-01-06").stdout
+    [name] = re.findall("reported: ([0-9a-f]{16})", message)
     real.run("page", "--html", "after.html")
     text = (real.folder / "after.html").read_text("utf-8")
     assert f"Report <code>{name}</code>" in text
@@ -165,8 +165,8 @@ def test_page_of_a_run_whose_bars_changed_names_the_difference(planted, monkeypa
     bars = world()
     fewer = bars.select(end_ns=int(bars.times[-2]))
     monkeypatch.setattr(rebuilt, "load_bars", lambda settings, note: fewer)
-    said = planted.complaint("page", "--html", "page.html")
-    assert "name those of the run with --data" in said
+    text = planted.complaint("page", "--html", "page.html")
+    assert "name those of the run with --data" in text
     assert not (planted.folder / "page.html").exists()
 
 
@@ -189,14 +189,14 @@ def test_page_of_a_run_under_way_is_refused(planted):
 
 @pytest.mark.parametrize("opens", [True, False])
 def test_page_is_opened_and_told_where_no_browser_is(real, monkeypatch, opens):
-    asked = []
+    questions = []
 
     def browser(address):
-        asked.append(address)
+        questions.append(address)
         return opens
 
     monkeypatch.setattr(webbrowser, "open", browser)
     real.run(*RUN)
     result = real.run("page", "--html", "page.html", "--open")
-    assert asked == [(real.folder / "page.html").as_uri()]
+    assert questions == [(real.folder / "page.html").as_uri()]
     assert ("no browser could be opened" in result.stderr) is not opens

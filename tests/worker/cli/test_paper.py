@@ -39,15 +39,15 @@ def test_paper_run_without_a_trade_says_why_as_the_backtest_does(tmp_path) -> No
     """In its summary, in a terminal as elsewhere, and with --json."""
     few = ("--symbols", "AAPL", "--from", "2013-02-01", "--to", "2013-02-28", "--new")
     db = ("--db", f"sqlite:///{tmp_path}/a.db")
-    told = json.loads(run("paper", *few, *db, "--json"))["why_no_trade"]
+    shown = json.loads(run("paper", *few, *db, "--json"))["why_no_trade"]
     expected = json.loads(run("backtest", *few[:-1], *db, "--json"))["why_no_trade"]
-    assert told == expected
-    assert [(cause["reason"], cause["count"]) for cause in told] == [("warming_up", 19)]
+    assert shown == expected
+    assert [(cause["reason"], cause["count"]) for cause in shown] == [("warming_up", 19)]
     seen = in_terminal(("thinktwice", "paper", *few, *db), tmp_path, columns=200)
     seen.demand_clean()
     assert seen.code == 0
     first = seen.lines.index("no trade, and what would change it:")
-    assert seen.lines[first + 1] == f"  warming_up 19: {told[0]['remedy']}"
+    assert seen.lines[first + 1] == f"  warming_up 19: {shown[0]['remedy']}"
     account = next(line for line in seen.lines if "trend_pullback: entry rule true" in line)
     assert seen.lines.index(account) < first
 
@@ -82,7 +82,7 @@ def test_worker_on_a_feed_that_waits_is_the_paper_run(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "quoted"),
     [
         (("paper", "--feed", "reply"), "Did you mean 'replay'?"),
         (("paper", "--feed", "csv"), "name it with --data FILE"),
@@ -94,7 +94,7 @@ def test_worker_on_a_feed_that_waits_is_the_paper_run(tmp_path) -> None:
         (("worker", "--symbols", "AAPL"), "goes with --feed"),
     ],
 )
-def test_paper_that_cannot_start_says_what_to_give_and_makes_nothing(tmp_path, words, said) -> None:
+def test_paper_that_cannot_start_says_what_to_give_and_makes_nothing(tmp_path, words, quoted) -> None:
     output = run(*words, "--db", f"sqlite:///{tmp_path}/a.db", code=2)
-    assert said in output.replace("\n", " ")
+    assert quoted in output.replace("\n", " ")
     assert list(tmp_path.iterdir()) == []

@@ -37,29 +37,29 @@ def folder(tmp_path):
     ],
 )
 def test_paper_that_leaves_a_run_behind_warns_with_its_name_and_the_reason(folder, words, why):
-    said = paper(folder, *words, environment={"THINKTWICE_RUNTIME__OPERATIONS__LOG_LEVEL": "warning"})
-    told = [line for line in said.splitlines() if "run_left_behind" in line]
-    assert len(told) == 1
-    assert "r0001" in told[0]
-    assert why in told[0]
+    text = paper(folder, *words, environment={"THINKTWICE_RUNTIME__OPERATIONS__LOG_LEVEL": "warning"})
+    shown = [line for line in text.splitlines() if "run_left_behind" in line]
+    assert len(shown) == 1
+    assert "r0001" in shown[0]
+    assert why in shown[0]
 
 
 def test_paper_that_logs_into_a_file_warns_on_stderr_too(folder):
     log = folder / "paper.log"
-    said = paper(
+    text = paper(
         folder,
         "--to",
         "2009-03-31",
         "--new",
         environment={"THINKTWICE_RUNTIME__OPERATIONS__LOG_FILE": str(log)},
     )
-    assert "thinktwice: run r0001 is not over and does not go on:" in said
+    assert "thinktwice: run r0001 is not over and does not go on:" in text
     assert "run_left_behind" in log.read_text("utf-8")
 
 
 def test_paper_that_goes_on_warns_of_nothing(folder):
-    said = paper(folder, "--to", "2009-03-31", code=2)
-    assert "run r0001 comes out with" in said, (
+    text = paper(folder, "--to", "2009-03-31", code=2)
+    assert "run r0001 comes out with" in text, (
         "it holds the rows of its end, which an interrupted one has not"
     )
-    assert "left_behind" not in said
+    assert "left_behind" not in text

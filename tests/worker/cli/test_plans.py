@@ -126,13 +126,13 @@ def test_folder_of_a_plan_is_stored_as_it_resolves_and_one_that_moved_since_is_r
     assert {plan["steps"][-1]["action"]["folder"] for plan in made} == {str(real.resolve())}
     real.rename(planted.folder / "moved")
     real.symlink_to(planted.folder / "moved")
-    told = planted.complaint("plans", "approve", made[0]["plan_id"], "--hash", made[0]["hash"][:12])
-    assert f"the folder {str(real)!r} of the plan leads to " in told
-    assert "make another plan" in told
+    text = planted.complaint("plans", "approve", made[0]["plan_id"], "--hash", made[0]["hash"][:12])
+    assert f"the folder {str(real)!r} of the plan leads to " in text
+    assert "make another plan" in text
 
 
 def test_plan_of_a_report_is_approved_and_its_folder_is_what_the_judge_wanted(reported, report_of_planted):
-    planted, name = reported, report_of_planted.told["report_id"]
+    planted, name = reported, report_of_planted.shown["report_id"]
     complaint = planted.complaint("plans", "make", "report", name, "--into", "books")
     assert "was not judged: `thinktwice replan" in complaint
     answered(planted, "replan", name)
@@ -203,7 +203,7 @@ def test_plan_as_it_was_printed_is_edited_in_a_file(planted):
         "plans", "edit", plan["plan_id"], "--file", "plan.json"
     )
     again = answered(planted, "plans", "show", plan["plan_id"])
-    for change, told in (
+    for change, shown in (
         ({"risks": ["none"]}, "changes risks: only steps can be edited"),
         (
             {"steps": [again["steps"][0] | {"effect": "other"}, again["steps"][1]]},
@@ -213,15 +213,15 @@ def test_plan_as_it_was_printed_is_edited_in_a_file(planted):
         ({"steps": 1}, "holds no plan"),
     ):
         path.write_text(json.dumps(again | change))
-        assert told in planted.complaint("plans", "edit", plan["plan_id"], "--file", "plan.json")
+        assert shown in planted.complaint("plans", "edit", plan["plan_id"], "--file", "plan.json")
 
 
 def test_plan_is_cancelled_once_and_rolled_back_into_the_playbooks_of_before(planted):
     gone, plan = made(planted), made(planted, LESS)
     cancelled = answered(planted, "plans", "cancel", gone["plan_id"], "--by", "ann")
     assert (cancelled["state"], cancelled["decided"]["by"]) == ("cancelled", "ann")
-    told = planted.complaint("plans", "approve", gone["plan_id"], "--hash", gone["hash"])
-    assert "is cancelled (cancel by ann at " in told
+    text = planted.complaint("plans", "approve", gone["plan_id"], "--hash", gone["hash"])
+    assert "is cancelled (cancel by ann at " in text
     assert "is cancelled" in planted.complaint("plans", "rollback", gone["plan_id"])
     approve(planted, plan)
     assert risk_of(planted) == 0.001
@@ -236,8 +236,8 @@ def test_plan_is_cancelled_once_and_rolled_back_into_the_playbooks_of_before(pla
 
 def test_plan_of_a_folder_has_no_checkpoint_that_nobody_would_ask_at(planted):
     plan = made(planted)
-    told = planted.complaint("plans", "edit", plan["plan_id"], "--set", "steps.1.checkpoint=true")
-    assert "a folder is written whole" in told
+    text = planted.complaint("plans", "edit", plan["plan_id"], "--set", "steps.1.checkpoint=true")
+    assert "a folder is written whole" in text
 
 
 def test_plan_loses_nothing_that_another_one_wrote_to_its_folder(planted):
@@ -251,8 +251,8 @@ def test_plan_loses_nothing_that_another_one_wrote_to_its_folder(planted):
     assert risk_of(planted) == 0.002
     third = made(planted, LESS)
     approve(planted, third)
-    told = planted.complaint("plans", "rollback", first["plan_id"])
-    assert f"plan {third['plan_id']} stands in " in told
+    shown = planted.complaint("plans", "rollback", first["plan_id"])
+    assert f"plan {third['plan_id']} stands in " in shown
     assert risk_of(planted) == 0.001
     assert answered(planted, "plans", "show", first["plan_id"])["state"] == "completed"
 
@@ -303,8 +303,8 @@ def test_folder_that_cannot_be_written_leaves_the_plan_as_it_waits(planted):
     plan = made(planted)
     (planted.folder / "books").mkdir()
     (planted.folder / "books" / "mine.txt").write_text("mine")
-    told = planted.complaint("plans", "approve", plan["plan_id"], "--hash", plan["hash"])
-    assert "holds other files" in told
+    text = planted.complaint("plans", "approve", plan["plan_id"], "--hash", plan["hash"])
+    assert "holds other files" in text
     assert answered(planted, "plans", "show", plan["plan_id"])["state"] == "awaiting_approval"
 
 
@@ -313,8 +313,8 @@ def test_folder_that_cannot_be_made_is_told_before_a_plan_is(planted, monkeypatc
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("services.playbooks.writing.tempfile.TemporaryDirectory", refuses)
-    told = planted.complaint("plans", "make", *RISK, "--run", "latest", "--into", "books")
-    assert "--into 'books' cannot be written (Permission denied): name another folder" in told
+    text = planted.complaint("plans", "make", *RISK, "--run", "latest", "--into", "books")
+    assert "--into 'books' cannot be written (Permission denied): name another folder" in text
 
 
 def test_plan_of_a_run_that_is_over_expires_in_wall_time(planted, monkeypatch):
@@ -322,21 +322,21 @@ def test_plan_of_a_run_that_is_over_expires_in_wall_time(planted, monkeypatch):
     now = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: now() + 30 * 24 * HOUR)
     assert answered(planted, "plans", "list")[0]["state"] == "expired"
-    told = planted.complaint("plans", "approve", plan["plan_id"], "--hash", plan["hash"])
-    assert "is expired (expire by expiry at" in told
+    text = planted.complaint("plans", "approve", plan["plan_id"], "--hash", plan["hash"])
+    assert "is expired (expire by expiry at" in text
     assert not (planted.folder / "books").exists()
 
 
 def test_nothing_is_left_of_actions_that_are_all_refused(planted):
-    told = planted.complaint("plans", "make", *RISK[:-1], "0.0025", "--run", "latest", "--into", "b")
-    assert "empty_plan" in told
-    assert "unchanged" in told
-    told = planted.complaint("plans", "make", "replan", "--run", "latest", "--into", "b")
-    assert "replan: it needs a run that trades" in told
+    text = planted.complaint("plans", "make", *RISK[:-1], "0.0025", "--run", "latest", "--into", "b")
+    assert "empty_plan" in text
+    assert "unchanged" in text
+    text = planted.complaint("plans", "make", "replan", "--run", "latest", "--into", "b")
+    assert "replan: it needs a run that trades" in text
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "quoted"),
     [
         (["make", "report"], "--into DIR says where"),
         (["make", "latest"], "plans make 'latest': there is no such change."),
@@ -370,18 +370,18 @@ def test_nothing_is_left_of_actions_that_are_all_refused(planted):
         (["edit", "PLAN", "--file", "thinktwice.db"], "holds more than the 1,000,000 bytes"),
     ],
 )
-def test_bad_input_is_one_line(planted, words, said):
+def test_bad_input_is_one_line(planted, words, quoted):
     plan = made(planted)
     filled = [{"PLAN": plan["plan_id"], "HASH": plan["hash"]}.get(word, word) for word in words]
-    assert said in planted.complaint("plans", *filled)
+    assert quoted in planted.complaint("plans", *filled)
     assert answered(planted, "plans", "show", plan["plan_id"]) == plan
 
 
 def test_value_off_its_grid_is_refused_with_the_grid(planted):
     side = ("set-threshold", "buys_strength", "--parameter", "side", "--value", "0.3")
-    told = planted.complaint("plans", "make", *side, "--run", "latest", "--into", "b")
-    assert "off_grid" in told
-    assert "[-1.0" in told
+    shown = planted.complaint("plans", "make", *side, "--run", "latest", "--into", "b")
+    assert "off_grid" in shown
+    assert "[-1.0" in shown
 
 
 def test_run_whose_settings_forbid_edits_refuses_them(planted):
@@ -399,8 +399,8 @@ def test_run_whose_settings_forbid_edits_refuses_them(planted):
 
     in_store(forbid)
     seal_again(planted.folder / "thinktwice.db")
-    told = planted.complaint("plans", "edit", plan["plan_id"], "--set", "steps.1.value=0.003")
-    assert "plans.allow_edit is off" in told
+    text = planted.complaint("plans", "edit", plan["plan_id"], "--set", "steps.1.value=0.003")
+    assert "plans.allow_edit is off" in text
 
 
 def test_plan_of_a_run_that_trades_names_its_market_and_waits_in_the_queue_of_its_process(planted):
@@ -419,10 +419,10 @@ def test_plan_of_a_run_that_trades_names_its_market_and_waits_in_the_queue_of_it
     assert "plans      1 change plan waits for a decision" in planted.run("status", run_id).stdout
     done = approve(planted, plan, "--by", "ann")
     assert done["state"] == "approved"
-    handed_in, asked = answered(planted, "requests", run_id)
+    handed_in, query = answered(planted, "requests", run_id)
     assert (handed_in["payload"]["decision"], handed_in["state"]) == ("submit", "waiting")
-    assert (asked["kind"], asked["state"], asked["payload"]["by"]) == ("plan", "waiting", "ann")
-    assert ChangePlan.model_validate(asked["payload"]["plan"]).content_hash == plan["hash"]
+    assert (query["kind"], query["state"], query["payload"]["by"]) == ("plan", "waiting", "ann")
+    assert ChangePlan.model_validate(query["payload"]["plan"]).content_hash == plan["hash"]
     answered(planted, "plans", "edit", plan["plan_id"], "--set", "steps.1.value=0.003")
     assert [request["state"] for request in answered(planted, "requests", run_id)] == [
         "waiting",
@@ -454,10 +454,10 @@ def test_text_of_others_is_escaped_where_a_plan_is_shown(planted):
 
 
 def test_replan_that_writes_is_a_plan_approved_by_its_caller(reported, report_of_planted):
-    planted, name = reported, report_of_planted.told["report_id"]
-    told = answered(planted, "replan", name, "--write", "books")
+    planted, name = reported, report_of_planted.shown["report_id"]
+    payload = answered(planted, "replan", name, "--write", "books")
     (plan,) = (plan for plan in answered(planted, "plans", "list") if plan["trigger"] == "report")
-    assert plan["plan_id"] == told["written"]["plan_id"]
+    assert plan["plan_id"] == payload["written"]["plan_id"]
     assert (plan["state"], plan["decided"]["decision"]) == ("completed", "approve")
     shown = answered(planted, "plans", "show", plan["plan_id"])
     assert shown["steps"][0]["action"]["value"] == risk_of(planted) == 0.0025
@@ -466,6 +466,6 @@ def test_replan_that_writes_is_a_plan_approved_by_its_caller(reported, report_of
         for path in (planted.folder / "books").rglob("*")
         if path.is_file()
     )
-    assert sorted(told["written"]["files"]) == files
+    assert sorted(payload["written"]["files"]) == files
     answered(planted, "plans", "rollback", plan["plan_id"])
     assert risk_of(planted) == 0.005

@@ -30,11 +30,11 @@ def test_command_of_every_kind_of_change_has_the_fields_of_the_contract_with_the
 
 
 def test_typed_change_takes_two_phases_whatever_its_words(planted):
-    said = answered(planted, "plans", "make", *RISK, *IN_BOOKS)["two_phase"]
-    assert said["should_use"]
-    assert "typed action" in said["reason"]
-    assert said["confidence"] < 0.6
-    assert said["confidence"] == pytest.approx(sum(match["weight"] for match in said["matches"]))
+    answer = answered(planted, "plans", "make", *RISK, *IN_BOOKS)["two_phase"]
+    assert answer["should_use"]
+    assert "typed action" in answer["reason"]
+    assert answer["confidence"] < 0.6
+    assert answer["confidence"] == pytest.approx(sum(match["weight"] for match in answer["matches"]))
 
 
 def test_typed_change_is_understood_as_it_was_typed_with_its_reason(planted):
@@ -62,9 +62,9 @@ def test_switch_with_both_halves_is_refused_by_name_before_anything_is_made(plan
 
 
 def test_refused_typed_change_names_value_bound_and_next_step_before_anything_is_made(planted):
-    told = planted.complaint("plans", "make", *RISK[:-1], "0.09", *IN_BOOKS)
-    assert "risk_out_of_bounds, risk 0.09 lies outside [0.0005, " in told
-    assert "`thinktwice plans make set-risk-fraction --help`" in told
+    text = planted.complaint("plans", "make", *RISK[:-1], "0.09", *IN_BOOKS)
+    assert "risk_out_of_bounds, risk 0.09 lies outside [0.0005, " in text
+    assert "`thinktwice plans make set-risk-fraction --help`" in text
     assert {plan["trigger"] for plan in answered(planted, "plans", "list")} <= {"verdict"}
 
 

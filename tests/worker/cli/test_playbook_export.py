@@ -6,7 +6,7 @@ import pytest
 
 from schemas.canonical import ns_to_datetime
 from services.playbooks.loader import EMBEDDED, load_playbooks
-from tests.worker.cli.checking import run as said
+from tests.worker.cli.checking import run as quoted
 
 BARS = ("--symbols", "AAPL,IBM", "--from", "2003-01-01", "--to", "2003-09-30")
 
@@ -18,20 +18,20 @@ def here(tmp_path, monkeypatch):
 
 
 def head(*words):
-    done = said("backtest", *words, *BARS, "--json")
+    done = quoted("backtest", *words, *BARS, "--json")
     assert done.exit_code == 0, done.stderr
     return json.loads(done.stdout)["journal"]["head_hash"]
 
 
 def test_exported_playbooks_trade_as_the_embedded_the_configured_and_those_of_a_run(here):
     embedded = head()
-    assert said("playbooks", "export", "out").exit_code == 0
+    assert quoted("playbooks", "export", "out").exit_code == 0
     assert {path.name for path in EMBEDDED.glob("*.toml")} < {path.name for path in (here / "out").iterdir()}
     (here / "run.toml").write_text('[runtime]\nplaybooks = "out"\n')
     assert head("run.toml") == embedded
     for source in ("run.toml", "--run=r0001"):
         folder = f"out of {source}"
-        assert said("playbooks", "export", folder, source).exit_code == 0
+        assert quoted("playbooks", "export", folder, source).exit_code == 0
         (here / "other.toml").write_text(f'[runtime]\nplaybooks = "{folder}"\n')
         assert head("other.toml") == embedded, source
 
@@ -83,22 +83,22 @@ def test_export_that_cannot_be_made_is_refused_and_writes_nothing(planted, words
 
 
 def test_files_of_an_export_are_replaced_by_the_next(here):
-    assert said("playbooks", "export", "out").stdout.startswith(
+    assert quoted("playbooks", "export", "out").stdout.startswith(
         "wrote 5 playbooks of the embedded strategy into out"
     )
-    assert said("playbooks", "export", "out", "--json").exit_code == 0
+    assert quoted("playbooks", "export", "out", "--json").exit_code == 0
 
 
 def test_playbook_that_was_edited_is_not_lost_to_the_next_export(here):
-    assert said("playbooks", "export", "mine").exit_code == 0
+    assert quoted("playbooks", "export", "mine").exit_code == 0
     edited = here / "mine" / "channel_breakout.toml"
     edited.write_text(edited.read_text("utf-8") + "# mine\n", "utf-8")
     there = {path: path.read_bytes() for path in edited.parent.iterdir()}
-    refused = said("playbooks", "export", "mine")
+    refused = quoted("playbooks", "export", "mine")
     assert refused.exit_code == 2
     assert "'channel_breakout.toml' there is not as lifecycle.json says it was written" in refused.stderr
     assert "name another folder, or remove" in refused.stderr
     assert {path: path.read_bytes() for path in edited.parent.iterdir()} == there
     edited.unlink()
-    assert said("playbooks", "export", "mine").exit_code == 0
+    assert quoted("playbooks", "export", "mine").exit_code == 0
     assert edited.exists()

@@ -52,9 +52,9 @@ def run(*words: str) -> Result:
 
 def test_mistakes_of_a_file_are_said_by_the_command_that_trades_it_and_listed(folder):
     words = ("run.toml", "--symbols", "AAPL", "--to", "2000-04-28")
-    said = run("backtest", *words)
-    assert said.exit_code == 0, said.output
-    lines = [line for line in said.stderr.splitlines() if line.startswith("thinktwice: playbook 'wrong', ")]
+    reply = run("backtest", *words)
+    assert reply.exit_code == 0, reply.output
+    lines = [line for line in reply.stderr.splitlines() if line.startswith("thinktwice: playbook 'wrong', ")]
     assert [line.split(", ")[1].split(":")[0] for line in lines] == [*FIELDS]
     found = json.loads(run("playbooks", "list", "--json").stdout)["mistakes"]
     assert [mistake["field"] for mistake in found] == [*FIELDS]
@@ -75,8 +75,8 @@ def test_mistakes_of_a_folder_are_listed_before_any_run(folder):
 @pytest.mark.parametrize("words", [("paper",), ("ablate", "--seeds", "0", "--out", "worth")])
 def test_mistakes_are_said_by_every_command_that_trades_playbooks(folder, words):
     command, *options = words
-    said = run(command, "run.toml", *options, "--symbols", "AAPL", "--to", "2000-04-28")
-    assert all(f"thinktwice: playbook 'wrong', {field}: " in said.stderr for field in FIELDS), said.output
+    reply = run(command, "run.toml", *options, "--symbols", "AAPL", "--to", "2000-04-28")
+    assert all(f"thinktwice: playbook 'wrong', {field}: " in reply.stderr for field in FIELDS), reply.output
 
 
 def test_mistakes_of_a_folder_are_warnings_of_the_library(folder):

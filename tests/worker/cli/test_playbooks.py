@@ -21,11 +21,11 @@ def answered(shell, *words):
 
 
 def test_history_tells_every_transition_of_the_journal_with_its_evidence(planted):
-    told = answered(planted, "history", NAME)["versions"]
+    shown = answered(planted, "history", NAME)["versions"]
     rows = planted.run("journal", "latest", "--jsonl", "--kind", "playbook_version").stdout.splitlines()
     moved = [row["payload"] for row in map(json.loads, rows) if row["payload"]["playbook_id"] == NAME]
-    assert sum(len(version["transitions"]) for version in told) == len(moved)
-    first, tried, lowered, candidate = told[:4]
+    assert sum(len(version["transitions"]) for version in shown) == len(moved)
+    first, tried, lowered, candidate = shown[:4]
     assert (first["version"], first["parent"], first["changes"]) == (1, None, [])
     assert [step["state"] for step in first["transitions"]] == ["active", "retired"]
     assert (tried["trial"], tried["parent"]) == ("experiment", 1)
@@ -64,9 +64,9 @@ def test_number_and_mean_that_stand_side_by_side_are_of_the_same_trades(planted)
         assert f" {len(own)} {mean:+.2f} R" in " ".join(line)
     assert traded > 1
     first = shown[versions[0]["version_hash"]][0]
-    told = planted.run("playbooks", "history", NAME).stdout
-    assert f"on the account: n {first['n']}, mean {first['mean_all_r']:+.2f} R, blocks " in told
-    assert f"mean of complete blocks {first['mean_r']:+.2f} R" in told
+    text = planted.run("playbooks", "history", NAME).stdout
+    assert f"on the account: n {first['n']}, mean {first['mean_all_r']:+.2f} R, blocks " in text
+    assert f"mean of complete blocks {first['mean_r']:+.2f} R" in text
 
 
 def test_mean_beside_the_number_counts_the_trades_of_a_block_that_is_not_complete():
@@ -101,8 +101,8 @@ def test_mean_beside_the_number_counts_the_trades_of_a_block_that_is_not_complet
         await history.read(rows())
         return [history.document_with_means(version) for version in history.of()]
 
-    (told,) = asyncio.run(read())
-    account = told["account"]
+    (fields,) = asyncio.run(read())
+    account = fields["account"]
     assert (account["n"], account["blocks"], account["mean_r"]) == (12, 2, 1.0)
     assert account["mean_all_r"] == pytest.approx(8 / 12)
     assert [_figure_of(account, name) for name in ("n", "mean_all_r")] == [12, "+0.67 R"]
@@ -157,8 +157,8 @@ def test_history_shows_the_counter_evidence_of_what_was_rolled_back_or_ended(pla
         await history.read(rows())
         return [history.document(entry) for entry in history.of(NAME)]
 
-    (told,) = asyncio.run(read())
-    assert (told["evidence"], told["counter_evidence"]) == ({"n": 30}, {"n": 40, "e_value": 21.0})
+    (payload,) = asyncio.run(read())
+    assert (payload["evidence"], payload["counter_evidence"]) == ({"n": 30}, {"n": 40, "e_value": 21.0})
 
 
 PAIRED = {
@@ -226,14 +226,14 @@ def test_history_shows_when_a_measure_was_renewed_and_what_its_trades_had_shown(
         await history.read(rows())
         return [history.document(entry) for entry in history.of(NAME)]
 
-    (told,) = asyncio.run(read())
-    assert told["expires_at"] == 90 * day
-    assert [(item["known_at"], item["measure"], item["until"]) for item in told["renewals"]] == [
+    (payload,) = asyncio.run(read())
+    assert payload["expires_at"] == 90 * day
+    assert [(item["known_at"], item["measure"], item["until"]) for item in payload["renewals"]] == [
         (30 * day, "risk 0.0025", 60 * day),
         (60 * day, "risk 0.0025", 90 * day),
     ]
-    assert told["renewals"][1]["shown"]["n"] == 12
-    lines = list(version_history(told))
+    assert payload["renewals"][1]["shown"]["n"] == 12
+    lines = list(version_history(payload))
     first = next(n for n, line in enumerate(lines) if "active, weighed again 1970-01-31" in line)
     assert "renewed until 1970-03-02" in lines[first + 1]
     assert lines[first + 1].endswith("risk 0.0025; since it was taken no trade yet")
@@ -241,16 +241,16 @@ def test_history_shows_when_a_measure_was_renewed_and_what_its_trades_had_shown(
 
 
 def test_rollback_returns_to_the_version_that_traded_differently_and_writes_it(planted):
-    told = answered(planted, "rollback", NAME, "--write", "books")
-    states = {(step["version"], step["state"]) for step in told["transitions"]}
+    payload = answered(planted, "rollback", NAME, "--write", "books")
+    states = {(step["version"], step["state"]) for step in payload["transitions"]}
     assert (3, "retired") in states
-    (active,) = [step for step in told["transitions"] if step["state"] == "active"]
+    (active,) = [step for step in payload["transitions"] if step["state"] == "active"]
     assert active["from_version"] == 3
     assert {"field": "risk_fraction", "from": 0.0025, "to": 0.005} in active["changes"]
     books = {playbook.id: playbook for playbook in load_playbooks(planted.folder / "books")}
     assert books[NAME].risk_fraction == 0.005
     assert books[NAME] == definitions()[0]
-    assert told["written"]["folder"] == "books"
+    assert payload["written"]["folder"] == "books"
     manifest = json.loads((planted.folder / "books" / "lifecycle.json").read_text())
     assert (manifest["run_id"], manifest["reason"]) == ("r0001", f"rollback of {NAME}")
 
@@ -280,6 +280,6 @@ def test_rollback_of_a_run_that_trades_is_a_request(planted, write):
             "playbooks", "rollback", NAME, "--run", run_id, "--write", "b"
         )
         return
-    told = answered(planted, "rollback", NAME, "--run", run_id)
-    assert (told["request"], told["kind"], told["payload"]) == (1, "rollback", {"playbook_id": NAME})
+    payload = answered(planted, "rollback", NAME, "--run", run_id)
+    assert (payload["request"], payload["kind"], payload["payload"]) == (1, "rollback", {"playbook_id": NAME})
     assert "request 1 (rollback) waits" in planted.run("playbooks", "rollback", NAME, "--run", run_id).stdout

@@ -80,11 +80,11 @@ def test_progress_of_a_long_run_that_is_piped_is_a_plain_line_now_and_then(capsy
 
 def _wait_for_lines(capsys, lines):
     """Until the thread that tells has told these; a machine under load may make a second of them."""
-    told = ""
-    while not set(lines) <= {re.sub(r"^\[0:\d\d\]", "[0:00]", line) for line in told.splitlines()}:
+    text = ""
+    while not set(lines) <= {re.sub(r"^\[0:\d\d\]", "[0:00]", line) for line in text.splitlines()}:
         found = capsys.readouterr()
         assert found.out == ""
-        told += found.err
+        text += found.err
 
 
 def test_progress_is_told_at_most_once_in_five_seconds(tmp_path):
@@ -145,9 +145,9 @@ def test_compiling_is_told_at_once_until_the_cache_of_these_sources_is_full(caps
     monkeypatch.setattr("trading_core.compiled_cache.cache_folder", lambda: tmp_path)
     compile_engine.cache_clear()
     readiness.ready_engine()
-    said = "".join(f"[0:00] {words}\n" for words in (readiness.LOADING, readiness.COMPILING))
-    told = capsys.readouterr()
-    assert (told.out, told.err.startswith(said)) == ("", True)
+    text = "".join(f"[0:00] {words}\n" for words in (readiness.LOADING, readiness.COMPILING))
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.startswith(text)) == ("", True)
     readiness.ready_engine()
     assert readiness.COMPILING not in capsys.readouterr().err
 
@@ -158,23 +158,23 @@ def test_loading_the_compiled_engine_is_a_step_too(monkeypatch, tmp_path):
     monkeypatch.setattr("trading_core.compiled_cache.cache_folder", lambda: tmp_path)
     titles: list[str] = []
 
-    def told(title, **_):
+    def shown(title, **_):
         titles.append(title)
         return nullcontext()
 
-    monkeypatch.setattr(readiness, "step", told)
+    monkeypatch.setattr(readiness, "step", shown)
     readiness.ready_engine()
     assert titles == [readiness.LOADING, "loading the compiled engine"]
 
 
 def test_steps_of_a_backtest_that_take_long_on_many_bars_are_told(tmp_path, monkeypatch):
     at_defaults(tmp_path, monkeypatch)
-    told: list[str] = []
+    shown: list[str] = []
 
     class Recorded(Activity):
         def __init__(self, title, first, unit):
             super().__init__(title, first, unit)
-            told.append(self.text)
+            shown.append(self.text)
 
     monkeypatch.setattr(progress, "Activity", Recorded)
     bars = tmp_path / "mine.csv"
@@ -191,7 +191,7 @@ def test_steps_of_a_backtest_that_take_long_on_many_bars_are_told(tmp_path, monk
         "writing result",
         "drawing run.html",
     ]
-    assert [title for title in told if "compil" not in title and title != readiness.LOADING] == steps
+    assert [title for title in shown if "compil" not in title and title != readiness.LOADING] == steps
 
 
 def test_engine_is_made_ready_before_a_run_waits_for_it(monkeypatch):
@@ -218,9 +218,9 @@ def test_first_paper_run_says_what_it_waits_for_and_how_far_it_is(tmp_path):
     )
     try:
         assert piped.stderr is not None
-        told = iter(piped.stderr.readline, "")
-        assert any(line == f"[0:00] {readiness.LOADING}\n" for line in told)
-        assert any(line == f"[0:00] {readiness.COMPILING}\n" for line in told)
+        shown = iter(piped.stderr.readline, "")
+        assert any(line == f"[0:00] {readiness.LOADING}\n" for line in shown)
+        assert any(line == f"[0:00] {readiness.COMPILING}\n" for line in shown)
     finally:
         piped.kill()
         piped.communicate()
@@ -244,9 +244,9 @@ def test_library_says_at_once_that_it_loads_and_compiles_where_nothing_is_compil
     )
     try:
         assert piped.stderr is not None
-        told = iter(piped.stderr.readline, "")
-        assert next(told) == f"[0:00] {readiness.LOADING}\n"
-        assert any(line == f"[0:00] {readiness.COMPILING}\n" for line in told)
+        shown = iter(piped.stderr.readline, "")
+        assert next(shown) == f"[0:00] {readiness.LOADING}\n"
+        assert any(line == f"[0:00] {readiness.COMPILING}\n" for line in shown)
     finally:
         piped.kill()
         piped.communicate()
@@ -288,9 +288,9 @@ print(sys.stderr.heard)
 def test_library_speaks_before_it_imports_the_engine_where_a_person_waits(words, first, tmp_path):
     """A terminal and a notebook, each with the engine compiled; a script that is piped says nothing."""
     compile_engine()
-    told = shell_environment({"TERM": "xterm"})
+    shown = shell_environment({"TERM": "xterm"})
     program = [sys.executable, "-c", FIRST_WORD.format(**words)]
-    done = subprocess.run(program, env=told, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(program, env=shown, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == f"{first!r}\n"
 
 

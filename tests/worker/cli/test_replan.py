@@ -70,9 +70,9 @@ def changed(document, kind):
 
 
 def test_report_on_demand_is_judged_once_and_its_effect_can_be_traded(reported, report_of_planted):
-    planted, (_, told, rows) = reported, report_of_planted
-    name = told["report_id"]
-    assert told["report"]["known_at"] <= replanned(planted)["verdict"]["known_at"]
+    planted, (_, payload, rows) = reported, report_of_planted
+    name = payload["report_id"]
+    assert payload["report"]["known_at"] <= replanned(planted)["verdict"]["known_at"]
     assert f"# Report {name}" in planted.run("report", "latest", name[:6]).stdout
     assert (planted.folder / "out" / "reports" / f"{name}.html").exists()
     listed = [item for item in answered(planted, "reports")["slots"] if item["by"] == "on demand"]
@@ -107,25 +107,25 @@ def test_report_on_demand_is_judged_once_and_its_effect_can_be_traded(reported, 
 
 @pytest.mark.parametrize("words", [(), ("--at", "2020-02-01")])
 def test_replan_of_a_run_reflects_on_its_end_or_a_time_first(planted, words):
-    told = answered(planted, "replan", "latest", *words)
-    assert (told["judged"], told["source"]) == ("now", "on_demand")
+    payload = answered(planted, "replan", "latest", *words)
+    assert (payload["judged"], payload["source"]) == ("now", "on_demand")
     closes = world().close_times
     wanted = closes[closes <= time_option("2020-02-01", "--at")][-1] if words else closes[-1]
-    assert told["known_at"] == int(wanted)
-    assert told["verdict"]["decision"] in ("hold", "research_experiment", "policy_adjust", "replan")
-    for finding in told["refused"]:
+    assert payload["known_at"] == int(wanted)
+    assert payload["verdict"]["decision"] in ("hold", "research_experiment", "policy_adjust", "replan")
+    for finding in payload["refused"]:
         assert finding["code"]
         assert finding["reason"]
     listed = [item for item in answered(planted, "reports")["slots"] if item["by"] == "on demand"]
-    assert [claim["verdict"] for claim in listed] == [told["verdict"]["decision"]]
+    assert [claim["verdict"] for claim in listed] == [payload["verdict"]["decision"]]
 
 
 def test_replan_of_a_report_that_the_run_judged_applies_nothing_again(planted):
     stored = replanned(planted)
-    told = answered(planted, "replan", stored["report_id"], "--write", "books")
-    assert (told["judged"], told["source"]) == ("in the run", "run")
-    assert told["verdict"]["verdict_id"] == stored["verdict_id"]
-    assert changed(told, "set_risk_fraction")[0] == {"risk_fraction": (0.005, 0.0025)}
+    payload = answered(planted, "replan", stored["report_id"], "--write", "books")
+    assert (payload["judged"], payload["source"]) == ("in the run", "run")
+    assert payload["verdict"]["verdict_id"] == stored["verdict_id"]
+    assert changed(payload, "set_risk_fraction")[0] == {"risk_fraction": (0.005, 0.0025)}
     versions = [row["payload"] for row in journalled(planted, "playbook_version")]
     in_force = next(
         version
@@ -144,9 +144,9 @@ def test_replan_of_a_report_that_the_run_judged_applies_nothing_again(planted):
         for row in journalled(planted, "replan_verdict")
         if row["payload"]["verdict_id"] == refused["verdict_id"]
     )
-    told = answered(planted, "replan", late)
-    assert [finding["code"] for finding in told["refused"]] == [refused["code"]]
-    assert [item["carried_out"] for item in told["actions"]] == [False]
+    payload = answered(planted, "replan", late)
+    assert [finding["code"] for finding in payload["refused"]] == [refused["code"]]
+    assert [item["carried_out"] for item in payload["actions"]] == [False]
 
 
 def test_replan_asks_a_model_judge_that_drops_and_keeps_its_raw_reply(planted, monkeypatch):
@@ -161,21 +161,21 @@ def test_replan_asks_a_model_judge_that_drops_and_keeps_its_raw_reply(planted, m
     assert "names no model for its judge: set THINKTWICE_LLM__MODEL" in planted.complaint(*words)
     monkeypatch.setenv("THINKTWICE_LLM__MODEL", "anthropic/claude-test")
     assert "needs a key: set ANTHROPIC_API_KEY" in planted.complaint(*words)
-    said = json.dumps({"reasons": [], "comment": None, "keep": ["a1"]})
-    reply = stream(events(said))
+    text = json.dumps({"reasons": [], "comment": None, "keep": ["a1"]})
+    reply = stream(events(text))
     with wire(monkeypatch, reply, reply) as server:
-        told = answered(planted, *words)
+        payload = answered(planted, *words)
     assert len(server.requests) == 1
-    assert told["verdict"]["model"] == "claude-test"
-    assert len(told["actions"]) == 1
-    assert "dropped_by_model" in {finding["code"] for finding in told["refused"]}
+    assert payload["verdict"]["model"] == "claude-test"
+    assert len(payload["actions"]) == 1
+    assert "dropped_by_model" in {finding["code"] for finding in payload["refused"]}
     (kept,) = in_store(lambda store: store.on_demand.of_run("r0001"))
-    [asked] = [call["payload"] for call in kept.calls if call["kind"] == "model_call"]
-    assert asked["call"]["text"] == said
-    assert asked["usd"] > 0
-    read = [item["ids"] for told_of in told["evidence"] for item in told_of["calls"]]
+    [request] = [call["payload"] for call in kept.calls if call["kind"] == "model_call"]
+    assert request["call"]["text"] == text
+    assert request["usd"] > 0
+    read = [item["ids"] for told_of in payload["evidence"] for item in told_of["calls"]]
     assert read == [call["payload"]["ids"] for call in kept.calls if call["kind"] == "evidence_call"]
-    assert {name for ids in read for name in ids} <= set(told["verdict"]["evidence_ids"])
+    assert {name for ids in read for name in ids} <= set(payload["verdict"]["evidence_ids"])
 
 
 @pytest.mark.parametrize(
@@ -226,9 +226,9 @@ def running(mode):
 
 def test_run_that_trades_on_paper_is_asked_by_a_request(shell):
     run_id = running("paper")
-    asked = answered(shell, "replan", run_id)
-    assert (asked["request"], asked["kind"], asked["payload"]) == (1, "replan", {"report_id": None})
-    assert asked["result"] == f"thinktwice requests {run_id}"
+    request = answered(shell, "replan", run_id)
+    assert (request["request"], request["kind"], request["payload"]) == (1, "replan", {"report_id": None})
+    assert request["result"] == f"thinktwice requests {run_id}"
     assert "request 2 (kill_switch) waits for run r0001" in shell.run("kill", "on", "--run", run_id).stdout
     assert answered(shell, "kill", "off", "--run", run_id)["request"] == 3
     waiting = in_store(lambda store: store.operator.waiting(run_id))

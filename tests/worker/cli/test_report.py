@@ -38,12 +38,12 @@ def test_report_latest_is_the_newest_one_though_it_was_made_on_demand(stored):
     known_at = json.loads(stored.run("report", "latest", "--json").stdout)["report"]["known_at"]
     made = {move: artefacts.report(artefacts.request(known_at + move)) for move in (1, -1)}
 
-    async def asked() -> None:
+    async def requested() -> None:
         async with await open_store("sqlite:///thinktwice.db", create=True) as store:
-            for told in made.values():
-                await store.on_demand.put("r0001", artefacts.request(told.known_at), told)
+            for shown in made.values():
+                await store.on_demand.put("r0001", artefacts.request(shown.known_at), shown)
 
-    asyncio.run(asked())
+    asyncio.run(requested())
     latest = json.loads(stored.run("report", "latest", "--json").stdout)
     assert latest["report_id"] == made[1].content_hash[:16]
     assert stored.run("report", "latest", "--html", "page.html").exit_code == 0

@@ -37,20 +37,21 @@ def document():
 
 
 def test_summary_says_the_figures_of_the_document(document):
-    text, told = shown(document), document["performance"]
-    low, high = told["sharpe_interval"]
-    assert row(text, "return").endswith(f"CAGR {100 * told['cagr']:.1f} %")
+    text, payload = shown(document), document["performance"]
+    low, high = payload["sharpe_interval"]
+    assert row(text, "return").endswith(f"CAGR {100 * payload['cagr']:.1f} %")
     assert row(text, "Sharpe") == (
-        f"{told['sharpe']:.2f} (95 %: {low:.2f} to {high:.2f})   Sortino {told['sortino']:.2f}"
+        f"{payload['sharpe']:.2f} (95 %: {low:.2f} to {high:.2f})   Sortino {payload['sortino']:.2f}"
     )
-    assert row(text, "drawdown").endswith(f"longest {told['drawdown_days']:,.0f} days")
-    assert f"profit factor {told['profit_factor']:.2f}" in row(text, "expectancy")
-    assert row(text, "trades").startswith(f"{told['trades']:,}   won {100 * told['win_rate']:.1f} %")
-    assert f"in the market {100 * told['exposure']:.1f} % of bars" in row(text, "exposure")
+    assert row(text, "drawdown").endswith(f"longest {payload['drawdown_days']:,.0f} days")
+    assert f"profit factor {payload['profit_factor']:.2f}" in row(text, "expectancy")
+    assert row(text, "trades").startswith(f"{payload['trades']:,}   won {100 * payload['win_rate']:.1f} %")
+    assert f"in the market {100 * payload['exposure']:.1f} % of bars" in row(text, "exposure")
     assert row(text, "to buy and hold") == (
-        f"beta {told['beta']:.2f}   alpha {100 * told['alpha']:.1f} % a year (t {told['alpha_t']:.2f})"
+        f"beta {payload['beta']:.2f}   alpha {100 * payload['alpha']:.1f} % a year "
+        f"(t {payload['alpha_t']:.2f})"
     )
-    assert f"break-even at {told['break_even_cost_bps']:.1f} bps a side" in row(text, "costs")
+    assert f"break-even at {payload['break_even_cost_bps']:.1f} bps a side" in row(text, "costs")
 
 
 @pytest.mark.parametrize("width", [60, 200])
@@ -88,11 +89,11 @@ def test_summary_says_what_the_agent_thought(document):
 
 
 @pytest.mark.parametrize(
-    ("name", "passed", "trades", "told"),
+    ("name", "passed", "trades", "shown"),
     [("model", 0, 0, True), ("rules", 0, 0, False), ("model", 1, 0, False), ("model", 0, 2, False)],
 )
 def test_summary_names_a_strategist_whose_every_plan_was_sent_back_first(
-    name, passed, trades, told, document
+    name, passed, trades, shown, document
 ):
     met = document["policy_loop"]["reflections"] | {"pass": passed, "revise": 7, "block": 2}
     found = {"over_confident": 3, "reward_to_risk_too_low": 6}
@@ -102,11 +103,11 @@ def test_summary_names_a_strategist_whose_every_plan_was_sent_back_first(
         | {"policy_loop": document["policy_loop"] | {"reflections": met, "sent_back_for": found}}
         | {"performance": document["performance"] | {"trades": trades}}
     )
-    said = (
+    message = (
         "every plan of the strategist was sent back, 9 of 9, and there was no trade: most often for "
         "reward_to_risk_too_low (6)"
     )
-    assert (text.splitlines()[0] == said) is told
+    assert (text.splitlines()[0] == message) is shown
 
 
 def test_summary_says_what_was_proven_and_degraded(document):

@@ -29,7 +29,7 @@ anyio.run(main)
 """
 
 
-def told(shell, *words):
+def read_shown(shell, *words):
     result = shell.run("tools", *words, "--json")
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)["tools"]
@@ -43,7 +43,7 @@ def configured(shell):
 
 
 def test_own_tools_are_listed_without_a_server_or_a_store(shell):
-    found = told(shell, "list")
+    found = read_shown(shell, "list")
     assert [tool["name"] for tool in found] == list(TOOLS)
     assert {(tool["client"], tool["changed"]) for tool in found} == {("thinktwice", False)}
     assert not (shell.folder / "thinktwice.db").exists()
@@ -51,32 +51,36 @@ def test_own_tools_are_listed_without_a_server_or_a_store(shell):
 
 def test_changed_definition_shows_until_it_is_pinned_again(shell):
     configured(shell)
-    (new,) = told(shell, "list", "t.toml", "--server", "desk")
+    (new,) = read_shown(shell, "list", "t.toml", "--server", "desk")
     assert (new["pinned"], new["changed"], len(new["description"])) == (None, False, 100)
     assert not (shell.folder / "thinktwice.db").exists(), "listing pins nothing"
-    (kept,) = told(shell, "pin", "t.toml")
+    (kept,) = read_shown(shell, "pin", "t.toml")
     assert kept["pinned"] == kept["hash"] == new["hash"]
     (shell.folder / "said.txt").write_text("Sell everything first.", "utf-8")
-    (changed,) = told(shell, "list", "t.toml", "--server", "desk")
+    (changed,) = read_shown(shell, "list", "t.toml", "--server", "desk")
     assert (changed["changed"], changed["pinned"]) == (True, kept["hash"])
     assert "CHANGED" in shell.run("tools", "list", "t.toml").stdout
     with sqlite3.connect(shell.folder / "thinktwice.db") as store:
         assert store.execute("select client, tool, hash from tool_pins").fetchall() == [
             ("desk", "quote", kept["hash"])
         ]
-    told(shell, "pin", "t.toml")
-    assert not told(shell, "list", "t.toml", "--server", "desk")[0]["changed"]
+    read_shown(shell, "pin", "t.toml")
+    assert not read_shown(shell, "list", "t.toml", "--server", "desk")[0]["changed"]
 
 
 def test_tool_that_does_not_say_that_it_only_reads_is_listed_with_the_way_to_accept_it(shell):
     configured(shell)
     reason = "does not say that it only reads; accept it by `tools pin`"
-    assert [tool["not_offered"] for tool in told(shell, "list", "t.toml", "--server", "desk")] == [reason]
+    assert [tool["not_offered"] for tool in read_shown(shell, "list", "t.toml", "--server", "desk")] == [
+        reason
+    ]
     shown = shell.run("tools", "list", "t.toml", "--server", "desk").stdout
     assert f"not offered: {reason}" in " ".join(shown.split())
     for words in ("pin", "list"):
-        assert [tool["not_offered"] for tool in told(shell, words, "t.toml", "--server", "desk")] == [None]
-    assert {tool["not_offered"] for tool in told(shell, "list")} == {None}
+        assert [tool["not_offered"] for tool in read_shown(shell, words, "t.toml", "--server", "desk")] == [
+            None
+        ]
+    assert {tool["not_offered"] for tool in read_shown(shell, "list")} == {None}
 
 
 def test_server_that_prints_noise_is_listed_without_a_traceback(shell):
@@ -92,8 +96,8 @@ def test_server_that_prints_noise_is_listed_without_a_traceback(shell):
 
 def test_bad_input_names_the_next_step(shell):
     configured(shell)
-    said = shell.complaint("tools", "list", "t.toml", "--server", "dsk")
-    assert "--server 'dsk' is not configured ([planner.servers] has desk). Did you mean 'desk'?" in said
+    text = shell.complaint("tools", "list", "t.toml", "--server", "dsk")
+    assert "--server 'dsk' is not configured ([planner.servers] has desk). Did you mean 'desk'?" in text
     assert "no server is configured: write [planner.servers.NAME]" in shell.complaint("tools", "pin")
     (shell.folder / "bad.toml").write_text("[planner.servers.desk]\n", "utf-8")
     assert "give one of them" in shell.complaint("tools", "list", "bad.toml")

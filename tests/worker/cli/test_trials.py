@@ -21,7 +21,7 @@ def command(folder: Path, *words: str, code: int = 0) -> Result:
     return done
 
 
-def told(folder: Path) -> dict[str, Any]:
+def read_shown(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(command(folder, "trials", "--json").stdout)
     return found
 
@@ -30,15 +30,15 @@ def told(folder: Path) -> dict[str, Any]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """Two configurations, the first twice, and one symbol alone; what the runs said."""
     folder = tmp_path_factory.mktemp("trials")
-    said = [
+    lines = [
         command(folder, "backtest", *BARS, *more).stdout
         for more in ((), ("--seed", "1"), (), ("--symbols", "IBM"), ("--seed", "2", "--fresh-ledger"))
     ]
-    return folder, said
+    return folder, lines
 
 
 def test_trials_lists_what_was_tried_by_range_and_what_the_next_run_starts_with(made):
-    found = told(made[0])
+    found = read_shown(made[0])
     both, one = found["ranges"]
     hypotheses = both["hypotheses"] // 3
     assert both | {"hypotheses": 0, "next": None} == {
@@ -67,10 +67,10 @@ def test_trials_of_one_configuration_are_told_in_the_singular(tmp_path):
 
 
 def test_run_says_in_a_line_what_is_counted_and_what_is_not(made):
-    _, said = made
-    assert "ledger" not in said[0] + said[2]
-    assert "ledger of trials: 1 earlier configuration on these bars is counted" in said[1]
-    assert "fresh ledger: 3 earlier configurations on these bars are not counted" in said[4]
+    _, lines = made
+    assert "ledger" not in lines[0] + lines[2]
+    assert "ledger of trials: 1 earlier configuration on these bars is counted" in lines[1]
+    assert "fresh ledger: 3 earlier configurations on these bars are not counted" in lines[4]
 
 
 def test_runs_of_the_ledger_verify_and_the_store_is_whole(made):
@@ -82,7 +82,7 @@ def test_runs_of_the_ledger_verify_and_the_store_is_whole(made):
 def test_ablate_registers_nothing(tmp_path):
     period = ("--symbols", "AAPL", "--from", "2003-01-01", "--to", "2003-12-31")
     command(tmp_path, "ablate", *period, "--seeds", "1", "--out", str(tmp_path / "out"))
-    assert told(tmp_path) == {"ranges": []}
+    assert read_shown(tmp_path) == {"ranges": []}
 
 
 def test_scenarios_register_nothing(tmp_path, monkeypatch):
@@ -91,7 +91,7 @@ def test_scenarios_register_nothing(tmp_path, monkeypatch):
     command(tmp_path, "backtest", *BARS)
     done = CliRunner().invoke(app, ["scenarios"])
     assert done.exit_code == 0, done.output
-    assert [item["runs"] for item in told(tmp_path)["ranges"]] == [["r0001"]]
+    assert [item["runs"] for item in read_shown(tmp_path)["ranges"]] == [["r0001"]]
     assert [path.name for path in tmp_path.glob("*.db")] == ["t.db"]
 
 

@@ -103,12 +103,12 @@ def test_bars_file_of_a_stored_run_that_is_gone_is_told_with_data_as_the_next_st
     (shell.folder / "bars.csv").write_text(BARS.format(close=11))
     assert shell.run("backtest", "--data", "bars.csv").exit_code == 0
     (shell.folder / "bars.csv").rename("moved.csv")
-    said = shell.complaint(*command)
+    text = shell.complaint(*command)
     assert (
         f"run r0001 was made of the bars in {str(shell.folder / 'bars.csv')!r}, which is not there now"
-        in said
+        in text
     )
-    assert "`--data FILE`" in said
+    assert "`--data FILE`" in text
     assert "no such file: 'nowhere.csv'" in shell.complaint(*command, "--data", "nowhere.csv")
 
 

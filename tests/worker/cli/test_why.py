@@ -98,8 +98,8 @@ def test_why_of_an_amended_stop_says_what_moved_from_where_to_where_and_what_let
         for payload in payloads(rows, "proposal_clamped")
         if payload["proposal_hash"] == amended[moves[0]["amendment_id"]]["amendment_hash"]
     ]
-    told = shell.run("why", moves[0]["amendment_id"][:12])
-    assert told.exit_code == 0
+    shown = shell.run("why", moves[0]["amendment_id"][:12])
+    assert shown.exit_code == 0
     for text in (
         f"stop_tightened {moves[0]['amendment_id']}",
         f"stop_before {moves[0]['stop_before']:g}",
@@ -113,8 +113,8 @@ def test_why_of_an_amended_stop_says_what_moved_from_where_to_where_and_what_let
         "decision approve",
         f"frozen policy  {moves[0]['policy_id']}",
     ):
-        assert text in told.stdout, text
-    assert "not found" not in told.stdout
+        assert text in shown.stdout, text
+    assert "not found" not in shown.stdout
     tree = json.loads(shell.run("why", moves[-1]["amendment_id"], "--json").stdout)
     assert (tree["kind"], tree["id"]) == ("stop_tightened", moves[-1]["amendment_id"])
 
@@ -142,12 +142,12 @@ def test_why_of_any_fill_says_what_the_whole_journal_says_and_reads_few_rows_of_
     assert len(fills) > 100
     for fill in [*fills[::12], *fills[-3:]]:
         read.clear()
-        told = shell.run("why", fill, "--json")
-        assert json.loads(told.stdout) == json.loads(json.dumps(asdict(expected[fill])))
+        shown = shell.run("why", fill, "--json")
+        assert json.loads(shown.stdout) == json.loads(json.dumps(asdict(expected[fill])))
         assert sum(read) < len(rows) / 20, "a why-chain is of few rows"
 
 
 def test_why_of_a_fill_with_a_part_that_is_not_there_says_what_the_whole_journal_says(shell):
     stored(decision_rows(leave_out="policy_reflection").rows)
-    told = shell.run("why", ENTRY)
-    assert "not found in the journal" in told.stdout
+    shown = shell.run("why", ENTRY)
+    assert "not found in the journal" in shown.stdout

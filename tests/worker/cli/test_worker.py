@@ -44,9 +44,9 @@ def stored(shell):
 def test_worker_once_reports_what_is_due_and_tells_the_judge(stored):
     first = stored.run("worker", "--once", "--at", DATE)
     assert first.exit_code == 0
-    due, told, judged = first.stdout.splitlines()
+    due, text, judged = first.stdout.splitlines()
     assert "slot 2024-01-04 is due (slot): 72 episodes, 72 new" in due
-    assert "reported: " in told
+    assert "reported: " in text
     assert "judged: " in judged
     assert first.stderr == ""
     again = stored.run("worker", "--once", "--at", DATE)
@@ -106,20 +106,20 @@ def test_worker_config_sets_the_cadence_and_nothing_else(stored):
     printed = stored.run("worker", "weekly.toml", "--once", "--at", "2024-01-10").stdout
     assert "slot 2024-01-08 is due (slot)" in printed
     weekly.write_text("[policy_loop.regime]\nchop_bars = 90\n")
-    said = stored.complaint("worker", "weekly.toml", "--once", "--at", "2024-01-10")
-    assert "policy_loop.regime.chop_bars is 90 (file weekly.toml) and run r0001 was made with 100" in said
+    text = stored.complaint("worker", "weekly.toml", "--once", "--at", "2024-01-10")
+    assert "policy_loop.regime.chop_bars is 90 (file weekly.toml) and run r0001 was made with 100" in text
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "quoted"),
     [
         (("--at", "2024-01-04"), "--at names a past moment: it goes with --once"),
         (("--once", "--at", "soon"), "--at 'soon' is not a time"),
         (("--period", "31"), "--period"),
     ],
 )
-def test_worker_that_cannot_start_says_why_and_makes_nothing(stored, words, said):
-    assert said in stored.complaint("worker", *words)
+def test_worker_that_cannot_start_says_why_and_makes_nothing(stored, words, quoted):
+    assert quoted in stored.complaint("worker", *words)
 
 
 def test_worker_asks_the_models_of_the_runs_judge_and_says_where_it_cannot(shell, monkeypatch):
@@ -132,9 +132,9 @@ def test_worker_asks_the_models_of_the_runs_judge_and_says_where_it_cannot(shell
     ]
     assert "report_delivered" in [event["event"] for event in bare]
     with wire(monkeypatch, planning(0.8)) as server:
-        told = [json.loads(line) for line in shell.run(*words, "2024-01-05").stdout.splitlines()]
+        shown = [json.loads(line) for line in shell.run(*words, "2024-01-05").stdout.splitlines()]
     assert [
-        event["event"] for event in told if event["event"] in ("report_delivered", "judge_without_model")
+        event["event"] for event in shown if event["event"] in ("report_delivered", "judge_without_model")
     ] == ["report_delivered"]
     assert "mean_reversion" in json.dumps([body for _, body in server.requests])
 
@@ -159,12 +159,12 @@ def test_report_shows_what_a_worker_wrote_with_the_judges_verdict(stored):
     assert "no report" in stored.complaint("report", "latest")
     stored.run("worker", "--once", "--at", DATE)
     stored.run("worker", "--once", "--at", "2024-01-05")
-    told = json.loads(stored.run("reports", "--json").stdout)["slots"][0]
-    found = json.loads(stored.run("report", "r0001", told["report_id"][:6], "--json").stdout)
-    assert found["report_id"] == told["report_id"]
-    assert found["report"]["n_episodes"] == told["episodes"] == 72
-    assert found["verdict"]["decision"] == told["verdict"]
+    payload = json.loads(stored.run("reports", "--json").stdout)["slots"][0]
+    found = json.loads(stored.run("report", "r0001", payload["report_id"][:6], "--json").stdout)
+    assert found["report_id"] == payload["report_id"]
+    assert found["report"]["n_episodes"] == payload["episodes"] == 72
+    assert found["verdict"]["decision"] == payload["verdict"]
     latest = stored.run("report", "latest")
-    assert latest.stdout.startswith(f"# Report {told['report_id']}\n")
+    assert latest.stdout.startswith(f"# Report {payload['report_id']}\n")
     assert stored.run("report", "latest", "--html", "page.html").exit_code == 0
-    assert told["report_id"] in (stored.folder / "page.html").read_text("utf-8")
+    assert payload["report_id"] in (stored.folder / "page.html").read_text("utf-8")

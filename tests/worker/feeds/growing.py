@@ -63,10 +63,10 @@ class World:
 
     def replace(self, text: str) -> None:
         """Another file takes the name, as whole as it was written."""
-        beside = self.path.with_suffix(".new")
-        beside.write_text(text, "utf-8")
-        os.utime(beside, ns=(self.now + self.jump,) * 2)
-        beside.replace(self.path)
+        companion = self.path.with_suffix(".new")
+        companion.write_text(text, "utf-8")
+        os.utime(companion, ns=(self.now + self.jump,) * 2)
+        companion.replace(self.path)
 
     def run(self, until: int, after: int | None = None) -> list[BarRow | FeedAnomaly]:
         """Everything that the feed says until then."""
@@ -100,5 +100,5 @@ def rows(items: list[BarRow | FeedAnomaly]) -> list[BarRow]:
     return [item for item in items if isinstance(item, BarRow)]
 
 
-def told(items: list[BarRow | FeedAnomaly]) -> list[FeedAnomaly]:
+def read_shown(items: list[BarRow | FeedAnomaly]) -> list[FeedAnomaly]:
     return [item for item in items if isinstance(item, FeedAnomaly)]

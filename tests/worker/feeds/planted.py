@@ -42,7 +42,7 @@ class Fault(StrEnum):
     DISPUTED = "disputed"  # the same, before its row goes
 
 
-TOLD = {
+SHOWN = {
     Fault.TWICE: Kind.DUPLICATE,
     Fault.CONTRADICTED: Kind.CONFLICT,
     Fault.DISPUTED: Kind.CONFLICT,
@@ -124,13 +124,13 @@ class Plan:
             found.append(BarRow(row.label, bars, blocked))
         return found
 
-    def told(self, settings: FeedSettings) -> Counter[Key]:
+    def shown(self, settings: FeedSettings) -> Counter[Key]:
         """The anomalies of bars; those of a connection, and of a refill, are each feed's own."""
         found: Counter[Key] = Counter()
         labels = self.series.times.tolist()
         for (row, column), fault in self.faults.items():
-            if fault in TOLD:
-                found[TOLD[fault], self.series.symbols[column], labels[row]] += 1
+            if fault in SHOWN:
+                found[SHOWN[fault], self.series.symbols[column], labels[row]] += 1
         for column, symbol in enumerate(self.series.symbols):
             found.update(self._absent(symbol, column, labels, settings.stale_after_bars))
         return found

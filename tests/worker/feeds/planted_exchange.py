@@ -176,9 +176,9 @@ class PlannedMarket(FeedTime):
     def timeframe(self) -> str:
         return self.feed.timeframe
 
-    def told(self) -> Counter[Key]:
+    def shown(self) -> Counter[Key]:
         """The anomalies that have to come."""
-        found = self._plan.told(self.settings)
+        found = self._plan.shown(self.settings)
         if self._plan.outages:
             for kind in (Kind.DISCONNECTED, Kind.RECONNECTED):
                 found[kind, None, None] = len(self._plan.outages)

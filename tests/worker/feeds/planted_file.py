@@ -63,9 +63,9 @@ class PlannedFile:
     def label(self) -> Literal["open", "close"]:
         return self.feed.label
 
-    def told(self) -> Counter[Key]:
+    def shown(self) -> Counter[Key]:
         """The anomalies that have to come."""
-        found = self._plan.told(self.settings)
+        found = self._plan.shown(self.settings)
         if self._plan.outages:
             for kind in (Kind.DISCONNECTED, Kind.RECONNECTED):
                 found[kind, None, None] = len(self._plan.outages)

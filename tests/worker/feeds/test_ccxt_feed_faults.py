@@ -29,8 +29,8 @@ def label(minute: int) -> int:
     return (START_MS + minute * MINUTE_MS) * NS_PER_MS
 
 
-def told(r: Rig, kind: Kind) -> list[FeedAnomaly]:
-    return [item for item in r.told if item.kind is kind]
+def read_shown(r: Rig, kind: Kind) -> list[FeedAnomaly]:
+    return [item for item in r.shown if item.kind is kind]
 
 
 async def begun(r: Rig) -> None:
@@ -38,7 +38,7 @@ async def begun(r: Rig) -> None:
     await r.ready()
     await r.trade(1, 2)
     assert r.minutes() == [0, 1]
-    assert r.told == []
+    assert r.shown == []
 
 
 def test_ccxt_feed_candles_that_are_asked_for_again_give_one_row_and_no_news() -> None:
@@ -47,7 +47,7 @@ def test_ccxt_feed_candles_that_are_asked_for_again_give_one_row_and_no_news() -
             await begun(r)
             await r.trade(3, 3)
             assert r.minutes() == [0, 1, 2]
-            assert r.told == []
+            assert r.shown == []
             again = [int(query["startTime"]) for path, query in r.server.requests if path.endswith("klines")]
             assert max(again) < START_MS, "bars that were handed over are asked for with every new one"
 
@@ -63,7 +63,7 @@ def test_ccxt_feed_repeated_row_of_rest_is_a_duplicate() -> None:
             row = [START_MS, *map(str, candle(0)), START_MS + 59_999]
             r.server.fail("klines", faults.answer([row, row, row]))
             await r.to(1, 2.0)
-            assert [(item.kind, item.symbol, item.label) for item in r.told] == [
+            assert [(item.kind, item.symbol, item.label) for item in r.shown] == [
                 (Kind.DUPLICATE, BTC, label(0))
             ]
             assert r.minutes() == [0]
@@ -83,7 +83,7 @@ def test_ccxt_feed_candle_out_of_order_is_late_and_never_traded() -> None:
             assert (row.label, set(row.bars)) == (label(2), {BTC})
             r.server.history["ETHUSDT", "1m"][START_MS + MINUTE_MS * 2] = late
             await r.trade(4, 6)
-            assert [(item.symbol, item.label) for item in told(r, Kind.LATE)] == [(ETH, label(2))]
+            assert [(item.symbol, item.label) for item in read_shown(r, Kind.LATE)] == [(ETH, label(2))]
             assert r.live[2] is row
             assert r.minutes() == [0, 1, 2, 3, 4, 5]
 
@@ -105,7 +105,7 @@ def test_ccxt_feed_bar_that_nobody_has_is_missing_and_blocks_its_symbol() -> Non
             assert r.minutes() == [0, 1, 2, 3]
             assert set(r.live[-1].bars) == {BTC}
             assert r.live[-1].blocked == {ETH: "missing bar"}
-            assert [(item.kind, item.symbol, item.label) for item in r.told] == [
+            assert [(item.kind, item.symbol, item.label) for item in r.shown] == [
                 (Kind.MISSING, ETH, label(3))
             ]
 
@@ -118,7 +118,7 @@ def test_ccxt_feed_conflicting_candle_is_told_once_and_blocks_entries() -> None:
             await begun(r)
             r.server.history["BTCUSDT", "1m"][START_MS + MINUTE_MS] = candle(1, 150.0)
             await r.trade(3, 4)
-            conflict = told(r, Kind.CONFLICT)
+            conflict = read_shown(r, Kind.CONFLICT)
             assert [(item.symbol, item.label) for item in conflict] == [(BTC, label(1))]
             assert conflict[0].detail == {"kept": list(candle(1)), "dropped": list(candle(1, 150.0))}
             assert r.live[1].bars[BTC] == Bar(*candle(1))
@@ -134,10 +134,10 @@ def test_ccxt_feed_symbol_without_bars_becomes_stale_and_fresh_again() -> None:
             r.server.history["ETHUSDT", "1m"].pop(START_MS + 2 * MINUTE_MS)
             await r.trade(3, 6, "BTCUSDT")
             await r.to(6, 8.0)
-            assert [item.symbol for item in told(r, Kind.STALE)] == [ETH]
+            assert [item.symbol for item in read_shown(r, Kind.STALE)] == [ETH]
             assert r.live[-1].blocked == {ETH: "stale"}
             await r.trade(7, 9)
-            assert [item.symbol for item in told(r, Kind.FRESH)] == [ETH]
+            assert [item.symbol for item in read_shown(r, Kind.FRESH)] == [ETH]
             assert r.live[-1].blocked == {}
 
     asyncio.run(run())
@@ -150,10 +150,10 @@ def test_ccxt_feed_candle_of_the_future_is_unclosed_and_closes_nothing() -> None
             r.server.omit_running = True  # ccxt cuts an answer off after as many rows as were asked for
             r.server.strays = (START_MS + 9 * MINUTE_MS,)
             await r.trade(3, 3)
-            assert [(item.symbol, item.label) for item in told(r, Kind.UNCLOSED)] == [(BTC, label(9))]
+            assert [(item.symbol, item.label) for item in read_shown(r, Kind.UNCLOSED)] == [(BTC, label(9))]
             await r.trade(4, 4)
             assert r.minutes() == [0, 1, 2, 3]
-            assert len(told(r, Kind.UNCLOSED)) == 1
+            assert len(read_shown(r, Kind.UNCLOSED)) == 1
             assert r.feed._assembler is not None
             assert r.feed._assembler.counts[Kind.UNCLOSED] == 1, "not once a look"
 
@@ -175,7 +175,7 @@ def test_ccxt_feed_values_that_cannot_be_a_bar_are_invalid(values, reason) -> No
             await r.trade(1, 2)
             r.server.history["BTCUSDT", "1m"][START_MS + 2 * MINUTE_MS] = values
             await r.trade(3, 4)
-            assert [(item.label, item.detail["reason"]) for item in told(r, Kind.INVALID)] == [
+            assert [(item.label, item.detail["reason"]) for item in read_shown(r, Kind.INVALID)] == [
                 (label(2), reason)
             ]
             assert r.minutes() == [0, 1, 3]
@@ -189,7 +189,7 @@ def test_ccxt_feed_label_off_the_grid_is_invalid_and_no_beginning_of_a_candle() 
             await begun(r)
             r.server.strays = (START_MS + 2 * MINUTE_MS + 30_000,)
             await r.trade(3, 4)
-            assert [item.detail["reason"] for item in told(r, Kind.INVALID)] == ["label off the grid"]
+            assert [item.detail["reason"] for item in read_shown(r, Kind.INVALID)] == ["label off the grid"]
             assert r.minutes() == [0, 1, 2, 3]
 
     asyncio.run(run())
@@ -213,7 +213,7 @@ def test_ccxt_feed_exchange_that_is_away_for_minutes_is_told_once_and_what_was_m
     async def run() -> None:
         async with rig() as r:
             await begun(r)
-            clock_asked = r.asked("/api/v3/time")
+            clock_asked = r.requested("/api/v3/time")
             r.server.fail("klines", *[fault] * 1_000)
             for minute in range(3, 6):
                 await r.to(minute)
@@ -224,13 +224,13 @@ def test_ccxt_feed_exchange_that_is_away_for_minutes_is_told_once_and_what_was_m
             await r.trade(6, 9)
             assert r.minutes() == list(range(9))
             assert all(set(row.bars) == {BTC, ETH} for row in r.live)
-            assert r.asked("/api/v3/time") == clock_asked + 1, "the clocks are compared again"
-            links = [item for item in r.told if "channel" in item.detail]
+            assert r.requested("/api/v3/time") == clock_asked + 1, "the clocks are compared again"
+            links = [item for item in r.shown if "channel" in item.detail]
             assert [(item.kind, dict(item.detail)) for item in links] == [
                 (Kind.DISCONNECTED, {"channel": "rest", "reason": reason}),
                 (Kind.RECONNECTED, {"channel": "rest"}),
             ]
-            assert Counter(item.symbol for item in told(r, Kind.REFILLED)) == Counter({BTC: 1, ETH: 1})
+            assert Counter(item.symbol for item in read_shown(r, Kind.REFILLED)) == Counter({BTC: 1, ETH: 1})
 
     asyncio.run(run())
 
@@ -295,7 +295,10 @@ def test_ccxt_feed_long_gap_is_refilled_whole_before_rows_go_on() -> None:
             assert r.minutes() == list(range(21))
             assert all(set(row.bars) == {BTC, ETH} for row in r.live)
             assert Kind.MISSING not in r.kinds()
-            assert sorted((item.symbol, item.label) for item in told(r, Kind.REFILLED))[0] == (BTC, label(2))
+            assert sorted((item.symbol, item.label) for item in read_shown(r, Kind.REFILLED))[0] == (
+                BTC,
+                label(2),
+            )
 
     asyncio.run(run())
 
@@ -352,11 +355,11 @@ def test_ccxt_feed_symbol_that_fails_is_asked_no_sooner_because_another_bar_is_w
             await begun(r)
             bars, attempts = r.feed._exchange.bars, []
 
-            async def some(symbol: str, *asked: Any) -> Any:
+            async def some(symbol: str, *questions: Any) -> Any:
                 if symbol == ETH:
                     attempts.append(r.time.steady_ns / 1e9)
                     raise FeedError("away", retryable=True, failure="unavailable", retry_after_s=None)
-                return await bars(symbol, *asked)
+                return await bars(symbol, *questions)
 
             r.feed._exchange.bars = some  # type: ignore[assignment, method-assign]
             await r.trade(3, 7)
@@ -377,7 +380,7 @@ def test_ccxt_feed_bar_that_is_corrected_before_its_row_goes_is_a_conflict_and_n
             await r.trade(3, 3)
             r.server.history["BTCUSDT", "1m"][START_MS + 2 * MINUTE_MS] = candle(2, 150.0)
             await r.trade(4, 4)
-            assert [(item.kind, item.symbol, item.label) for item in r.told] == [
+            assert [(item.kind, item.symbol, item.label) for item in r.shown] == [
                 (Kind.CONFLICT, BTC, label(2))
             ]
 
@@ -413,7 +416,7 @@ def test_ccxt_feed_broken_answer_of_rest_is_told_and_asked_for_again(fault, reas
             assert r.minutes() == []
             await r.to(1, 8.0)
             assert r.minutes() == [0]
-            assert [(item.kind, dict(item.detail)) for item in r.told] == [
+            assert [(item.kind, dict(item.detail)) for item in r.shown] == [
                 (Kind.DISCONNECTED, {"channel": "rest", "reason": reason}),
                 (Kind.RECONNECTED, {"channel": "rest"}),
             ]
@@ -430,13 +433,13 @@ def test_ccxt_feed_rate_limit_of_one_request_is_obeyed_for_every_symbol() -> Non
             await r.to(0, 30.0)
             r.server.fail("klines", faults.rate_limited("75"))
             await r.to(1, 2.0)
-            asked = len(r.server.requests)
+            request = len(r.server.requests)
             await r.to(2, 15.0)
-            assert len(r.server.requests) == asked
+            assert len(r.server.requests) == request
             await r.to(2, 20.0)
             assert r.minutes() == [0, 1]
             assert all(set(row.bars) == {BTC, ETH} for row in r.live)
-            assert [item.detail.get("reason") for item in r.told if "channel" in item.detail] == [
+            assert [item.detail.get("reason") for item in r.shown if "channel" in item.detail] == [
                 "rate_limited",
                 None,
             ]
@@ -453,7 +456,7 @@ def test_ccxt_feed_pause_of_a_day_is_kept_for_an_hour_and_told_while_rest_is_dow
             r.server.fail("klines", faults.server_error(), faults.rate_limited("86400"))
             await r.to(1, 2.0)
             await r.to(1, 20.0)
-            links = [dict(item.detail) for item in r.told if item.detail.get("channel") == "rest"]
+            links = [dict(item.detail) for item in r.shown if item.detail.get("channel") == "rest"]
             assert links == [
                 {"channel": "rest", "reason": "unavailable"},
                 {
@@ -478,9 +481,9 @@ def test_ccxt_feed_pause_at_the_start_is_logged_with_its_cut() -> None:
 
         feed._time.wait = closed  # type: ignore[method-assign]
         feed._exchange.load = throttled  # type: ignore[method-assign]
-        with capture_logs() as said:
+        with capture_logs() as reply:
             assert [item async for item in feed.items(None)] == []
-        return said
+        return reply
 
     [line] = asyncio.run(run())
     assert (line["event"], line["wait_s"]) == ("feed_start_waits", 3_600.0)
@@ -498,7 +501,7 @@ def test_ccxt_feed_one_request_that_hangs_holds_up_no_other_symbol() -> None:
             await r.to(1, 8.0)
             assert r.minutes() == [0]
             assert set(r.live[0].bars) == {ETH}
-            assert [(item.kind, item.symbol) for item in r.told] == [(Kind.MISSING, BTC)]
+            assert [(item.kind, item.symbol) for item in r.shown] == [(Kind.MISSING, BTC)]
 
     asyncio.run(run())
 
@@ -510,7 +513,7 @@ def test_ccxt_feed_clock_off_by_an_hour_is_told_and_blocks_entries_only(hours) -
             r.time.wall_ns += hours * 3_600 * 10**9
             await r.ready()
             await r.trade(1, 3)
-            clock = told(r, Kind.CLOCK)
+            clock = read_shown(r, Kind.CLOCK)
             assert [item.detail["reason"] for item in clock] == ["source differs"]
             assert clock[0].measured["ahead_s"] == pytest.approx(hours * 3_600.0, abs=2.0)
             assert r.minutes() == [0, 1, 2]  # the exchange's own time counts
@@ -527,8 +530,8 @@ def test_ccxt_feed_clock_that_jumps_is_compared_with_the_exchange_at_once() -> N
             await r.pass_time(1.0)
             r.time.wall_ns -= 3_600 * 10**9
             await r.trade(3, 4)
-            assert [item.detail["reason"] for item in told(r, Kind.CLOCK)][0] == "jump"
-            assert [item.detail["reason"] for item in told(r, Kind.CLOCK)][-1] == "source agrees"
+            assert [item.detail["reason"] for item in read_shown(r, Kind.CLOCK)][0] == "jump"
+            assert [item.detail["reason"] for item in read_shown(r, Kind.CLOCK)][-1] == "source agrees"
             assert r.minutes() == [0, 1, 2, 3]
             assert r.live[-1].blocked == {}
 
@@ -546,12 +549,12 @@ def test_ccxt_feed_symbol_that_is_refused_while_it_runs_leaves_the_others_alone(
             await r.to(5, 8.0)
             assert r.minutes() == [0, 1, 2, 3, 4]
             assert all(set(row.bars) == {BTC} for row in r.live)
-            refused = [(item.symbol, dict(item.detail)) for item in told(r, Kind.DISCONNECTED)]
+            refused = [(item.symbol, dict(item.detail)) for item in read_shown(r, Kind.DISCONNECTED)]
             assert refused == [(ETH, {"channel": "rest", "reason": "refused"})]
-            assert [item.symbol for item in told(r, Kind.STALE)] == [ETH]
+            assert [item.symbol for item in read_shown(r, Kind.STALE)] == [ETH]
             r.server.symbols["ETHUSDT"] = ("ETH", "USDT")
             await r.to(7, 30.0)
-            assert [item.symbol for item in told(r, Kind.RECONNECTED)] == [ETH]
+            assert [item.symbol for item in read_shown(r, Kind.RECONNECTED)] == [ETH]
             assert set(r.live[-1].bars) == {BTC, ETH}
 
     asyncio.run(run())
@@ -591,8 +594,8 @@ def test_ccxt_feed_storm_of_faults_gives_the_rows_of_a_clean_feed(seed: int) -> 
                 assert row.bars == dict.fromkeys((BTC, ETH), Bar(*candle(minute)))
                 assert row.blocked == {}
             assert set(r.kinds()) <= {Kind.DISCONNECTED, Kind.RECONNECTED, Kind.REFILLED}
-            down = Counter(item.detail["channel"] for item in told(r, Kind.DISCONNECTED))
-            up = Counter(item.detail["channel"] for item in told(r, Kind.RECONNECTED))
+            down = Counter(item.detail["channel"] for item in read_shown(r, Kind.DISCONNECTED))
+            up = Counter(item.detail["channel"] for item in read_shown(r, Kind.RECONNECTED))
             assert down == up
 
     asyncio.run(run())

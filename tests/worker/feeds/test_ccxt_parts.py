@@ -74,7 +74,7 @@ def test_exchange_settings_refuse_an_address_that_is_none_or_holds_a_secret(addr
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("quoted", "kept"),
     [
         ("GET https://host/api?symbol=X&key=abc 503", "GET https://host/api 503"),
         ("https://me:secret@host/path failed", "https://host/path failed"),
@@ -82,8 +82,8 @@ def test_exchange_settings_refuse_an_address_that_is_none_or_holds_a_secret(addr
         ("<html><a href='x", ""),
     ],
 )
-def test_shortened_keeps_no_query_user_or_markup(said: str, kept: str) -> None:
-    assert shorten(said) == kept
+def test_shortened_keeps_no_query_user_or_markup(quoted: str, kept: str) -> None:
+    assert shorten(quoted) == kept
 
 
 @given(st.text(max_size=400))
@@ -102,15 +102,15 @@ def test_backoff_doubles_up_to_its_limit_and_never_waits_less_than_asked() -> No
 
 
 def test_patience_ends_at_once_where_trying_again_mends_nothing() -> None:
-    asked: list[int] = []
+    questions: list[int] = []
 
     async def refuse() -> None:
-        asked.append(1)
+        questions.append(1)
         raise FeedError("no", retryable=False, failure="refused", retry_after_s=None)
 
     with pytest.raises(FeedError):
         asyncio.run(Patience().ask(refuse))
-    assert asked == [1]
+    assert questions == [1]
 
 
 @pytest.mark.parametrize(
@@ -191,13 +191,13 @@ def test_public_exchange_answer_of_another_shape_is_malformed(method: str, answe
     async def answered(*_: object) -> object:
         return answer
 
-    asked = {
+    request = {
         "load_markets": exchange.load,
         "fetch_time": exchange.clock_ns,
         "fetch_ohlcv": lambda: exchange.bars("BTC/USDT", "1m", 0, 1),
     }
     with pytest.raises(FeedError, match="of another shape") as caught:
-        answering(exchange, method, answered, asked[method])
+        answering(exchange, method, answered, request[method])
     assert (caught.value.context["failure"], caught.value.retryable) == ("malformed", True)
 
 
@@ -224,7 +224,7 @@ def test_ccxt_feed_on_an_exchange_without_clock_goes_by_its_candles(monkeypatch:
             await r.pass_time(1.0)
             r.time.wall_ns -= 3_600 * 10**9
             await r.trade(3, 4)
-            reasons = [item.detail["reason"] for item in r.told if item.kind is FeedAnomalyKind.CLOCK]
+            reasons = [item.detail["reason"] for item in r.shown if item.kind is FeedAnomalyKind.CLOCK]
             assert (reasons[0], reasons[-1]) == ("jump", "source agrees")
             assert r.minutes() == [0, 1, 2, 3]
             assert all("/time" not in path for path, _ in r.server.requests)
@@ -247,6 +247,6 @@ def test_ccxt_feed_history_longer_than_a_page_is_read_in_pages() -> None:
             first = (START_MS - 1_250 * MINUTE_MS) * NS_PER_MS
             assert [row.label for row in r.rows] == [first + k * 60 * 10**9 for k in range(1_251)]
             assert r.rows[0].bars["BTC/USDT"] == Bar(*candle(50))
-            assert r.told == []
+            assert r.shown == []
 
     asyncio.run(run())

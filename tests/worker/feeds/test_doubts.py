@@ -25,9 +25,9 @@ def walk(freq: str = "D") -> pd.DataFrame:
 PRICES = ["open", "high", "low", "close"]
 
 
-def stepped(factor: float, behind: int = N) -> Callable[[pd.DataFrame], None]:
+def stepped(factor: float, later: int = N) -> Callable[[pd.DataFrame], None]:
     def step(frame: pd.DataFrame) -> None:
-        frame.iloc[AT:behind, :4] *= factor
+        frame.iloc[AT:later, :4] *= factor
 
     return step
 

@@ -25,22 +25,22 @@ def bars(items):
     return [(item.label, dict(item.bars)) for item in items if isinstance(item, BarRow)]
 
 
-def told(items):
+def read_shown(items):
     return [item for item in items if isinstance(item, FeedAnomaly)]
 
 
 def counted(items):
     """Bars missed, and others by their anomalies."""
-    found = Counter(item.kind for item in told(items) if item.kind is not Kind.MISSING)
-    found[Kind.MISSING] = sum(item.detail.get("bars", 0) for item in told(items))
-    found[Kind.MISSING] += sum(item.detail.get("missed", 0) for item in told(items))
+    found = Counter(item.kind for item in read_shown(items) if item.kind is not Kind.MISSING)
+    found[Kind.MISSING] = sum(item.detail.get("bars", 0) for item in read_shown(items))
+    found[Kind.MISSING] += sum(item.detail.get("missed", 0) for item in read_shown(items))
     return found
 
 
 def test_source_without_faults_gives_the_rows_of_a_replay():
     found = items_of(MisbehavingReplay(SERIES, 1, CLEAN, continuous=True))
     assert [item for item in found if isinstance(item, BarRow)] == items_of(ReplayFeed(SERIES))
-    assert told(found) == []
+    assert read_shown(found) == []
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -54,7 +54,7 @@ def test_rows_of_a_bad_source_equal_the_clean_ones_and_every_fault_is_told_once(
     }
     assert min(feed.injected.values()) > 0
     assert not counts[Kind.LATE]
-    keys = Counter((item.kind, item.symbol, item.label) for item in told(found))
+    keys = Counter((item.kind, item.symbol, item.label) for item in read_shown(found))
     assert max(keys.values()) == 1
 
 

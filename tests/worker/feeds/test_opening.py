@@ -126,11 +126,11 @@ def test_exchange_without_its_library_says_what_to_install(monkeypatch):
 
 
 def test_exchange_is_opened_with_the_symbols_and_the_timeframe_that_are_asked_for(monkeypatch):
-    asked: list[object] = []
-    monkeypatch.setattr("worker.feeds.ccxt.feed.CcxtFeed", lambda *words: asked.extend(words))
+    questions: list[object] = []
+    monkeypatch.setattr("worker.feeds.ccxt.feed.CcxtFeed", lambda *words: questions.extend(words))
     made = settings(symbols=("BTC/USDT",), timeframe="1m")
     open_feed("ccxt:kraken", made)
-    assert asked == ["kraken", ("BTC/USDT",), "1m", made.runtime.feed]
+    assert questions == ["kraken", ("BTC/USDT",), "1m", made.runtime.feed]
 
 
 def test_exchange_has_no_bars_labelled_by_their_close():

@@ -26,8 +26,8 @@ def test_outage_is_mended_in_time_however_many_bars_of_a_symbol_never_came_befor
     lost = dict.fromkeys([(row, 0) for row in range(20, 40, 2)], Fault.LOST)
     market = PlannedMarket(Plan(SERIES, 10, lost, outages={12, 44}))
     items = items_of(market)
-    told = Counter((item.kind, item.symbol, item.label) for item in items if isinstance(item, FeedAnomaly))
-    assert told == market.told()
+    payload = Counter((item.kind, item.symbol, item.label) for item in items if isinstance(item, FeedAnomaly))
+    assert payload == market.shown()
     assert [item for item in items if isinstance(item, BarRow)] == Plan(SERIES, 10, lost).rows(
         market.settings
     )
@@ -35,16 +35,16 @@ def test_outage_is_mended_in_time_however_many_bars_of_a_symbol_never_came_befor
 
 def test_bar_that_stands_twice_in_an_answer_is_told_once() -> None:
     market = PlannedMarket(Plan(SERIES, 10, {(20, 0): Fault.TWICE}))
-    told = [item for item in items_of(market) if isinstance(item, FeedAnomaly)]
-    assert [item.kind for item in told] == [Kind.DUPLICATE]
+    shown = [item for item in items_of(market) if isinstance(item, FeedAnomaly)]
+    assert [item.kind for item in shown] == [Kind.DUPLICATE]
 
 
 def test_bar_that_stands_twice_in_an_answer_is_one_bar_of_the_refill() -> None:
     market = PlannedMarket(Plan(SERIES, 10, {(20, 0): Fault.TWICE}, outages={18}), outage_s=200.0)
-    told = [item for item in items_of(market) if isinstance(item, FeedAnomaly)]
+    shown = [item for item in items_of(market) if isinstance(item, FeedAnomaly)]
     refilled = [
         item.detail["bars"]
-        for item in told
+        for item in shown
         if item.kind is Kind.REFILLED and item.symbol == SERIES.symbols[0]
     ]
     assert refilled == [3], "of rows 19 to 21"
@@ -57,5 +57,5 @@ def test_machine_that_slept_for_more_bars_than_are_remembered_gets_each_of_them_
     items = items_of(market)
     rows = [item for item in items if isinstance(item, BarRow)]
     assert [(row.label, row.bars) for row in rows] == [(row.label, row.bars) for row in rows_of(series)]
-    told = Counter(item.kind for item in items if isinstance(item, FeedAnomaly))
-    assert told == {Kind.CLOCK: 2, Kind.STALE: 2, Kind.FRESH: 2, Kind.REFILLED: 4}
+    payload = Counter(item.kind for item in items if isinstance(item, FeedAnomaly))
+    assert payload == {Kind.CLOCK: 2, Kind.STALE: 2, Kind.FRESH: 2, Kind.REFILLED: 4}

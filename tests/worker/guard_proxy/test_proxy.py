@@ -65,7 +65,7 @@ class Both:
         await self.proxy.take_from_server(json.dumps({"jsonrpc": "2.0", **message}).encode())
 
     @property
-    def told(self):
+    def shown(self):
         """The text of the last refusal of a call."""
         result = self.client[-1]["result"]
         assert result["isError"]
@@ -119,17 +119,17 @@ def test_order_goes_on_with_the_numbers_that_were_checked(store, given, sent):
 def test_number_that_another_program_may_read_otherwise_is_held_back(store, given):
     both = between(store, lambda both: both.call("place_order", {**RIGHT, "qty": given}))
     assert both.server == []
-    assert "qty" in both.told or "quantity" in both.told
+    assert "qty" in both.shown or "quantity" in both.shown
 
 
 def test_order_over_a_limit_is_answered_with_what_would_pass(store):
     both = between(store, lambda both: both.call("place_order", {**RIGHT, "qty": 1_000}, number="a"))
     assert (both.client[0]["id"], both.server) == ("a", [])
-    assert "quantity at most 100.0 would pass this check" in both.told
+    assert "quantity at most 100.0 would pass this check" in both.shown
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "told"),
+    ("tool", "arguments", "shown"),
     [
         ("place_order", {**RIGHT, "side": "hold"}, "order.side = 'hold'"),
         ("place_order", {**RIGHT, "leverage": 50}, "argument 'leverage' is not known"),
@@ -141,10 +141,10 @@ def test_order_over_a_limit_is_answered_with_what_would_pass(store):
         ("quote\u202e", {}, r"tool 'quote\u202e' is held back"),
     ],
 )
-def test_call_that_cannot_be_checked_is_held_back_with_what_mends_it(store, tool, arguments, told):
+def test_call_that_cannot_be_checked_is_held_back_with_what_mends_it(store, tool, arguments, shown):
     both = between(store, lambda both: both.call(tool, arguments))
     assert both.server == []
-    assert told in both.told
+    assert shown in both.shown
 
 
 @pytest.mark.parametrize("tool", ["quote", "cancel_order"])
@@ -164,7 +164,7 @@ def test_tool_that_once_did_not_say_that_it_reads_stays_held_back(store):
 
     both = between(store, scenario)
     assert [message["id"] for message in both.server] == [2, 4]
-    assert "tool 'transfer' is held back" in both.told
+    assert "tool 'transfer' is held back" in both.shown
 
 
 def test_list_of_tools_reaches_the_client_as_the_server_sends_it(store):
@@ -260,7 +260,7 @@ def test_fault_of_the_guard_lets_no_order_leave(store, monkeypatch, step):
     monkeypatch.setattr(GuardDesk, "open", fail_later)
     both = between(store, lambda both: both.call("place_order", RIGHT))
     assert both.server == []
-    assert both.told == "the order is held back: the guard has a fault"
+    assert both.shown == "the order is held back: the guard has a fault"
 
 
 def test_guard_in_mode_shadow_holds_nothing_back_and_records_what_it_would(store, caplog):
@@ -316,7 +316,7 @@ def test_order_that_says_that_it_only_closes_goes_on_as_json_has_it(store, tmp_p
     both = between(store, lambda both: both.call("place_order", order), account=account)
     if sent is None:
         assert both.server == []
-        assert "neither true nor false" in both.told
+        assert "neither true nor false" in both.shown
     else:
         assert both.server[0]["params"]["arguments"]["reduce"] == sent
         assert rows(store, "guard_verdict")[0]["verdict"]["reduces"]

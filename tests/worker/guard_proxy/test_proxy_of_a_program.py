@@ -56,8 +56,8 @@ async def client_of(words, mode):
 def test_client_sees_the_same_tools_and_only_right_orders_reach_the_broker(words, tmp_path, mode):
     progress = []
 
-    async def hear(*told):
-        progress.append(told[0])
+    async def hear(*shown):
+        progress.append(shown[0])
 
     async def scenario():
         async with client_of(words, mode) as client:

@@ -86,7 +86,7 @@ class Run:
         """Payloads of some kinds."""
         return [json.loads(row.payload) for row in self.journal if row.kind in kinds]
 
-    def told(self) -> Counter[Key]:
+    def shown(self) -> Counter[Key]:
         """Anomalies as they stand in the journal."""
         return Counter(
             (Kind(anomaly["anomaly"]), anomaly["symbol"], anomaly["bar_label"])

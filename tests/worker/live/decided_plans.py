@@ -18,7 +18,7 @@ from services.store.change_plans import ChangePlanRepository, Operator
 from services.store.operator_requests import OperatorRequests
 from tests.services.plans.plan_worlds import NAME, OTHER, risk
 from tests.worker.live.null_monitor import NullMonitor
-from tests.worker.live.paper_runs import Killed, RunningFeed, address, asked, replayed, rows_stored
+from tests.worker.live.paper_runs import Killed, RunningFeed, address, read_requests, replayed, rows_stored
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
 from worker.live.process import PaperOutcome, PaperProcess
@@ -225,6 +225,6 @@ def what_is_wrong(where: Path | str, place: str) -> list[str]:
         "the stored versions are the approved bytes": stored == wanted,
         "each step was carried out once": steps == ["done", "done"],
         "the run replays to its head": report.ok and report.problem is None,
-        "plan and request are over": asked(where, standing) == (["completed"], ["done"]),
+        "plan and request are over": read_requests(where, standing) == (["completed"], ["done"]),
     }
     return [f"not true: {name}" for name, holds in found.items() if not holds]

@@ -129,9 +129,9 @@ class Start:
             self._last = line
             if b'"recovered"' in line:
                 self.started_s = time.perf_counter() - self.began
-                told = json.loads(line)
-                self.recovered_s = told["took_s"]
-                self.rows, self.played = told["rows"], told["rows_played"]
+                payload = json.loads(line)
+                self.recovered_s = payload["took_s"]
+                self.rows, self.played = payload["rows"], payload["rows_played"]
 
     def end(self, *, kill: bool) -> int:
         """Exit code; minus the number of the signal that ended it."""
@@ -142,7 +142,7 @@ class Start:
         return code
 
     @property
-    def said(self) -> str:
+    def quoted(self) -> str:
         """The last line that it logged."""
         return (self._text or self._last).decode("utf-8", "replace")
 
@@ -179,7 +179,7 @@ def killed(job: dict[str, Any], out: str) -> dict[str, Any]:
         if code != -signal.SIGKILL:
             break
     rows.close()
-    return {"starts": starts, "code": code, "said": one.said, "kills": len(starts) - 1}
+    return {"starts": starts, "code": code, "said": one.quoted, "kills": len(starts) - 1}
 
 
 def load() -> None:
@@ -194,7 +194,7 @@ def load() -> None:
     compile_engine()
 
 
-def told(job: dict[str, Any]) -> dict[str, Any]:
+def read_shown(job: dict[str, Any]) -> dict[str, Any]:
     """What a job came to."""
     with tempfile.NamedTemporaryFile() as out:
         found = killed(job, out.name)
@@ -205,4 +205,4 @@ def told(job: dict[str, Any]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     load()
-    sys.stdout.write(json.dumps([told(job) for job in json.loads(sys.argv[1])]))
+    sys.stdout.write(json.dumps([read_shown(job) for job in json.loads(sys.argv[1])]))

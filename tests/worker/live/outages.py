@@ -82,7 +82,7 @@ class LiveRun:
         self._acknowledged: dict[int, str] = {}
         self._commits: list[float] = []
         self._taken: list[float] = []
-        self._told: list[tuple[float, str]] = []
+        self._shown: list[tuple[float, str]] = []
         self._process: PaperProcess
 
     async def outage(self, address: str) -> Outage:
@@ -134,7 +134,7 @@ class LiveRun:
         await self._until(running, lambda: len(self._commits) > written + 10)
 
     def _first(self, kind: str, began: float) -> float | None:
-        return next((at - began for at, told in self._told if told == kind and at > began), None)
+        return next((at - began for at, shown in self._shown if shown == kind and at > began), None)
 
     async def _by_hand(self, what: Callable[[], None]) -> None:
         await asyncio.get_running_loop().run_in_executor(_HAND, what)
@@ -177,7 +177,7 @@ class LiveRun:
         self._taken.append(time.perf_counter())
 
     def _note(self, kind: str, detail: dict[str, Any]) -> None:
-        self._told.append((time.perf_counter(), kind))
+        self._shown.append((time.perf_counter(), kind))
 
 
 def lived(server: Troubled, trouble: str, down_s: float) -> Outage:

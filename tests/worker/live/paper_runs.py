@@ -114,15 +114,15 @@ def address(folder: Path | str) -> str:
 
 
 async def process_in(
-    store: Store, settings: Settings, feed: Any, told: list[tuple[str, dict[str, Any]]], **named: Any
+    store: Store, settings: Settings, feed: Any, shown: list[tuple[str, dict[str, Any]]], **named: Any
 ) -> PaperOutcome:
     """One process over an open store."""
 
     def note(kind: str, detail: dict[str, Any]) -> None:
-        told.append((kind, detail))
+        shown.append((kind, detail))
 
     process = PaperProcess(
-        ProcessInputs(settings, feed, store, f"host:1:{len(told)}", NullMonitor(note), **named)
+        ProcessInputs(settings, feed, store, f"host:1:{len(shown)}", NullMonitor(note), **named)
     )
     return await process.run("test")
 
@@ -146,7 +146,7 @@ def killed(folder: Path, settings: Settings, feed: Any, point: str, time: int) -
     return False
 
 
-def asked(folder: Path | str, ask: Callable[[Store], Awaitable[Any]]) -> Any:
+def read_requests(folder: Path | str, ask: Callable[[Store], Awaitable[Any]]) -> Any:
     """An answer of the store."""
 
     async def run() -> Any:
@@ -163,7 +163,7 @@ def rows_stored(folder: Path | str, run_id: str = "latest", *kinds: str) -> list
         record = await store.runs.find(run_id)
         return [row async for row in store.journal.rows(record.run_id, kinds=kinds or None)]
 
-    found: list[Any] = asked(folder, read)
+    found: list[Any] = read_requests(folder, read)
     return found
 
 
@@ -173,5 +173,5 @@ def replayed(folder: Path | str, settings: Settings, **named: Any) -> ReplayRepo
     async def play(store: Store) -> ReplayReport:
         return await paper_replay(settings, store, await store.runs.find("latest"), **named).compare()
 
-    report: ReplayReport = asked(folder, play)
+    report: ReplayReport = read_requests(folder, play)
     return report

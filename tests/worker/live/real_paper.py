@@ -68,14 +68,14 @@ def killing(*jobs: dict[str, Any]) -> list[dict[str, Any]]:
     )
     if done.returncode:
         raise AssertionError(done.stderr[-3_000:])
-    told: list[dict[str, Any]] = json.loads(done.stdout)
-    return told
+    shown: list[dict[str, Any]] = json.loads(done.stdout)
+    return shown
 
 
 def job(data: Path, address: str, *, kills: int = 0, seed: int = 0, gap_rows: int = 1) -> dict[str, Any]:
     """A paper run that is killed."""
-    told = {"words": words(data, address), "address": address, "kills": kills, "seed": seed}
-    return told | {"gap_rows": gap_rows}
+    payload = {"words": words(data, address), "address": address, "kills": kills, "seed": seed}
+    return payload | {"gap_rows": gap_rows}
 
 
 def undisturbed(data: Path) -> dict[str, Any]:

@@ -49,17 +49,17 @@ FAULTS = Faults(disconnects=0.0005, disconnect_s=150.0, silences=0.0002)
 
 def settings_of(seed: int) -> Settings:
     """Evaluations every four hours and at events; every third seed asks a model."""
-    asked = seed % 3 == 0
+    request = seed % 3 == 0
     return Settings(
         seed=seed,
         memory=MemorySettings(budget_ms=1e9),  # it measures real time
         policy_loop=PolicyLoopSettings(heartbeat_s=4 * 3_600, minimum_interval_s=4 * 3_600),
         reflection=ReflectionSettings(
-            mode="full" if asked else "deterministic",
+            mode="full" if request else "deterministic",
             budget_event_ms=BUDGET_MS,
             budget_heartbeat_ms=BUDGET_MS,
         ),
-        llm=LlmSettings(model="anthropic/claude-haiku-5-5" if asked else "none"),
+        llm=LlmSettings(model="anthropic/claude-haiku-5-5" if request else "none"),
     )
 
 
@@ -68,13 +68,13 @@ class UnreliableModel:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
-        self.asked: Counter[str] = Counter()
+        self.requested: Counter[str] = Counter()
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
         how = ("well", "slow", "drip", "hang", "storm", "nonsense")[
             int(self._rng.choice(6, p=(0.5, 0.15, 0.05, 0.1, 0.1, 0.1)))
         ]
-        self.asked[how] += 1
+        self.requested[how] += 1
         async with asyncio.timeout(deadline_ms / 1e3):
             return await self._answer(how)
 
@@ -209,7 +209,7 @@ class Played:
     outages: int
     unknown: int
     resumed: int
-    asked: Counter[str] = field(default_factory=Counter)
+    requested: Counter[str] = field(default_factory=Counter)
     anomalies: int = 0
     orders: int = 0
     evaluations: int = 0
@@ -326,7 +326,7 @@ class World:
             kills=sum(fate.dead for fate in self.fates),
             outages=sum(fate.outages for fate in self.fates),
             unknown=sum(fate.unknown for fate in self.fates),
-            asked=self.model.asked,
+            requested=self.model.requested,
             anomalies=kinds["feed_anomaly"],
             orders=len(sends),
             evaluations=kinds["policy_evaluation"],
@@ -342,34 +342,34 @@ class World:
 def _orders(rows: list[JournalRow], sends: dict[str, int]) -> list[str]:
     """None is lost, none is new, none has a second meaning."""
     meant = [json.loads(row.payload)["order_id"] for row in rows if row.kind in ORDER_KINDS]
-    told = []
+    shown = []
     if len(set(meant)) != len(meant):
-        told.append("an order was journalled twice")
+        shown.append("an order was journalled twice")
     if missing := set(meant) - set(sends):
-        told.append(f"{len(missing)} orders never reached the venue")
+        shown.append(f"{len(missing)} orders never reached the venue")
     if strange := set(sends) - set(meant):
-        told.append(f"{len(strange)} orders at the venue that nobody journalled")
-    return told
+        shown.append(f"{len(strange)} orders at the venue that nobody journalled")
+    return shown
 
 
 def _entries(rows: list[JournalRow]) -> list[str]:
     """No order to enter is accepted for a symbol on a row that blocks it."""
-    told, blocked = [], {}
+    shown, blocked = [], {}
     known = -1
     for row in rows:
         if row.kind == "entries_blocked":
             blocked, known = json.loads(row.payload)["blocked"], row.known_at
         if row.kind == "order_accepted" and row.symbol in blocked and row.known_at >= known:
-            told.append(f"row {row.seq} enters {row.symbol} while it is blocked: {blocked[row.symbol]}")
-    return told
+            shown.append(f"row {row.seq} enters {row.symbol} while it is blocked: {blocked[row.symbol]}")
+    return shown
 
 
 def _answers(rows: list[JournalRow]) -> list[str]:
     """Every evaluation that was asked for is answered once."""
     events = [json.loads(row.payload) for row in rows if row.kind == "policy_event"]
-    asked = Counter(event["event_id"] for event in events if event["evaluated"])
+    request = Counter(event["event_id"] for event in events if event["evaluated"])
     arrived = Counter(json.loads(row.payload)["event_id"] for row in rows if row.kind == "answer_arrived")
-    return [] if asked == arrived else [f"{asked.total()} evaluations, {arrived.total()} answers"]
+    return [] if request == arrived else [f"{request.total()} evaluations, {arrived.total()} answers"]
 
 
 async def _each(rows: list[JournalRow]) -> AsyncIterator[JournalRow]:

@@ -52,15 +52,15 @@ class SlowStore:
 class Kept:
     """A journal, a committer and a committing over a slow store."""
 
-    def __init__(self, store: SlowStore, told: Callable[[JournalRow], None] = lambda row: None) -> None:
-        around: Any = SimpleNamespace(note_stored=told)
+    def __init__(self, store: SlowStore, shown: Callable[[JournalRow], None] = lambda row: None) -> None:
+        around: Any = SimpleNamespace(note_stored=shown)
         inputs = ProcessInputs(Settings(), None, store, "me", around)  # type: ignore[arg-type]
         committer = BarCommitter(inputs, "r0001")
         committer.lease = Lease("trading/r0001", "me", 1, 0)
         self.committer = committer
         self.journal = JournalWriter(committer)
-        self.told: list[str] = []
-        self.committing = CommitLoop(self.journal, committer, lambda kind, detail: self.told.append(kind))
+        self.shown: list[str] = []
+        self.committing = CommitLoop(self.journal, committer, lambda kind, detail: self.shown.append(kind))
         self.taken = 0
 
     def row(self) -> None:
@@ -127,10 +127,10 @@ def test_commits_whose_answer_is_lost_are_stored_once() -> None:
 
 
 def test_news_of_a_row_is_told_after_its_commit_and_not_for_one_that_fails() -> None:
-    store, told = SlowStore(failures=1), []
+    store, shown = SlowStore(failures=1), []
 
     def heard(row: JournalRow) -> None:
-        told.append((row.seq, asyncio.get_running_loop().time()))
+        shown.append((row.seq, asyncio.get_running_loop().time()))
         assert [entry.seq for entry in store.rows][row.seq] == row.seq, "told before it was stored"
 
     async def scenario() -> None:
@@ -140,8 +140,8 @@ def test_news_of_a_row_is_told_after_its_commit_and_not_for_one_that_fails() -> 
         await kept.committing.close()
 
     run_virtually(scenario())
-    assert [seq for seq, _ in told] == [0]
-    assert told[0][1] >= 2.0, "the first answer was lost: nobody could know"
+    assert [seq for seq, _ in shown] == [0]
+    assert shown[0][1] >= 2.0, "the first answer was lost: nobody could know"
 
 
 class HungStore(SlowStore):
@@ -186,12 +186,12 @@ def test_store_that_hangs_is_told_when_patience_ends_and_back_after_as_long(monk
             kept.committing.answers()
             seen.append(kept.committing.weigh())
         await kept.committing.close()
-        return seen, failures, kept.told
+        return seen, failures, kept.shown
 
-    seen, failures, told = virtually(monkeypatch, scenario)
+    seen, failures, shown = virtually(monkeypatch, scenario)
     assert seen == [False, False, True, True, False]
     assert failures == 0, "nothing but its silence says so"
-    assert told == ["store_away", "store_back"]
+    assert shown == ["store_away", "store_back"]
 
 
 class FalteringStore(SlowStore):
@@ -227,10 +227,10 @@ def test_store_that_falters_within_its_patience_is_told_away_once_and_back_once(
                 kept.committing.answers()
                 seen.append(kept.committing.weigh())
         await kept.committing.close()
-        return seen, kept.told
+        return seen, kept.shown
 
-    seen, told = virtually(monkeypatch, scenario)
-    assert told == ["store_away", "store_back"]
+    seen, shown = virtually(monkeypatch, scenario)
+    assert shown == ["store_away", "store_back"]
     changes = [after for before, after in zip([False, *seen], seen, strict=False) if before != after]
     assert changes == [True, False]
 

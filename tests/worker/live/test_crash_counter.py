@@ -96,12 +96,12 @@ def test_start_stays_held_while_other_programs_are_started(tmp_path):
 
 @pytest.mark.parametrize("name", ["x", "1x.00", "-1.00", ".00", "1 .00"])
 def test_damaged_notes_are_said_and_the_others_count(tmp_path, name):
-    folder, told = tmp_path / "starts", []
+    folder, shown = tmp_path / "starts", []
     crashed(folder, 1)
     (folder / name).touch()
-    limit = StartLimit(lambda run_id: folder, LIMIT, lambda *one: told.append(one))
+    limit = StartLimit(lambda run_id: folder, LIMIT, lambda *one: shown.append(one))
     assert not limit.crashed_too_often("r0001")
-    assert [(kind, detail["run_id"]) for kind, detail in told] == [("start_notes_failed", "r0001")]
+    assert [(kind, detail["run_id"]) for kind, detail in shown] == [("start_notes_failed", "r0001")]
     assert StartNotes(folder).crashes() == (1,)
 
 
@@ -139,8 +139,8 @@ def full(*given, **named):
 
 
 def test_crashes_count_although_the_notes_cannot_be_written_any_more(tmp_path, monkeypatch):
-    told: list[tuple[str, dict[str, str]]] = []
-    limit = StartLimit(lambda run_id: tmp_path / run_id, LIMIT, lambda *one: told.append(one))
+    shown: list[tuple[str, dict[str, str]]] = []
+    limit = StartLimit(lambda run_id: tmp_path / run_id, LIMIT, lambda *one: shown.append(one))
     limit.crashed_too_often("r0001")
     at = int(names(tmp_path / "r0001")[0])
     crashed(tmp_path / "r0001", at, at, at)
@@ -148,9 +148,9 @@ def test_crashes_count_although_the_notes_cannot_be_written_any_more(tmp_path, m
     assert limit.crashed_too_often("r0001")
     limit.end()  # it was never noted, and the others stay
     monkeypatch.undo()
-    assert [kind for kind, _ in told] == ["start_notes_failed"]
+    assert [kind for kind, _ in shown] == ["start_notes_failed"]
     assert len(StartNotes(tmp_path / "r0001").crashes()) == 3
-    assert "No space left on device; crashes are not counted" in told[0][1]["reason"]
+    assert "No space left on device; crashes are not counted" in shown[0][1]["reason"]
     assert [path.name for path in tmp_path.iterdir()] == ["r0001"]
 
 

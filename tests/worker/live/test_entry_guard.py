@@ -23,20 +23,20 @@ def row(*blocked: str) -> BarRow:
     return BarRow(0, dict.fromkeys(SYMBOLS, BAR), dict(zip(SYMBOLS, blocked, strict=False)))
 
 
-def changes(told: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, str | None]]:
-    return [(reason["change"], reason["reason"]) for kind, reason in told if kind == "safe_mode"]
+def changes(shown: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, str | None]]:
+    return [(reason["change"], reason["reason"]) for kind, reason in shown if kind == "safe_mode"]
 
 
 class Guarded:
     """A guard and what it told."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, dict[str, Any]]] = []
-        self.guard = EntryGuard(SYMBOLS, lambda kind, detail: self.told.append((kind, detail)))
+        self.shown: list[tuple[str, dict[str, Any]]] = []
+        self.guard = EntryGuard(SYMBOLS, lambda kind, detail: self.shown.append((kind, detail)))
 
-    def takes(self, given: BarRow, *, behind: bool = False) -> dict[str, str]:
+    def takes(self, given: BarRow, *, following: bool = False) -> dict[str, str]:
         """Who may not enter on a row."""
-        return dict(self.guard.guard_row(given, store_behind=behind).blocked)
+        return dict(self.guard.guard_row(given, store_behind=following).blocked)
 
 
 @pytest.mark.parametrize(("reason", "name"), OF_ALL)
@@ -44,10 +44,10 @@ def test_safe_mode_change_is_told_once_when_every_symbol_is_blocked_and_when_non
     one = Guarded()
     for _ in range(3):
         assert one.takes(row(reason, reason)) == dict.fromkeys(SYMBOLS, reason)
-    assert changes(one.told) == [("entered", name)]
+    assert changes(one.shown) == [("entered", name)]
     assert [str(held.reason) for held in one.guard.mode.held] == [name]
     assert one.takes(row()) == {}
-    assert changes(one.told)[1:] == [("left", name)]
+    assert changes(one.shown)[1:] == [("left", name)]
 
 
 @pytest.mark.parametrize(("reason", "name"), OF_ALL)
@@ -55,12 +55,12 @@ def test_safe_mode_is_not_entered_for_one_symbol_of_two(reason, name) -> None:
     one = Guarded()
     assert one.takes(row(reason)) == {"A": reason}
     assert one.takes(row(reason, BlockReason.MISSING)) == {"A": reason, "B": BlockReason.MISSING}
-    assert changes(one.told) == []
+    assert changes(one.shown) == []
 
 
 def test_safe_mode_blocks_those_that_the_feed_lets_enter() -> None:
     one = Guarded()
-    assert one.takes(row(BlockReason.CONFLICT), behind=True) == {
+    assert one.takes(row(BlockReason.CONFLICT), following=True) == {
         "A": BlockReason.CONFLICT,
         "B": "safe mode: store_away",
     }
@@ -75,14 +75,14 @@ def test_paper_run_whose_rows_are_all_blocked_is_in_safe_mode_and_says_why(tmp_p
         replace(entry, blocked=blocked) if 20 <= number < 30 else entry
         for number, entry in enumerate(rows_of(bars))
     ]
-    told: list[tuple[str, dict[str, Any]]] = []
+    shown: list[tuple[str, dict[str, Any]]] = []
 
     async def run() -> None:
         async with await open_store(address(tmp_path), create=True) as store:
-            await process_in(store, Settings(), RunningFeed(bars, items=items), told)
+            await process_in(store, Settings(), RunningFeed(bars, items=items), shown)
 
     asyncio.run(run())
-    of_it = [change for change in changes(told) if change[1] == name]
+    of_it = [change for change in changes(shown) if change[1] == name]
     assert of_it in (
         [(first, name), (last, name)] for first, last in [("entered", "left"), ("raised", "ended")]
     )

@@ -26,11 +26,13 @@ def wishing(plan: Plan) -> Plan:
     """Every reflection defers a need."""
 
     def wished(one: PlanRound) -> PlanRound:
-        said = one.reflection
-        if not isinstance(said, PolicyLevelReflectionResult) or one.request is None:
+        reply = one.reflection
+        if not isinstance(reply, PolicyLevelReflectionResult) or one.request is None:
             return one
-        said = said.model_copy(update={"deferred": (f"a trigger on gaps, {one.request.snapshot.bar_label}",)})
-        return PlanRound(one.answer, one.request, said)
+        reply = reply.model_copy(
+            update={"deferred": (f"a trigger on gaps, {one.request.snapshot.bar_label}",)}
+        )
+        return PlanRound(one.answer, one.request, reply)
 
     return Plan(plan.end, tuple(wished(entry) for entry in plan.rounds), plan.reason)
 
@@ -60,7 +62,7 @@ class Live:
                     self.waiting.append((step.t + LATE, await think(made, evaluation)))
         await made.journal.flush()
 
-    def asked(self) -> tuple[Any, Any]:
+    def requested(self) -> tuple[Any, Any]:
         """A request at the present and its report; the same request is read from the journal."""
         made, facts = self.made, self.facts
         request, report = asyncio.run(made.slow_loop.reflect_now(made.engine.t - 1))
@@ -94,14 +96,14 @@ def test_facts_of_a_live_run_are_told_once_in_the_run_and_from_its_journal() -> 
     bars = session().bars
     zone = NoLearnZone(start=int(bars.times[180]), end=int(bars.times[260]), reason="a feed gap")
     live = Live(Settings(envelope=EnvelopeSettings(no_learn_zones=(zone,))))
-    told: list[str] = []
+    shown: list[str] = []
     signals: list[tuple[str, int, str, str]] = []
     arriving: tuple[Any, Any] | None = None
     for row in (120, 124, 180, 186, 260, 270, 340):
         live.until(row)
         if arriving is None:
-            arriving = live.asked()
-            told += deferred(arriving[0])
+            arriving = live.requested()
+            shown += deferred(arriving[0])
             signals += [
                 (signal.symbol, signal.label, signal.playbook_id, signal.reason)
                 for signal in arriving[0].untraded_signals
@@ -115,8 +117,8 @@ def test_facts_of_a_live_run_are_told_once_in_the_run_and_from_its_journal() -> 
         if event.kind == "policy_reflection"
         for text in json.loads(event.payload)["result"].get("deferred", ())
     ]
-    assert sorted(told) == sorted(written)
-    assert len(told) > 20
+    assert sorted(shown) == sorted(written)
+    assert len(shown) > 20
     assert len(signals) == len(set(signals)) > 10
     episodes = [episode.no_learn for episode in live.made.slow_loop.facts.episodes]
     assert set(episodes) == {True, False}

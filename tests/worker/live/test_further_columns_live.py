@@ -26,7 +26,7 @@ from trading_core.bars import BarSeries
 from worker.live.process import PaperOutcome
 from worker.live.process_inputs import Pace
 
-Told = list[tuple[str, dict[str, Any]]]
+Shown = list[tuple[str, dict[str, Any]]]
 FUNDING = """
 id = "funding"
 [rules.long]
@@ -54,14 +54,14 @@ def batch() -> Run:
     return run_on(bars(), definitions=books())
 
 
-def traded(folder: Path, told: Told | None = None, **named: Any) -> PaperOutcome:
-    said = [] if told is None else told
+def traded(folder: Path, shown: Shown | None = None, **named: Any) -> PaperOutcome:
+    lines = [] if shown is None else shown
 
     async def run() -> PaperOutcome:
         async with await open_store(address(folder), create=True) as store:
             pace = Pace(events=10**9, rows=50, share=0.0)
             feed = waiting_feed(bars())
-            return await process_in(store, Settings(), feed, said, definitions=books(), pace=pace, **named)
+            return await process_in(store, Settings(), feed, lines, definitions=books(), pace=pace, **named)
 
     return asyncio.run(run())
 
@@ -82,10 +82,10 @@ def test_paper_run_reads_further_columns_as_the_backtest_does_over_restarts(tmp_
 def test_savepoint_keeps_what_further_columns_said(tmp_path):
     with pytest.raises(Killed):
         traded(tmp_path, points=KillAt("validated", 140))
-    told: Told = []
-    outcome = traded(tmp_path, told)
-    (recovered,) = [detail for name, detail in told if name == "recovered"]
+    shown: Shown = []
+    outcome = traded(tmp_path, shown)
+    (recovered,) = [detail for name, detail in shown if name == "recovered"]
     assert recovered["rows_played"] <= 50 < recovered["rows"]
-    assert [name for name, _ in told if name == "savepoint_not_used"] == []
+    assert [name for name, _ in shown if name == "savepoint_not_used"] == []
     assert outcome.document is not None
     assert outcome.document["journal"]["head_hash"] == batch().document["journal"]["head_hash"]

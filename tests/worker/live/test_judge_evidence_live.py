@@ -93,4 +93,4 @@ def test_rows_behind_a_savepoint_are_those_of_the_run_from_its_start() -> None:
 async def _read(one: LiveStepper) -> list[tuple[str, str]]:
     _, report = await one.session.slow_loop.reflect_now(ASKED_AT - 1)
     evidence = await one.session.slow_loop.evidence(report)
-    return [(call.method, call.reply.text) for told in evidence for call in told.gathered.calls]
+    return [(call.method, call.reply.text) for shown in evidence for call in shown.gathered.calls]

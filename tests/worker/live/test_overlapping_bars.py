@@ -32,13 +32,13 @@ async def sifted(
     """What is left of rows; behind a restart `refused` was told before it."""
     named = {"symbols": ("A", "B"), "timeframe": "1h", "label": "open", "lock_step": False} | changes
 
-    async def told(*_: Any, **__: Any) -> AsyncIterator[Any]:
+    async def shown(*_: Any, **__: Any) -> AsyncIterator[Any]:
         if refused is not None:
             detail = {"reason": "overlaps the bar before"}
             past = {"symbol": "A", "bar_label": refused, "detail": detail, "anomaly": "invalid"}
             yield SimpleNamespace(payload=json.dumps(past))
 
-    store = SimpleNamespace(journal=SimpleNamespace(rows=told))
+    store = SimpleNamespace(journal=SimpleNamespace(rows=shown))
     of: Any = (OFF, SimpleNamespace(**named), store, SimpleNamespace(run_id="r"), bars)
     doubts = await Doubts.of_run(*of)
 

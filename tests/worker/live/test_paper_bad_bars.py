@@ -48,7 +48,7 @@ def test_paper_faults_that_are_mended_before_their_row_goes_change_no_decision(t
     feed = opened(kind, tmp_path, plan)
     run = traded(feed, verify=kind == "exchange")
     assert run.rows == clean().rows
-    assert run.told() == feed.told(), "each fault once, and nothing else"
+    assert run.shown() == feed.shown(), "each fault once, and nothing else"
     assert run.decisions() == clean().decisions()
     assert run.of("entries_blocked") == []
     assert run.verified or kind == "file"
@@ -63,7 +63,7 @@ def test_paper_bars_that_are_lost_leave_the_decisions_of_a_feed_that_never_had_t
     run = traded(feed, verify=True)
     expected = plan.rows(feed.settings)
     assert run.rows == expected
-    assert run.told() == feed.told(), "each fault once, and nothing else"
+    assert run.shown() == feed.shown(), "each fault once, and nothing else"
     without = clean_run(series(), run.traded)
     assert run.decisions("feed_anomaly") == without.decisions("feed_anomaly")
     conflicts = [event for event in run.of("policy_event") if "conflicting_data" in event["overrides"]]
@@ -114,10 +114,10 @@ def test_paper_rows_that_come_long_after_an_outage_are_traded_by_exits_alone() -
     shut = [number for number, row in enumerate(run.rows) if row.blocked]
     away = sorted(plan.outages)
     assert away
-    assert shut == [row + behind for row in away for behind in (1, 2, 3)]
+    assert shut == [row + later for row in away for later in (1, 2, 3)]
     assert {reason for number in shut for reason in run.rows[number].blocked.values()} == {LATE}
     assert run.blocked("order_accepted") == []
     assert run.decisions() == clean_run(series(), run.rows).decisions(), "at once or one a minute"
-    told = [anomaly["anomaly"] for anomaly in run.of("feed_anomaly")]
-    assert told.count("disconnected") == told.count("reconnected") == len(away)
-    assert told.count("stale") == told.count("fresh") == len(away) * len(series().symbols)
+    shown = [anomaly["anomaly"] for anomaly in run.of("feed_anomaly")]
+    assert shown.count("disconnected") == shown.count("reconnected") == len(away)
+    assert shown.count("stale") == shown.count("fresh") == len(away) * len(series().symbols)

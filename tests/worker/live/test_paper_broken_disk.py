@@ -12,7 +12,7 @@ from schemas.errors import StoreError
 from schemas.settings import Settings
 from services.journal.chain import check_chain
 from services.store import open_store
-from tests.worker.live.paper_runs import address, asked, process_in, traded, waiting_feed
+from tests.worker.live.paper_runs import address, process_in, read_requests, traded, waiting_feed
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.bars import BarSeries
 
@@ -81,7 +81,7 @@ def test_paper_run_on_a_disk_that_takes_nothing_ends_in_words_and_goes_on_later(
     with pytest.raises(StoreError, match=problem) as ended:
         asyncio.run(_broken(tmp_path, statement))
     assert not ended.value.retryable
-    assert asked(tmp_path, _whole), "no half event"
+    assert read_requests(tmp_path, _whole), "no half event"
     outcome = traded(tmp_path, Settings(), waiting_feed(bars()))
     assert outcome.document is not None
     assert outcome.record.run_id == "r0001"
@@ -97,7 +97,7 @@ def test_paper_run_whose_write_ahead_log_is_gone_goes_on_from_what_is_left(tmp_p
     assert killed(tmp_path, Settings(), waiting_feed(bars()), "committed", AT_ROW // 2)
     for name in ("paper.db-wal", "paper.db-shm"):
         (tmp_path / name).unlink(missing_ok=True)
-    assert asked(tmp_path, _whole), "no half event"
+    assert read_requests(tmp_path, _whole), "no half event"
     outcome = traded(tmp_path, Settings(), waiting_feed(bars()))
     assert outcome.document is not None
     assert outcome.document["journal"]["head_hash"] == head_of_the_backtest()

@@ -86,8 +86,8 @@ def test_paper_wall_clock_that_jumps_is_told_once_and_stops_only_entries(tmp_pat
     assert run.blocked("order_accepted") == []
     assert (leaving, column) in places(run, series(), "exit_filled"), "where the right clock leaves it"
     assert run.decisions() == clean_run(series(), run.rows).decisions()
-    told = [anomaly["anomaly"] for anomaly in run.of("feed_anomaly")]
-    assert told.count("stale") == told.count("fresh") == (3 if hours > 0 else 0), "an hour without bars"
+    shown = [anomaly["anomaly"] for anomaly in run.of("feed_anomaly")]
+    assert shown.count("stale") == shown.count("fresh") == (3 if hours > 0 else 0), "an hour without bars"
     assert run.verified or kind == "exchange"
 
 

@@ -17,8 +17,8 @@ from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import (
     RunningFeed,
     address,
-    asked,
     killed,
+    read_requests,
     replayed,
     rows_of,
     rows_stored,
@@ -50,11 +50,11 @@ class Asked:
         self.requests = requests
         self.named = named
         self.process: PaperProcess
-        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.shown: list[tuple[str, dict[str, Any]]] = []
         self.answered = asyncio.Event()
 
     def note(self, kind: str, detail: dict[str, Any]) -> None:
-        self.told.append((kind, detail))
+        self.shown.append((kind, detail))
         if kind == "operator_command":
             self.answered.set()
 
@@ -98,7 +98,7 @@ def test_paper_kill_switch_flattens_and_blocks_until_it_is_off_again(tmp_path) -
     async def answers(store: Store) -> list[str]:
         return [request.state for request in await store.operator.all("r0001")]
 
-    assert asked(tmp_path, answers) == ["done", "done"]
+    assert read_requests(tmp_path, answers) == ["done", "done"]
     report = replayed(tmp_path, Settings())
     assert (report.ok, report.problem) == (True, None)
 
@@ -118,7 +118,7 @@ class Heard:
         async def answers(store: Store) -> list[OperatorRequest]:
             return await store.operator.all("r0001")
 
-        every: list[OperatorRequest] = asked(self.folder, answers)
+        every: list[OperatorRequest] = read_requests(self.folder, answers)
         (found,) = [request for request in every if request.kind == kind]
         return found
 
@@ -171,8 +171,8 @@ def test_paper_stop_request_ends_the_process_and_the_run_goes_on_later(tmp_path)
 def test_paper_process_after_too_many_crashes_enters_nothing_before_the_operator_says_so(tmp_path) -> None:
     live = Asked({ASK_AT: ("kill_switch", {"on": False})}, crashed_too_often=lambda run_id: True)
     asyncio.run(live.trade(tmp_path))
-    entered = [detail for kind, detail in live.told if kind == "safe_mode"]
-    assert [told["change"] for told in entered] == ["entered", "left"]
+    entered = [detail for kind, detail in live.shown if kind == "safe_mode"]
+    assert [payload["change"] for payload in entered] == ["entered", "left"]
     assert entered[0]["reason"] == SafeModeReason.CRASH_LOOP
     assert positions_between(tmp_path, -1, ASK_AT) == []
     assert positions_between(tmp_path, ASK_AT, bars().shape[0])
@@ -215,7 +215,7 @@ def test_paper_command_that_was_carried_out_before_a_crash_is_not_carried_out_ag
     async def ask(store: Store) -> int:
         return await store.operator.put("r0001", "kill_switch", {"on": True})
 
-    asked(tmp_path, ask)
+    read_requests(tmp_path, ask)
     # In lock-step a request is fetched by time; it is carried out at some row, then the process dies.
     outcome = traded(tmp_path, Settings(), feed, look_s=0.001)
     assert outcome.document is not None

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from schemas.settings import Settings
-from tests.worker.live.paper_runs import asked, killed, traded, waiting_feed
+from tests.worker.live.paper_runs import killed, read_requests, traded, waiting_feed
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.bars import BarSeries
 from worker.live.committer import CRASH_POINTS
@@ -50,7 +50,7 @@ def test_paper_process_killed_at_a_point_goes_on_to_the_same_head(tmp_path, poin
     assert outcome.document is not None
     assert outcome.document["journal"]["head_hash"] == head_of_the_backtest()
     assert outcome.record.run_id == "r0001"
-    sent, orders = asked(tmp_path, _venue), asked(tmp_path, _orders)
+    sent, orders = read_requests(tmp_path, _venue), read_requests(tmp_path, _orders)
     assert len(sent) == len(orders) > 4, "none is lost and none is new"
     again = sum(count - 1 for count in sent.values())
     assert (again > 0) == (point == "sent"), "sent again only where nobody could know"
@@ -64,7 +64,7 @@ def test_paper_restart_twice_changes_nothing(tmp_path) -> None:
         record = await store.runs.find("latest")
         return record.events, record.head_hash, await _venue(store)
 
-    before = asked(tmp_path, standing)
+    before = read_requests(tmp_path, standing)
     for _ in range(2):
         assert killed(tmp_path, Settings(), feed, "validated", 1), "it dies before anything new is stored"
-        assert asked(tmp_path, standing) == before
+        assert read_requests(tmp_path, standing) == before

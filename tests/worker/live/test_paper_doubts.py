@@ -71,7 +71,7 @@ def backtest() -> Backtest:
     return run_on(recorded(), ALWAYS)
 
 
-def told(rows: Any) -> list[tuple[str, int]]:
+def read_shown(rows: Any) -> list[tuple[str, int]]:
     """Symbol and label of each doubt."""
     found = [json.loads(row.payload) for row in rows if row.kind == "feed_anomaly"]
     return [
@@ -91,7 +91,7 @@ def test_backtest_that_always_guards_leaves_out_and_journals_the_bars_in_doubt()
         (201, "AAPL"),
     ]
     last = (recorded().shape[0] - 1, "IBM")
-    assert told(backtest().rows) == [(symbol, labels[row]) for row, symbol in [*expected, last]]
+    assert read_shown(backtest().rows) == [(symbol, labels[row]) for row, symbol in [*expected, last]]
     assert backtest().document["policy_loop"]["overrides"]["conflicting_data"] == 1, (
         "the rest lies in the warm-up"
     )
@@ -101,7 +101,7 @@ def test_backtest_that_always_guards_leaves_out_and_journals_the_bars_in_doubt()
 
 
 def test_backtest_by_default_takes_recorded_bars_as_they_are() -> None:
-    assert told(run_on(recorded()).rows) == []
+    assert read_shown(run_on(recorded()).rows) == []
 
 
 def test_paper_over_recorded_bars_has_the_head_of_the_backtest_when_both_always_guard(tmp_path) -> None:
@@ -178,7 +178,7 @@ def test_live_bad_tick_on_an_open_position_exits_nothing_and_opens_a_boundary(fa
     bad = entry + 3
     run = live(changed(series(), {(bad, column): factor}))
     symbol, labels = series().symbols[column], series().times.tolist()
-    assert told(run.journal) == [(symbol, labels[bad])]
+    assert read_shown(run.journal) == [(symbol, labels[bad])]
     [doubt] = run.of("feed_anomaly")
     assert doubt["detail"]["bar"][3] == float(series().close[bad, column]) * factor
     assert (bad, column) not in places(run, series(), "exit_filled")
@@ -198,7 +198,7 @@ def test_live_bad_tick_is_traded_when_the_guard_is_off() -> None:
     off = bad_markets.SETTINGS.model_copy(update={"data": DataSettings(plausibility="off")})
     entry, _, column = held()
     run = live(changed(series(), {(entry + 3, column): 0.1}), settings=off)
-    assert told(run.journal) == []
+    assert read_shown(run.journal) == []
     assert (entry + 3, column) in {
         *places(run, series(), "stop_breach"),
         *places(run, series(), "target_breach"),
@@ -208,7 +208,7 @@ def test_live_bad_tick_is_traded_when_the_guard_is_off() -> None:
 def test_live_split_is_traded_from_the_second_bar_that_confirms_it() -> None:
     run = live(changed(series(), {(row, 0): 0.1 for row in range(300, ROWS)}))
     symbol, labels = series().symbols[0], series().times.tolist()
-    assert told(run.journal) == [(symbol, labels[300]), (symbol, labels[301])]
+    assert read_shown(run.journal) == [(symbol, labels[300]), (symbol, labels[301])]
     stored = run.outcome.result
     assert stored is not None
     assert stored.session.bars.present[298:304, 0].tolist() == [True, True, False, False, True, True]
@@ -218,7 +218,7 @@ def test_live_split_is_traded_from_the_second_bar_that_confirms_it() -> None:
 def test_live_run_of_one_symbol_has_no_row_for_a_bar_in_doubt() -> None:
     one = series().select((series().symbols[0],))
     run = live(changed(one, {(300, 0): 1e250, (400, 0): 10.0}))
-    assert told(run.journal) == [(one.symbols[0], int(one.times[row])) for row in (300, 400)]
+    assert read_shown(run.journal) == [(one.symbols[0], int(one.times[row])) for row in (300, 400)]
     assert run.outcome.result is not None
     assert run.outcome.result.session.bars.shape[0] == ROWS - 2
     assert run.verified
@@ -235,7 +235,7 @@ def test_live_crash_that_never_settles_reaches_the_stop_and_blocks_entries_until
     first = entry + 3
     run = live(crashing(series(), first, column))
     symbol, labels = series().symbols[column], series().times.tolist()
-    assert told(run.journal) == [(symbol, label) for label in labels[first : first + LONGEST_DOUBT]]
+    assert read_shown(run.journal) == [(symbol, label) for label in labels[first : first + LONGEST_DOUBT]]
     [taken] = [anomaly for anomaly in run.of("feed_anomaly") if anomaly["anomaly"] == "unsettled"]
     assert (taken["symbol"], taken["bar_label"]) == (symbol, labels[first + LONGEST_DOUBT])
     exits = [row for row, other in places(run, series(), "exit_filled") if other == column and row >= first]
@@ -354,7 +354,7 @@ def test_live_restart_among_doubts_tells_each_once_and_goes_on_with_the_same_bar
     rows, report = run_virtually(run())
     labels = bars.times.tolist()
     doubted = (30, 80, 81, 180, *range(230, 235))
-    assert told(rows) == [("AAPL", labels[row]) for row in doubted]
+    assert read_shown(rows) == [("AAPL", labels[row]) for row in doubted]
     kinds = [json.loads(row.payload)["anomaly"] for row in rows if row.kind == "feed_anomaly"]
     assert (kinds.count("unsettled"), kinds.count("withheld")) == (1, 9), "each once"
     assert report.ok

@@ -21,9 +21,9 @@ from tests.worker.live.paper_runs import (
     Killed,
     RunningFeed,
     address,
-    asked,
     killed,
     process_in,
+    read_requests,
     replayed,
     rows_of,
     rows_stored,
@@ -59,7 +59,7 @@ async def record(store: Store) -> Any:
 
 
 def finished_as_the_backtest(folder: Any) -> None:
-    found = asked(folder, record)
+    found = read_requests(folder, record)
     assert (found.run_id, found.status) == ("r0001", "finished")
     assert found.head_hash == head_of_the_backtest()
     assert found.document["journal"]["head_hash"] == found.head_hash
@@ -99,7 +99,7 @@ def test_paper_process_killed_behind_its_last_transaction_leaves_a_run_that_is_o
     async def unsent(store: Store) -> int:
         return len(await store.trading.list_unacknowledged("r0001"))
 
-    assert asked(tmp_path, unsent) == 0, "orders leave before the run is closed"
+    assert read_requests(tmp_path, unsent) == 0, "orders leave before the run is closed"
 
 
 def test_paper_process_killed_before_its_last_transaction_closes_the_run_when_it_goes_on(tmp_path) -> None:
@@ -110,7 +110,7 @@ def test_paper_process_killed_before_its_last_transaction_closes_the_run_when_it
 
     with pytest.raises(Killed):
         traded_around(tmp_path, dies)
-    assert asked(tmp_path, record).status == "running"
+    assert read_requests(tmp_path, record).status == "running"
     traded(tmp_path, Settings(), waiting_feed(bars()))
     finished_as_the_backtest(tmp_path)
 
@@ -154,18 +154,18 @@ def test_paper_process_whose_feed_refuses_leaves_an_interrupted_run_that_says_wh
 ) -> None:
     with pytest.raises(FeedError, match="has been away"):
         traded(tmp_path, Settings(), LeavingFeed(count, lock_step=lock_step))
-    assert asked(tmp_path, record).status == "interrupted"
-    seen = asked(tmp_path, lambda store: store.trading.last_seen("r0001"))
+    assert read_requests(tmp_path, record).status == "interrupted"
+    seen = read_requests(tmp_path, lambda store: store.trading.last_seen("r0001"))
     assert (seen.signs["state"], seen.signs["reason"]) == ("stopping", AWAY)
-    told = CliRunner().invoke(app, ["status", "--db", address(tmp_path)], catch_exceptions=False).stdout
-    assert "(paper, interrupted)" in told
-    assert f"process    not running ({AWAY}), last seen" in told
-    assert "feed       running is AWAY: " in told
-    assert "without a word" not in told
+    text = CliRunner().invoke(app, ["status", "--db", address(tmp_path)], catch_exceptions=False).stdout
+    assert "(paper, interrupted)" in text
+    assert f"process    not running ({AWAY}), last seen" in text
+    assert "feed       running is AWAY: " in text
+    assert "without a word" not in text
     back = RunningFeed(bars())
     back.lock_step = lock_step
     traded(tmp_path, Settings(), back)
-    found = asked(tmp_path, record)
+    found = read_requests(tmp_path, record)
     assert (found.run_id, found.status) == ("r0001", "finished")
     assert replayed(tmp_path, Settings()).ok
 
@@ -177,7 +177,7 @@ def test_paper_last_sign_says_that_nothing_waits_however_long_the_end_takes_to_s
         await commit()
 
     traded_around(tmp_path, slowly, look_s=LOOK_S)
-    seen = asked(tmp_path, lambda store: store.trading.last_seen("r0001"))
+    seen = read_requests(tmp_path, lambda store: store.trading.last_seen("r0001"))
     assert (seen.signs["buffered_rows"], seen.signs["bars_validated"]) == (0, bars().present.sum())
 
 
@@ -203,7 +203,7 @@ def test_paper_process_that_lost_its_lease_neither_closes_its_run_nor_speaks_for
                     RunningFeed(bars(), taken_over),
                     store,
                     "elsewhere:1:a",
-                    NullMonitor(lambda *told: None),
+                    NullMonitor(lambda *shown: None),
                 )
             )
             with pytest.raises(LeaseLost):
@@ -239,16 +239,16 @@ class Successor:
 
     def __init__(self, folder: Any) -> None:
         self.folder = folder
-        self.told: list[tuple[str, Any]] = []
+        self.shown: list[tuple[str, Any]] = []
 
     def process(self, store: Store, owner: str, feed: Any) -> PaperProcess:
         return PaperProcess(ProcessInputs(
-            Settings(), feed, store, owner, NullMonitor(lambda kind, told: self.told.append((kind, told))),
+            Settings(), feed, store, owner, NullMonitor(lambda kind, shown: self.shown.append((kind, shown))),
             look_s=LOOK_S, lease_ms=60_000,
         ))  # fmt: skip
 
     async def waits(self) -> None:
-        await until(lambda: "standing_by" in [kind for kind, _ in self.told])
+        await until(lambda: "standing_by" in [kind for kind, _ in self.shown])
 
 
 class HeldFeed:
@@ -349,7 +349,7 @@ def test_paper_process_on_a_feed_that_waits_is_stopped_while_its_store_is_away(t
             seen.append(
                 PaperProcess(
                     ProcessInputs(
-                        Settings(), waiting_feed(bars()), store, "h:1:a", NullMonitor(lambda *told: None)
+                        Settings(), waiting_feed(bars()), store, "h:1:a", NullMonitor(lambda *shown: None)
                     )
                 )
             )
@@ -363,12 +363,12 @@ def test_paper_process_on_a_feed_that_waits_is_stopped_while_its_store_is_away(t
 
 def test_paper_process_stopped_while_it_recovers_changes_nothing_and_goes_on_later(tmp_path) -> None:
     assert killed(tmp_path, Settings(), waiting_feed(bars()), "committed", 150)
-    before = asked(tmp_path, record)
+    before = read_requests(tmp_path, record)
 
     async def scenario() -> Any:
         async with await open_store(address(tmp_path), create=True) as store:
             process = PaperProcess(ProcessInputs(
-                Settings(), waiting_feed(bars()), store, "h:1:a", NullMonitor(lambda *told: None),
+                Settings(), waiting_feed(bars()), store, "h:1:a", NullMonitor(lambda *shown: None),
                 progress=lambda recovered, taken: process.stop("SIGTERM") if recovered == 20 else None,
             ))  # fmt: skip
             outcome = await process.run("early")
@@ -376,7 +376,7 @@ def test_paper_process_stopped_while_it_recovers_changes_nothing_and_goes_on_lat
 
     outcome, rows = asyncio.run(scenario())
     assert (outcome.stopped, outcome.document, rows) == ("SIGTERM", None, 20)
-    after = asked(tmp_path, record)
+    after = read_requests(tmp_path, record)
     assert (after.status, after.events, after.head_hash) == ("interrupted", before.events, before.head_hash)
     traded(tmp_path, Settings(), waiting_feed(bars()))
     finished_as_the_backtest(tmp_path)
@@ -440,7 +440,7 @@ def test_paper_request_that_was_refused_is_answered_so_though_the_first_answer_w
 
 def test_paper_process_on_a_feed_that_waits_outlives_an_answer_that_cannot_be_stored(tmp_path) -> None:
     async def scenario() -> Any:
-        told: list[tuple[str, Any]] = []
+        messages: list[tuple[str, Any]] = []
         async with await open_store(address(tmp_path), create=True) as store:
             UnheardAnswers(store, 1)
             put = store.operator.put
@@ -456,14 +456,14 @@ def test_paper_process_on_a_feed_that_waits_outlives_an_answer_that_cannot_be_st
             with_commit(store, asks)
             process = PaperProcess(ProcessInputs(
                 Settings(), waiting_feed(bars()), store, "h:1:a",
-                NullMonitor(lambda kind, detail: told.append((kind, detail))), look_s=LOOK_S,
+                NullMonitor(lambda kind, detail: messages.append((kind, detail))), look_s=LOOK_S,
             ))  # fmt: skip
             outcome = await process.run("asked")
-            return outcome, told, await store.operator.all("r0001")
+            return outcome, messages, await store.operator.all("r0001")
 
-    outcome, told, (answer,) = asyncio.run(scenario())
+    outcome, shown, (answer,) = asyncio.run(scenario())
     assert outcome.record.status == "finished"
-    assert "request_not_answered" in [kind for kind, _ in told]
+    assert "request_not_answered" in [kind for kind, _ in shown]
     assert (answer.state, answer.result) == ("done", {"kill_switch": True})
     assert [row.kind for row in rows_stored(tmp_path)].count("operator_command") == 1
 
@@ -525,9 +525,9 @@ def test_word_of_a_process_that_waits_for_the_store_is_never_stored_after_a_newe
     stored: list[dict[str, int]] = []
     moment, waits_s = {"rows": 0}, iter((1.0, 0.0))  # the first waits for a commit of the same store
 
-    async def say(lease: Any, run_id: str, said: dict[str, int]) -> None:
+    async def say(lease: Any, run_id: str, answer: dict[str, int]) -> None:
         await asyncio.sleep(next(waits_s))
-        stored.append(said)
+        stored.append(answer)
 
     store: Any = SimpleNamespace(trading=SimpleNamespace(say=say))
     status = SimpleNamespace(status=lambda: SimpleNamespace(document=lambda now: dict(moment)))

@@ -49,9 +49,9 @@ def feed_of(path: Path, error: FeedError | None = None) -> CsvTailFeed:
 def test_feed_anomaly_seen_while_history_is_played_is_stamped_with_when_it_was_seen(tmp_path: Path) -> None:
     traded(tmp_path, SETTINGS, feed_of(written(tmp_path / "bars.csv")))
     found = rows_stored(tmp_path, "latest", "feed_anomaly")
-    told = [(json.loads(row.payload)["anomaly"], row.known_at) for row in found]
+    shown = [(json.loads(row.payload)["anomaly"], row.known_at) for row in found]
     seen = LAST + HOUR_NS  # the close of the newest bar at that time
-    assert told == [(kind, seen) for kind in ("invalid", "unclosed", "conflict")]
+    assert shown == [(kind, seen) for kind in ("invalid", "unclosed", "conflict")]
     assert replayed(tmp_path, SETTINGS).ok
 
 
@@ -68,7 +68,11 @@ def test_bar_that_changes_between_two_processes_is_journalled_once_as_a_conflict
             traded(tmp_path, SETTINGS, feed_of(path, FeedError("enough", retryable=True)))
         found = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "feed_anomaly")]
         kinds.append(
-            [(told["anomaly"], told["bar_label"]) for told in found if told["anomaly"] == "conflict"]
+            [
+                (payload["anomaly"], payload["bar_label"])
+                for payload in found
+                if payload["anomaly"] == "conflict"
+            ]
         )
     before = ("conflict", kinds[0][0][1])
     assert kinds == [[before], [before, ("conflict", LAST - HOUR_NS)], [before, ("conflict", LAST - HOUR_NS)]]

@@ -16,11 +16,11 @@ def test_paper_process_killed_at_random_bars_ends_with_the_undisturbed_head(tmp_
     ]
     calm, *disturbed = killing(undisturbed(data), *jobs)
     head = calm["document"]["journal"]["head_hash"]
-    for told, address in zip(disturbed, addresses, strict=True):
-        assert (told["code"], told["kills"]) == (0, KILLS), told["said"]
-        assert {finding["code"] for finding in told["starts"][:-1]} == {-signal.SIGKILL}
-        assert any(item["rows"] for item in told["starts"]), "nothing was recovered: this says nothing"
-        assert all(item["played"] <= item["rows"] for item in told["starts"])
+    for payload, address in zip(disturbed, addresses, strict=True):
+        assert (payload["code"], payload["kills"]) == (0, KILLS), payload["said"]
+        assert {finding["code"] for finding in payload["starts"][:-1]} == {-signal.SIGKILL}
+        assert any(item["rows"] for item in payload["starts"]), "nothing was recovered: this says nothing"
+        assert all(item["played"] <= item["rows"] for item in payload["starts"])
         found = left(address)
         assert (found.head, found.bars) == (head, BARS)
         assert (found.lost, found.extra, found.doubled) == (0, 0, 0)

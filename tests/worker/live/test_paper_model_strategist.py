@@ -47,7 +47,7 @@ def test_paper_live_strategist_of_a_model_is_shown_its_background_and_the_run_re
     assert outcome.document is not None
     assert outcome.document["errors"] == 0
     assert backgrounds(tmp_path) > 50
-    assert any(asked.background.get("last_plans") for asked in model.questions)  # type: ignore[union-attr]
+    assert any(request.background.get("last_plans") for request in model.questions)  # type: ignore[union-attr]
     report = replayed(tmp_path, SETTINGS)
     assert (report.ok, report.problem) == (True, None)
 
@@ -81,7 +81,7 @@ def test_paper_live_run_says_that_its_model_answers_no_more_whoever_polls(tmp_pa
     live = Live(0, asking(breaker_failures=1_000), models=Models(strategist=Away()))
     assert asyncio.run(live.trade(tmp_path)).document is not None
     assert level_of("model_failing") == logging.WARNING
-    (warned,) = [detail for kind, detail in live.told if kind == "model_failing"]
+    (warned,) = [detail for kind, detail in live.shown if kind == "model_failing"]
     assert warned["model"] == "claude-test (strategist)"
     assert warned["failed_in_a_row"] >= FAILING
     assert warned["reason"] == "no connection"
@@ -89,18 +89,18 @@ def test_paper_live_run_says_that_its_model_answers_no_more_whoever_polls(tmp_pa
     assert status.model_calls["reply"] == 3
     failed = status.model_calls["network"]
     assert status.models_failing == {"claude-test (strategist)": failed}
-    told = CliRunner().invoke(app, ["status", "--db", address(tmp_path)], catch_exceptions=False).stdout
-    assert f"models     network {failed}, reply 3" in told
-    assert f"claude-test (strategist) gave no usable reply to its last {failed} calls" in told
+    text = CliRunner().invoke(app, ["status", "--db", address(tmp_path)], catch_exceptions=False).stdout
+    assert f"models     network {failed}, reply 3" in text
+    assert f"claude-test (strategist) gave no usable reply to its last {failed} calls" in text
 
 
 def test_paper_live_run_whose_model_answers_says_nothing_of_failing(tmp_path) -> None:
     live = Live(0, asking(), models=Models(strategist=Asked()))
     asyncio.run(live.trade(tmp_path))
-    assert [detail for kind, detail in live.told if kind == "model_failing"] == []
+    assert [detail for kind, detail in live.shown if kind == "model_failing"] == []
     assert live.process.traded.status.status().models_failing == {}
-    told = CliRunner().invoke(app, ["status", "--db", address(tmp_path)], catch_exceptions=False).stdout
-    assert "usable" not in told
+    text = CliRunner().invoke(app, ["status", "--db", address(tmp_path)], catch_exceptions=False).stdout
+    assert "usable" not in text
 
 
 class Refused(Asked):
@@ -128,8 +128,8 @@ def test_paper_that_goes_on_asks_a_lost_model_once_more_and_the_run_replays(tmp_
     again_asked += [{}] * (not mended)
     assert asyncio.run(again.trade(tmp_path)).document is not None
     assert len(again_asked) > 20 if mended else len(again_asked) == 2
-    told = [detail for kind, detail in again.told if kind == "models_asked_again"]
-    assert told == [{"models": ["claude-test (strategist)"]}]
+    shown = [detail for kind, detail in again.shown if kind == "models_asked_again"]
+    assert shown == [{"models": ["claude-test (strategist)"]}]
     rows = [row for row in rows_stored(tmp_path, "latest") if row.kind == "operator_command"]
     assert [json.loads(row.payload) for row in rows] == [{"number": 0, "kind": "ask_models", "payload": {}}]
     report = replayed(tmp_path, SETTINGS)
@@ -161,8 +161,8 @@ def test_session_restored_asks_a_model_what_the_session_before_it_would_have_ask
     before = len(models[0].requests)
     for entry in (first, again):
         asyncio.run(take(entry, 200, 360))
-    asked = [[(request["system"], request["prompt"]) for request in model.requests] for model in models]
-    assert asked[1] == asked[0][before:]
+    questions = [[(request["system"], request["prompt"]) for request in model.requests] for model in models]
+    assert questions[1] == questions[0][before:]
     assert len(models[1].requests) > 10
     assert any(question.background.get("last_plans") for question in models[1].questions[:2])  # type: ignore[union-attr]
     assert again.journal.head_hash == first.journal.head_hash

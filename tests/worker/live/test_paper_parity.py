@@ -11,7 +11,7 @@ import pytest
 
 from schemas.settings import Settings
 from services.store.failures import StoreDamaged
-from tests.worker.live.paper_runs import asked, replayed, traded, waiting_feed
+from tests.worker.live.paper_runs import read_requests, replayed, traded, waiting_feed
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from worker.live.process import PaperOutcome
 
@@ -75,7 +75,7 @@ def test_paper_orders_reach_the_venue_once_each(paper) -> None:
         sent: dict[str, int] = await store.trading.at_venue(f"paper/{outcome.record.run_id}")
         return sent
 
-    sent = asked(folder, venue)
+    sent = read_requests(folder, venue)
     expected = backtest().of("order_accepted", "exit_filled", "scale_out_filled")
     assert sorted(sent) == sorted(order["order_id"] for order in expected)
     assert set(sent.values()) == {1}

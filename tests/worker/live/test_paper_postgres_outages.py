@@ -44,7 +44,7 @@ class BetweenBars(LiveRun):
 
     @property
     def told_of_store(self) -> list[str]:
-        return [kind for _, kind in self._told if kind in ("store_away", "store_back")]
+        return [kind for _, kind in self._shown if kind in ("store_away", "store_back")]
 
     def _heard(self, news: str) -> bool:
         return news in self.told_of_store
@@ -78,7 +78,7 @@ class BetweenBars(LiveRun):
 def test_paper_live_run_notices_a_server_that_is_gone_between_two_bars(troubled_server, trouble) -> None:
     run = BetweenBars(troubled_server, trouble)
     seen = lived_by(run, troubled_server, trouble)
-    told = run.told_of_store  # a server that starts may refuse once more after its first answer
-    assert told == ["store_away", "store_back"] * (len(told) // 2)
-    assert len(told) >= 2
+    shown = run.told_of_store  # a server that starts may refuse once more after its first answer
+    assert shown == ["store_away", "store_back"] * (len(shown) // 2)
+    assert len(shown) >= 2
     assert (seen.lost, seen.problem) == (0, None)

@@ -11,7 +11,7 @@ import pytest
 from schemas.errors import ConfigError
 from schemas.settings import Settings
 from services.store import Store
-from tests.worker.live.paper_runs import asked, traded, waiting_feed
+from tests.worker.live.paper_runs import read_requests, traded, waiting_feed
 from tests.worker.replays import paper_replay
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
@@ -27,7 +27,7 @@ def rebuilt(folder: Any, at: int | None = None) -> Rebuilt:
     async def ask(store: Store) -> Rebuilt:
         return await paper_replay(Settings(), store, await store.runs.find("latest")).rebuild(at)
 
-    found: Rebuilt = asked(folder, ask)
+    found: Rebuilt = read_requests(folder, ask)
     return found
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from tests.postgres.fixtures import said
+from tests.postgres.fixtures import read_text
 from tests.worker.live.outages import LiveRun
 
 DOWN_S = 0.8
@@ -35,10 +35,10 @@ class Refused(LiveRun):
 
     def _begin(self) -> None:
         for statement in (LIMITED, ENDED):  # each in a transaction of its own: the limit holds first
-            asyncio.run(said(self._admin, statement.format(role=self._role)))
+            asyncio.run(read_text(self._admin, statement.format(role=self._role)))
 
     def _end(self) -> None:
-        asyncio.run(said(self._admin, LIFTED.format(role=self._role)))
+        asyncio.run(read_text(self._admin, LIFTED.format(role=self._role)))
 
     def _note(self, kind: str, detail: dict[str, Any]) -> None:
         super()._note(kind, detail)
@@ -50,11 +50,11 @@ class Refused(LiveRun):
 def role_of(admin: str) -> Iterator[str]:
     """A role with rights on the tables of a database, and the limits of one that is no superuser."""
     role = f"trader_{urlsplit(admin).path.removeprefix('/')}"
-    asyncio.run(said(admin, CAME.format(role=role)))
+    asyncio.run(read_text(admin, CAME.format(role=role)))
     try:
         yield role
     finally:
-        asyncio.run(said(admin, WENT.format(role=role)))
+        asyncio.run(read_text(admin, WENT.format(role=role)))
 
 
 def test_paper_live_run_whose_role_gets_no_connection_trades_on_without_entries_and_comes_back(

@@ -58,7 +58,7 @@ class Live:
         self.later = later
         self.taken = 0
         self.rows = asyncio.Condition()
-        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.shown: list[tuple[str, dict[str, Any]]] = []
         self.process: PaperProcess
         self.store: Store
         self.patched = False
@@ -98,7 +98,7 @@ class Live:
                     feed or RunningFeed(bars(), self.between),
                     self.store,
                     "host:1:a",
-                    NullMonitor(lambda kind, detail: self.told.append((kind, detail))),
+                    NullMonitor(lambda kind, detail: self.shown.append((kind, detail))),
                     points=self.points,
                     models=self.models,
                     look_s=0.02,
@@ -115,12 +115,12 @@ def test_paper_live_run_that_begins_says_its_id_and_what_it_follows(tmp_path) ->
     first = Live(points=KillAt("validated", 20))
     with pytest.raises(Killed):
         asyncio.run(first.trade(tmp_path))
-    said = {"run_id": "r0001", "feed": "running", "path": None, "symbols": ["AAPL", "IBM"]}
-    assert [detail for kind, detail in first.told if kind == "following"] == [said]
+    answer = {"run_id": "r0001", "feed": "running", "path": None, "symbols": ["AAPL", "IBM"]}
+    assert [detail for kind, detail in first.shown if kind == "following"] == [answer]
     assert level_of("following") == logging.INFO
     again = Live()
     asyncio.run(again.trade(tmp_path))
-    kinds = [kind for kind, _detail in again.told]
+    kinds = [kind for kind, _detail in again.shown]
     assert ("following" in kinds, "recovered" in kinds) == (False, True)
 
 
@@ -166,9 +166,11 @@ def test_paper_live_run_killed_with_an_answer_on_its_way_asks_again_and_replays(
     assert outcome.record.run_id == "r0001"
     assert outcome.document is not None
     assert outcome.document["data"]["bars"] == bars().bar_count
-    asked = [payload["event_id"] for payload in payloads(tmp_path, "policy_event") if payload["evaluated"]]
+    questions = [
+        payload["event_id"] for payload in payloads(tmp_path, "policy_event") if payload["evaluated"]
+    ]
     answered = [payload["event_id"] for payload in payloads(tmp_path, "answer_arrived")]
-    assert sorted(asked) == sorted(answered), "no evaluation is lost and none is answered twice"
+    assert sorted(questions) == sorted(answered), "no evaluation is lost and none is answered twice"
     report = replayed(tmp_path, second.settings)
     assert (report.ok, report.problem) == (True, None)
 
@@ -206,7 +208,7 @@ def test_paper_live_store_that_is_away_blocks_entries_and_loses_nothing(tmp_path
         await between(number)
 
     outcome = asyncio.run(live.trade(tmp_path, RunningFeed(bars(), with_an_outage)))
-    assert [kind for kind, _ in live.told if kind.startswith("store")] == ["store_away", "store_back"]
+    assert [kind for kind, _ in live.shown if kind.startswith("store")] == ["store_away", "store_back"]
     blocked = payloads(tmp_path, "entries_blocked")
     assert [set(entry["blocked"].values()) for entry in blocked[:2]] == [{"safe mode: store_away"}, set()]
     labels = bars().times.tolist()

@@ -74,17 +74,17 @@ class Process:
         self._folder = folder
         self._settings = settings or losing_settings()
         self._named = named if settings is not None else {"definitions": PLAYBOOKS} | named
-        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.shown: list[tuple[str, dict[str, Any]]] = []
 
     def trades(self, feed: Any = None, pace: Pace = OFTEN, **named: Any) -> PaperOutcome:
         """One process, from open to close."""
-        self.told = []
+        self.shown = []
 
         async def run() -> PaperOutcome:
             async with await open_store(address(self._folder), create=True) as store:
                 given = {"pace": pace} | self._named | named
                 return await process_in(
-                    store, self._settings, feed or waiting_feed(bars()), self.told, **given
+                    store, self._settings, feed or waiting_feed(bars()), self.shown, **given
                 )
 
         return asyncio.run(run())
@@ -94,9 +94,9 @@ class Process:
         with pytest.raises(Killed):
             self.trades(points=KillAt(point, times), **named)
 
-    def said(self, kind: str) -> list[dict[str, Any]]:
+    def quoted(self, kind: str) -> list[dict[str, Any]]:
         """Details of one kind."""
-        return [detail for name, detail in self.told if name == kind]
+        return [detail for name, detail in self.shown if name == kind]
 
 
 def test_paper_run_killed_again_and_again_goes_on_from_savepoints_to_the_head_of_the_backtest(
@@ -105,18 +105,18 @@ def test_paper_run_killed_again_and_again_goes_on_from_savepoints_to_the_head_of
     process, played = Process(tmp_path), []
     for rows in (130, 333, 180, 220):
         process.dies(rows)
-        played += [entry["rows_played"] for entry in process.said("recovered")]
+        played += [entry["rows_played"] for entry in process.quoted("recovered")]
     kinds = {row.kind for row in rows_stored(tmp_path)}
     assert {"shadow_episode", "high_level_report", "replan_verdict", "episode"} <= kinds
     outcome = process.trades()
-    played += [entry["rows_played"] for entry in process.said("recovered")]
+    played += [entry["rows_played"] for entry in process.quoted("recovered")]
     assert outcome.document is not None
     head = calm().document["journal"]["head_hash"]
     assert outcome.document["journal"]["head_hash"] == head
     assert outcome.document["errors"] == 0
     assert len(played) == 4
     assert max(played) <= 50, "only what lies behind a savepoint is played again"
-    assert process.said("savepoint_not_used") == []
+    assert process.quoted("savepoint_not_used") == []
     for part in (
         "performance",
         "policy_loop",
@@ -161,7 +161,7 @@ def test_paper_run_does_not_go_on_from_a_savepoint_over_a_damaged_row_before_it(
     process = Process(tmp_path)
     with pytest.raises(StoreDamaged, match=r"r0001.*(17|order|trials|description).*`thinktwice db restore"):
         process.trades()
-    assert process.said("recovered") == []
+    assert process.quoted("recovered") == []
     with closing(sqlite3.connect(tmp_path / "paper.db")) as store:
         ((status,),) = store.execute("SELECT status FROM runs").fetchall()
         assert status == "running"
@@ -185,7 +185,7 @@ def test_paper_run_goes_on_from_the_backup_that_the_refusal_names(left, tmp_path
     assert done.exit_code == 0, done.output
     process = Process(restored)
     outcome = process.trades()
-    assert process.said("recovered")[0]["rows_played"] < 180
+    assert process.quoted("recovered")[0]["rows_played"] < 180
     assert outcome.record.head_hash == calm().document["journal"]["head_hash"]
 
 
@@ -221,12 +221,12 @@ def test_paper_live_run_with_a_model_goes_on_from_a_savepoint_and_replays_to_its
     process, often = Process(tmp_path, FULL, look_s=0.01), Pace(events=1, share=0.0)
     asking = Models(fast=first, slow=first)
     process.dies(100, "committed", feed=feed(live, unhurried), models=asking, pace=often)
-    asked = len(rows_stored(tmp_path, "latest", "model_call"))
+    request = len(rows_stored(tmp_path, "latest", "model_call"))
     writing.clear()
     outcome = process.trades(feed(live, unhurried), models=Models(fast=second, slow=second))
-    recovered = process.said("recovered")[0]
+    recovered = process.quoted("recovered")[0]
     assert recovered["rows_played"] < recovered["rows"] / 2, "a live run takes savepoints, too"
-    assert len(second.prompts) == len(rows_stored(tmp_path, "latest", "model_call")) - asked > 5
+    assert len(second.prompts) == len(rows_stored(tmp_path, "latest", "model_call")) - request > 5
     assert outcome.document is not None
     assert outcome.document["errors"] == 0
     report = replayed(tmp_path, FULL)
@@ -402,12 +402,12 @@ def test_paper_savepoint_that_cannot_be_used_is_named_and_the_run_is_played_whol
     process.dies(170, feed=waiting_feed(few()))
     _changed(tmp_path, change)
     process.dies(60, feed=waiting_feed(few()))
-    assert reason in process.said("savepoint_not_used")[0]["reason"]
-    recovered = process.said("recovered")[0]
+    assert reason in process.quoted("savepoint_not_used")[0]["reason"]
+    recovered = process.quoted("recovered")[0]
     assert recovered["rows_played"] == recovered["rows"] == 169
     process.dies(1, feed=waiting_feed(few()))
-    assert process.said("savepoint_not_used") == [], "a new savepoint has taken its place"
-    assert process.said("recovered")[0]["rows_played"] < 60
+    assert process.quoted("savepoint_not_used") == [], "a new savepoint has taken its place"
+    assert process.quoted("recovered")[0]["rows_played"] < 60
 
 
 def test_paper_savepoint_does_not_hide_playbooks_that_were_changed(tmp_path) -> None:
@@ -425,7 +425,7 @@ def test_paper_savepoint_of_another_journal_is_not_believed(tmp_path) -> None:
     _changed(tmp_path, f"UPDATE journal SET hash = 'x' WHERE seq = {last}")
     with pytest.raises(StoreDamaged, match=r"row \d+ .* is damaged"):
         process.trades(waiting_feed(few()))
-    assert "not the one that it was taken of" in process.said("savepoint_not_used")[0]["reason"]
+    assert "not the one that it was taken of" in process.quoted("savepoint_not_used")[0]["reason"]
 
 
 def test_paper_run_that_is_over_keeps_no_savepoint(tmp_path) -> None:

@@ -15,8 +15,8 @@ from tests.worker.live.paper_runs import (
     KillAt,
     Killed,
     address,
-    asked,
     killed,
+    read_requests,
     replayed,
     rows_stored,
     traded,
@@ -90,14 +90,14 @@ async def played_again(store):
 
 
 def entered(folder):
-    return asked(folder, lambda store: store.trials.all())
+    return read_requests(folder, lambda store: store.trials.all())
 
 
 def test_paper_on_the_bars_of_its_backtest_is_the_same_trial(tmp_path):
     tried(tmp_path, 0)
     tried(tmp_path, 1)
     outcome = traded(tmp_path, Settings(), feed())
-    heads = asked(tmp_path, lambda store: store.runs.all())
+    heads = read_requests(tmp_path, lambda store: store.runs.all())
     assert outcome.record.head_hash == heads[0].head_hash
     assert "ledger" not in genesis(tmp_path, "r0003")
     assert len({item.on.key for item in entered(tmp_path)}) == 2
@@ -109,7 +109,7 @@ def test_successor_of_a_paper_process_starts_with_what_its_run_started_with(trie
     pace = often if savepoints else Pace(events=10**9, rows=10**9)
     with pytest.raises(Killed):
         traded(tried_once, Settings(), feed(), points=KillAt("committed", 120), pace=pace)
-    assert bool(asked(tried_once, lambda store: store.savepoints.newest(PAPER))) is savepoints
+    assert bool(read_requests(tried_once, lambda store: store.savepoints.newest(PAPER))) is savepoints
     begun = genesis(tried_once)["ledger"]
     tried(tried_once, 2)
     outcome = traded(tried_once, Settings(), feed(), pace=pace)
@@ -117,7 +117,7 @@ def test_successor_of_a_paper_process_starts_with_what_its_run_started_with(trie
     assert genesis(tried_once)["ledger"] == begun
     assert ledger_of(outcome) == begun
     assert TrialLedger.model_validate(begun).configurations == 1
-    report = asked(tried_once, played_again)
+    report = read_requests(tried_once, played_again)
     assert (report.ok, report.problem) == (True, None)
     assert [item.ledger.configurations for item in entered(tried_once)] == [0, 1, 2]
 
@@ -128,7 +128,7 @@ def test_process_that_dies_before_its_first_row_is_stored_is_entered_once(tried_
     outcome = traded(tried_once, Settings(), feed())
     assert genesis(tried_once)["ledger"]["configurations"] == 1
     assert len(entered(tried_once)) == 3
-    assert asked(tried_once, lambda store: store.seals.problems(outcome.record.run_id)) == []
+    assert read_requests(tried_once, lambda store: store.seals.problems(outcome.record.run_id)) == []
 
 
 def test_worker_process_asks_with_the_ledger_of_the_first_row(tmp_path, traded_behind):

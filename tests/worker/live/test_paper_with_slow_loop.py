@@ -11,7 +11,7 @@ from schemas.settings import RuntimeSettings, Settings
 from services.statistics.slots import last_slot
 from services.store import Store, open_store
 from tests.worker.live.null_monitor import NullMonitor
-from tests.worker.live.paper_runs import RunningFeed, address, asked, replayed, rows_stored
+from tests.worker.live.paper_runs import RunningFeed, address, read_requests, replayed, rows_stored
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
 from worker.cli.app import app
@@ -43,20 +43,20 @@ class BarClock:
         return process.traded.stepper.session.clock.now
 
 
-async def trade(folder: Any, told: list[tuple[str, dict[str, Any]]]) -> PaperOutcome:
+async def trade(folder: Any, shown: list[tuple[str, dict[str, Any]]]) -> PaperOutcome:
     clock, happened = BarClock(), asyncio.Event()
     settings = Settings(runtime=RuntimeSettings(db=address(folder)))
 
     def note(kind: str, detail: dict[str, Any]) -> None:
-        told.append((kind, detail))
+        shown.append((kind, detail))
         happened.set()
 
     def decided(slot: int) -> bool:
-        slots = [entry["slot"] for kind, entry in told if kind in ("slot_skipped", "report_written")]
+        slots = [entry["slot"] for kind, entry in shown if kind in ("slot_skipped", "report_written")]
         return max(slots, default=0) >= slot
 
     def heard(process: PaperProcess) -> bool:
-        written = sum(kind == "report_written" for kind, _ in told)
+        written = sum(kind == "report_written" for kind, _ in shown)
         return process.traded.stepper.session.slow_loop.counters.runs == written
 
     async def between(number: int) -> None:
@@ -71,15 +71,15 @@ async def trade(folder: Any, told: list[tuple[str, dict[str, Any]]]) -> PaperOut
                 await asyncio.wait_for(happened.wait(), 240.0)
 
     async with await open_store(address(folder), create=True) as store:
-        around = WithSlowLoop(NullMonitor(note), store, settings, "host:1:a", 0.1, note_died(told), clock)
+        around = WithSlowLoop(NullMonitor(note), store, settings, "host:1:a", 0.1, note_died(shown), clock)
         process = clock.process = PaperProcess(
             ProcessInputs(settings, RunningFeed(bars(), between), store, "host:1:a", around, look_s=0.05)
         )
         return await process.run("everything")
 
 
-def note_died(told: list[tuple[str, dict[str, Any]]]) -> Any:
-    return lambda why: told.append(("died", {"why": why}))
+def note_died(shown: list[tuple[str, dict[str, Any]]]) -> Any:
+    return lambda why: shown.append(("died", {"why": why}))
 
 
 async def _reports(store: Store) -> list[Any]:
@@ -87,12 +87,12 @@ async def _reports(store: Store) -> list[Any]:
 
 
 def test_paper_with_slow_loop_hears_each_report_once_and_replays(tmp_path) -> None:
-    told: list[tuple[str, dict[str, Any]]] = []
-    outcome = asyncio.run(trade(tmp_path, told))
+    messages: list[tuple[str, dict[str, Any]]] = []
+    outcome = asyncio.run(trade(tmp_path, messages))
     assert outcome.document is not None
     assert outcome.document["errors"] == 0
-    assert "died" not in [kind for kind, _ in told]
-    written = [entry["report_id"] for kind, entry in told if kind == "report_written"]
+    assert "died" not in [kind for kind, _ in messages]
+    written = [entry["report_id"] for kind, entry in messages if kind == "report_written"]
     arrived = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "report_arrived")]
     heard = [item["report_id"] for item in arrived]
     assert heard
@@ -103,7 +103,7 @@ def test_paper_with_slow_loop_hears_each_report_once_and_replays(tmp_path) -> No
     assert any(request["request"]["untraded_signals"] for request in requests), (
         "resolved on the bars of the run"
     )
-    stored = asked(tmp_path, _reports)
+    stored = read_requests(tmp_path, _reports)
     delivered = [claim for claim in stored if claim.verdict is not None]
     assert {item.report_id for item in delivered} <= set(heard)
     assert len(delivered) >= len(heard) - 1, "the last one may be acknowledged by the next process"

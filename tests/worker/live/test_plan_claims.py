@@ -7,7 +7,7 @@ from schemas.plan import ChangePlan
 from schemas.settings import Settings
 from services.plans.editing import StepEdit, revise
 from tests.worker.live.decided_plans import RUN, Decided
-from tests.worker.live.paper_runs import asked, replayed, rows_stored
+from tests.worker.live.paper_runs import read_requests, replayed, rows_stored
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
 
@@ -35,8 +35,8 @@ class Overtaken(Decided):
 
 
 def _approval(plan: ChangePlan) -> dict[str, object]:
-    told = {"plan_id": plan.plan_id, "decision": "approve", "hash": plan.content_hash, "by": "ann"}
-    return told | {"plan": plan.payload()}
+    payload = {"plan_id": plan.plan_id, "decision": "approve", "hash": plan.content_hash, "by": "ann"}
+    return payload | {"plan": plan.payload()}
 
 
 def test_approval_that_was_overtaken_by_an_edit_is_refused_and_reaches_no_journal(tmp_path):
@@ -46,7 +46,7 @@ def test_approval_that_was_overtaken_by_an_edit_is_refused_and_reaches_no_journa
     async def standing(store):
         return [plan.state for plan in await store.plans.all()], await store.operator.all(RUN)
 
-    states, (edit, request) = asked(tmp_path, standing)
+    states, (edit, request) = read_requests(tmp_path, standing)
     assert (states, edit.state, request.state) == (["declined"], "done", "refused"), (
         "nobody decided on the edit"
     )

@@ -16,7 +16,7 @@ from tests.services.plans.plan_worlds import risk
 from tests.worker.live.decided_plans import KILL_AT, PLACES, RUN, ApprovedOnce, Decided, what_is_wrong
 from tests.worker.live.paper_runs import (
     RunningFeed,
-    asked,
+    read_requests,
     replayed,
     rows_stored,
 )
@@ -58,7 +58,7 @@ def test_live_plans_stand_in_the_store_as_they_ended(decided: Decided) -> None:
     async def standing(store: Store) -> list[tuple[str, str, int]]:
         return sorted((plan.trigger, plan.state, plan.revision) for plan in await store.plans.all())
 
-    assert asked(decided.folder, standing) == [
+    assert read_requests(decided.folder, standing) == [
         ("rollback", "declined", 1),
         ("text", "cancelled", 1),
         ("text", "completed", 1),

@@ -11,7 +11,7 @@ from schemas.settings import Settings
 from schemas.trials import TrialLedger
 from services.store import Store, open_store
 from services.store.trials import TriedOn
-from tests.worker.live.paper_runs import address, asked, replayed, rows_stored
+from tests.worker.live.paper_runs import address, read_requests, replayed, rows_stored
 from tests.worker.live.test_paper_commands import Asked, bars
 from worker.review.rule_trial import BY_RULE
 
@@ -53,7 +53,7 @@ def requests_of(folder: Any) -> list[Any]:
     async def found(store: Store) -> list[Any]:
         return await store.operator.all("r0001")
 
-    return list(asked(folder, found))
+    return list(read_requests(folder, found))
 
 
 def payloads(folder: Any, kind: str) -> list[Any]:
@@ -137,7 +137,7 @@ def test_run_that_is_over_is_told_of_no_rule(plain) -> None:
     async def note(store: Store) -> int:
         return await store.trials.note_rule(rule("close < sma_20"))
 
-    assert asked(plain, note) > 0
+    assert read_requests(plain, note) > 0
     assert len(requests_of(plain)) == before
 
 

@@ -93,8 +93,8 @@ def test_paper_on_a_file_that_has_new_symbols_goes_on_with_its_own_and_tells_of_
     second = traded(tmp_path, settings, 3)
     assert (first.record.run_id, second.record.run_id) == ("r0001", "r0001")
     assert second.record.data["symbols"] == ["A", "B"]
-    told = [row.payload for row in rows_stored(tmp_path, "r0001", "feed_anomaly")]
-    assert [text for text in told if '"unknown symbol"' in text and '"C"' in text]
+    shown = [row.payload for row in rows_stored(tmp_path, "r0001", "feed_anomaly")]
+    assert [text for text in shown if '"unknown symbol"' in text and '"C"' in text]
 
     async def taken(store: Store) -> list[set[str]]:
         return [set(row.bars) async for row in store.trading.rows("r0001")]

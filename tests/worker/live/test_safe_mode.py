@@ -62,13 +62,13 @@ def test_release_leaves_what_still_holds():
 
 
 def test_operators_release_tells_of_the_end_and_not_that_something_waits():
-    told = []
-    guard = EntryGuard(("A",), lambda kind, detail: told.append((detail["change"], detail["reason"])))
+    shown = []
+    guard = EntryGuard(("A",), lambda kind, detail: shown.append((detail["change"], detail["reason"])))
     guard.hold(LOOP)
     guard.hold(STORE)
     guard.release()
     assert [held.reason for held in guard.mode.held] == [STORE]
-    assert told == [("entered", LOOP), ("raised", STORE), ("ended", LOOP)]
+    assert shown == [("entered", LOOP), ("raised", STORE), ("ended", LOOP)]
 
 
 class Machine(RuleBasedStateMachine):
@@ -88,8 +88,8 @@ class Machine(RuleBasedStateMachine):
                 assert self.inside == (change.kind == "left")
                 self.inside = change.kind == "entered"
         assert bool(changes) == (before != self.mode)
-        told = [change.reason for change in changes]
-        assert len(told) == len(set(told)), "a change of a reason is told once"
+        shown = [change.reason for change in changes]
+        assert len(shown) == len(set(shown)), "a change of a reason is told once"
 
     @rule(reason=st.sampled_from(SafeModeReason), detail=st.text(max_size=5))
     def raise_it(self, reason, detail):

@@ -102,9 +102,9 @@ def test_paper_savepoint_that_was_edited_to_raise_a_limit_and_sealed_again_is_no
     process.dies(170, feed=waiting_feed(few()))
     edited(tmp_path, edit)
     process.dies(5, feed=waiting_feed(few()))
-    [refused] = process.said("savepoint_not_used")
+    [refused] = process.quoted("savepoint_not_used")
     assert refused["run_id"] == "r0001"
-    [recovered] = process.said("recovered")
+    [recovered] = process.quoted("recovered")
     assert recovered["rows_played"] == recovered["rows"] == 169
 
 

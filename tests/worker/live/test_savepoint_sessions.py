@@ -165,11 +165,11 @@ def test_session_restored_between_a_row_and_what_came_behind_it_plays_that_first
         "bar_label": ROWS[119].label,
         "detail": {},
     }
-    behind = RecordedInput(one.stepper.journal.events, one.session.clock.now, "feed_anomaly", payload)
+    later = RecordedInput(one.stepper.journal.events, one.session.clock.now, "feed_anomaly", payload)
     one.stepper.session.note_anomaly(payload)
     go_on(one.stepper, 120, 140)
     again = resumed(point)
-    player = Player(Script(deque([behind]), {}, {}, {}))
+    player = Player(Script(deque([later]), {}, {}, {}))
 
     async def rows() -> AsyncIterator[BarRow]:
         for row in ROWS[120:140]:

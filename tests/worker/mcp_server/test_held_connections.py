@@ -123,8 +123,8 @@ def test_get_and_delete_are_answered_with_405_and_what_is_allowed(monkeypatch):
         async with served(monkeypatch, Host()) as port, asyncio.timeout(60):
             found = []
             for method in (b"GET", b"HEAD", b"DELETE", b"PUT"):
-                asked = STREAM.replace(b"GET", method)[:-2] + b"connection: close\r\n\r\n"
-                found.append((await answer_to(port, asked)).lower())
+                question = STREAM.replace(b"GET", method)[:-2] + b"connection: close\r\n\r\n"
+                found.append((await answer_to(port, question)).lower())
             return found
 
     for answer in asyncio.run(scenario()):

@@ -56,11 +56,11 @@ def tried(path, rule, at=None):
     async def scenario():
         steps = []
 
-        async def told(progress, total, message):
+        async def shown(progress, total, message):
             steps.append((progress, total, message))
 
         async with client_of(path, at=at) as client:
-            return await client.call_tool("rule", rule, progress_callback=told), steps
+            return await client.call_tool("rule", rule, progress_callback=shown), steps
 
     return asyncio.run(scenario())
 
@@ -71,11 +71,11 @@ def test_rule_is_traded_told_of_and_noted_once_and_nothing_else_changes(stores):
     before, had = others(path), len(ledger(path))
     result, steps = tried(path, RULE)
     again, _ = tried(path, RULE)
-    told = result.structured_content
+    payload = result.structured_content
     assert not result.is_error, result.content
-    assert told == again.structured_content
-    assert told["trades"] == sum(told["exit_reasons"].values()) > 5
-    assert told["rows"] == [{"seq": 0, "kind": "genesis"}]
+    assert payload == again.structured_content
+    assert payload["trades"] == sum(payload["exit_reasons"].values()) > 5
+    assert payload["rows"] == [{"seq": 0, "kind": "genesis"}]
     assert [message for _, _, message in steps] == ["reading the bars", "trading the rule", "done"]
     assert len(ledger(path)) == had + 1
     assert others(path) == before
@@ -88,7 +88,7 @@ def test_rule_is_traded_told_of_and_noted_once_and_nothing_else_changes(stores):
 def test_bad_rule_is_refused_and_is_no_trial(stores):
     path = stores / "whole.db"
     before = ledger(path)
-    for rule, said in (
+    for rule, reply in (
         ({"entry": "close >"}, "close >"),
         ({"entry": "close > nothing_12"}, "nothing_12"),
         ({"entry": "close"}, "is a number, but a boolean is needed here"),
@@ -97,7 +97,7 @@ def test_bad_rule_is_refused_and_is_no_trial(stores):
     ):
         result, _ = tried(path, rule)
         assert result.is_error, rule
-        assert said in result.content[0].text
+        assert reply in result.content[0].text
     assert ledger(path) == before
 
 
@@ -107,14 +107,14 @@ def test_bars_after_the_clock_change_nothing(stores):
     whole, _ = tried(stores / "whole.db", RULE, at)
     earlier, _ = tried(stores / "earlier.db", RULE, at)
     left_out = {"trial"}
-    told = [
+    shown = [
         {key: value for key, value in result.structured_content.items() if key not in left_out}
         for result in (whole, earlier)
     ]
-    assert told[0] == told[1]
-    assert told[0]["last_bar"] < "2002-06-30"
+    assert shown[0] == shown[1]
+    assert shown[0]["last_bar"] < "2002-06-30"
     late, _ = tried(stores / "whole.db", RULE)
-    assert late.structured_content["trades"] > told[0]["trades"]
+    assert late.structured_content["trades"] > shown[0]["trades"]
 
 
 def test_rule_that_takes_too_long_or_is_cancelled_leaves_no_process(stores, monkeypatch):

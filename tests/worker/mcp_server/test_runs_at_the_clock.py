@@ -31,15 +31,15 @@ class Runs:
 
 
 @pytest.mark.parametrize(
-    ("at", "told", "newest"),
+    ("at", "shown", "newest"),
     [
         (None, list(STARTS), "r0003"),
         ("2005-01-01", ["r0001", "r0002"], "r0002"),
         ("1999-01-01", ["r0002"], "r0002"),
     ],
 )
-def test_run_that_begins_behind_the_clock_is_told_of_to_nobody(at, told, newest):
+def test_run_that_begins_behind_the_clock_is_told_of_to_nobody(at, shown, newest):
     moment = None if at is None else time_option(at, "--at")
     views = RunViews(SimpleNamespace(runs=Runs()), at=moment)  # type: ignore[arg-type]  # its runs alone
-    assert [record.run_id for record in asyncio.run(views.records())] == told
+    assert [record.run_id for record in asyncio.run(views.records())] == shown
     assert asyncio.run(views.record("latest")).run_id == newest

@@ -61,13 +61,13 @@ def test_server_over_standard_streams_lists_and_answers(stored, mode):
             tools = (await client.list_tools()).tools
             return tools, (await client.call_tool("trades", {"limit": 1})).structured_content
 
-    tools, told = asyncio.run(scenario())
+    tools, payload = asyncio.run(scenario())
     assert [tool.name for tool in tools] == list(TOOLS)
-    assert (told["run_id"], told["known_at"][:10]) == ("r0001", CLOCK)
+    assert (payload["run_id"], payload["known_at"][:10]) == ("r0001", CLOCK)
 
 
 def test_server_lists_its_tools_without_numba_or_pandas(stored):
-    asked = [
+    questions = [
         INITIALIZE,
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
@@ -79,14 +79,14 @@ def test_server_lists_its_tools_without_numba_or_pandas(stored):
     with server:
         assert server.stdin is not None
         assert server.stdout is not None
-        server.stdin.write("".join(json.dumps(message) + "\n" for message in asked))
+        server.stdin.write("".join(json.dumps(message) + "\n" for message in questions))
         server.stdin.flush()
         # Answers come in any order, and a client that hangs up before them gets none.
         answers = (json.loads(line) for line in server.stdout)
         listed = next(answer for answer in answers if answer.get("id") == 2)
-        _, told = server.communicate(timeout=60)
+        _, shown_text = server.communicate(timeout=60)
     assert [tool["name"] for tool in listed["result"]["tools"]] == list(TOOLS)
-    assert (server.returncode, told.strip().splitlines()[-1]) == (0, "[]")
+    assert (server.returncode, shown_text.strip().splitlines()[-1]) == (0, "[]")
 
 
 @asynccontextmanager
@@ -210,8 +210,8 @@ def test_connections_that_ask_nothing_keep_nobody_out(stored):
 def test_port_that_is_taken_is_told_with_the_next_step(shell, stored):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        said = shell.complaint("mcp", "--transport", "http", "--port", port, "--db", f"sqlite:///{stored}")
-    assert f"cannot listen on '127.0.0.1' port {port}: Address already in use; name another --port" in said
+        reply = shell.complaint("mcp", "--transport", "http", "--port", port, "--db", f"sqlite:///{stored}")
+    assert f"cannot listen on '127.0.0.1' port {port}: Address already in use; name another --port" in reply
 
 
 def _listening(port):
@@ -240,8 +240,8 @@ def test_bad_input_is_one_line_before_anything_is_served(shell, stored):
     assert "there is no store" in shell.complaint("mcp")
     assert "--db stands before config: give it behind it" in shell.complaint("mcp", "--db", db, "config")
     for option in ("--allow-host", "--allow-origin", "--host", "--port"):
-        told = shell.complaint("mcp", "--db", db, option, "8080" if option == "--port" else "localhost")
-        assert f"{option} is of HTTP: give --transport http, too" in told
+        shown = shell.complaint("mcp", "--db", db, option, "8080" if option == "--port" else "localhost")
+        assert f"{option} is of HTTP: give --transport http, too" in shown
 
 
 def test_weak_token_and_missing_extra_are_refused(shell, stored, monkeypatch):

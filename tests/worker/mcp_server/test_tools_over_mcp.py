@@ -112,10 +112,10 @@ def test_answer_of_a_tool_carries_its_claims_in_words_with_their_rows(stored, to
     statements = asyncio.run(scenario())
     kinds = {seq: kind for kind in JOURNAL_KINDS for seq, _ in rows_of(stored, kind)}
     assert statements
-    for said in statements:
-        assert said["text"].endswith(".")
-        assert said["claim"]["kind"] in {"value", "grade", "advice"}
-        assert all(kinds[row["seq"]] == row["kind"] for row in said["rows"] if row["seq"] is not None)
+    for answer in statements:
+        assert answer["text"].endswith(".")
+        assert answer["claim"]["kind"] in {"value", "grade", "advice"}
+        assert all(kinds[row["seq"]] == row["kind"] for row in answer["rows"] if row["seq"] is not None)
 
 
 def test_pages_of_episodes_are_all_of_them_once_newest_first(stored):
@@ -123,10 +123,10 @@ def test_pages_of_episodes_are_all_of_them_once_newest_first(stored):
         async with client_of(stored) as client:
             cursor, seen, figures = None, [], None
             while True:
-                asked = {"limit": 7} if cursor is None else {"limit": 7, "cursor": cursor}
-                told = (await client.call_tool("trades", asked)).structured_content
-                seen += [episode["row"]["seq"] for episode in told["trades"]]
-                figures, cursor = told["figures"], told["next_cursor"]
+                request = {"limit": 7} if cursor is None else {"limit": 7, "cursor": cursor}
+                payload = (await client.call_tool("trades", request)).structured_content
+                seen += [episode["row"]["seq"] for episode in payload["trades"]]
+                figures, cursor = payload["figures"], payload["next_cursor"]
                 if cursor is None:
                     return seen, figures
 
@@ -155,19 +155,19 @@ def test_cursor_of_another_call_is_refused(stored, tool, more):
 def test_fill_that_an_episode_names_is_its_exit(stored):
     async def scenario():
         async with client_of(stored) as client:
-            told = (await client.call_tool("trades", {"limit": 100})).structured_content["trades"]
-            first = await client.call_tool("why", {"fill_id": told[0]["fill_id"]})
-            return told, first.structured_content["steps"][0]
+            messages = (await client.call_tool("trades", {"limit": 100})).structured_content["trades"]
+            first = await client.call_tool("why", {"fill_id": messages[0]["fill_id"]})
+            return messages, first.structured_content["steps"][0]
 
-    told, root = asyncio.run(scenario())
+    shown, root = asyncio.run(scenario())
     fills = {payload["fill_id"]: payload for _, payload in rows_of(stored, "exit_filled")}
     episodes = {payload["episode_id"]: payload["episode"] for _, payload in rows_of(stored, "episode")}
-    assert len({episode["fill_id"] for episode in told}) == len(told)
-    for episode in told:
+    assert len({episode["fill_id"] for episode in shown}) == len(shown)
+    for episode in shown:
         fill = fills[episode["fill_id"]]
         assert fill["policy_id"] == episodes[episode["episode_id"]]["policy_id"]
         assert fill["bar_label"] == episodes[episode["episode_id"]]["exit_label"]
-    assert root["facts"]["bar_label"] == told[0]["exited"]
+    assert root["facts"]["bar_label"] == shown[0]["exited"]
 
 
 BACKWARDS = {"since": "2004-01-01", "at": "2003-01-01"}
@@ -199,8 +199,8 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "arguments", "said"), REFUSED)
-def test_refused_call_says_in_one_line_what_would_work(stored, tool, arguments, said):
+@pytest.mark.parametrize(("tool", "arguments", "quoted"), REFUSED)
+def test_refused_call_says_in_one_line_what_would_work(stored, tool, arguments, quoted):
     async def scenario():
         async with client_of(stored) as client:
             return await client.call_tool(tool, arguments)
@@ -208,7 +208,7 @@ def test_refused_call_says_in_one_line_what_would_work(stored, tool, arguments, 
     result = asyncio.run(scenario())
     text = result.content[0].text
     assert result.is_error
-    assert said in text
+    assert quoted in text
     assert "\n" not in text
     assert str(stored.parent) not in text
     assert "Traceback" not in text
@@ -227,12 +227,12 @@ def test_crash_and_store_failure_tell_nothing_of_inside(stored, monkeypatch):
             monkeypatch.setattr(RunViews, "view", broken)
             return await client.call_tool("trades", {})
 
-    for error, said in (
+    for error, reply in (
         (StoreError(f"store sqlite:///{stored} is locked"), STORE_FAILED),
         (KeyError("x"), TOOL_FAILED),
     ):
         result = asyncio.run(scenario(error))
-        assert (result.is_error, result.content[0].text) == (True, said)
+        assert (result.is_error, result.content[0].text) == (True, reply)
 
 
 def test_no_tool_changes_a_table(stored):
@@ -377,14 +377,14 @@ def test_first_reading_of_many_rows_is_told_to_the_client_and_to_the_log(stored,
     caplog.set_level("INFO", "thinktwice.tools")
     steps = []
 
-    async def told(progress, total, message):
+    async def shown(progress, total, message):
         steps.append((progress, total, message))
 
     async def scenario():
         async with client_of(stored) as client:
-            await client.call_tool("market", {}, progress_callback=told)
+            await client.call_tool("market", {}, progress_callback=shown)
             first = list(steps)
-            await client.call_tool("market", {}, progress_callback=told)
+            await client.call_tool("market", {}, progress_callback=shown)
             return first
 
     first = asyncio.run(scenario())
@@ -437,13 +437,13 @@ def test_fifty_clients_at_once_get_the_answers_that_each_alone_gets(stored):
     async def scenario():
         async with server_of(stored) as server:
 
-            async def told(asked):
+            async def shown(request):
                 async with Client(server) as client:
-                    return texts(await answers(client, asked))
+                    return texts(await answers(client, request))
 
-            alone = await told(calls)
+            alone = await shown(calls)
             few = [(calls[number % len(calls)], calls[-1 - number % len(calls)]) for number in range(50)]
-            return alone, await asyncio.gather(*map(told, few))
+            return alone, await asyncio.gather(*map(shown, few))
 
     calls = calls_of(stored)
     alone, together = asyncio.run(scenario())
@@ -465,13 +465,13 @@ def test_resources_and_prompts_name_what_the_tools_read(stored):
                 with pytest.raises(Exception) as failure:  # noqa: PT011 - the SDK's own error
                     await client.get_prompt(name, given)
                 refused.append(str(failure.value))
-            for asked in (
+            for request in (
                 "thinktwice://runs/r0001/rows",
                 "file:///etc/passwd",
                 "thinktwice://runs/r9/summary",
             ):
                 with pytest.raises(Exception) as failure:  # noqa: PT011 - the SDK's own error
-                    await client.read_resource(asked)
+                    await client.read_resource(request)
                 refused.append(str(failure.value))
             return resources, templates, json.loads(summary), prompts, (report, prompt), refused
 

@@ -31,7 +31,7 @@ def status(**given):
 
 
 @dataclass
-class Told:
+class Shown:
     """A source that says what it was told to."""
 
     now: ProcessStatus = field(default_factory=status)
@@ -50,7 +50,7 @@ class Reply:
 def endpoint(source=None, token=None, *, known=(), deadline_s=5.0, check=None, **settings):
     made = OperationsSettings(**({"port": 0} | settings))
     given = {"now": lambda: NOW, "deadline_s": deadline_s, "check": check}
-    return Endpoint(source or Told(), made, token, Redactor(known), **given)
+    return Endpoint(source or Shown(), made, token, Redactor(known), **given)
 
 
 async def sent(port, data, host="127.0.0.1", *, ends=False):
@@ -84,5 +84,5 @@ def request(path, fields):
     return Request({"type": "http", "query_string": b"", "headers": fields, **scope})
 
 
-async def asked(one, path, **given):
+async def read_requests(one, path, **given):
     return parsed(await sent(one.port, get(path, **given)))

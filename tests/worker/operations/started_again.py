@@ -100,7 +100,7 @@ def started(job: dict[str, Any], out: str) -> list[dict[str, Any]]:
     return found
 
 
-def told(job: dict[str, Any]) -> dict[str, Any]:
+def read_shown(job: dict[str, Any]) -> dict[str, Any]:
     """What a job came to: its starts, and what the last one printed."""
     with tempfile.NamedTemporaryFile() as out:
         starts = started(job, out.name)
@@ -111,4 +111,4 @@ def told(job: dict[str, Any]) -> dict[str, Any]:
 if __name__ == "__main__":
     importlib.import_module("ccxt.async_support")  # loaded before the forks
     load()
-    sys.stdout.write(json.dumps([told(job) for job in json.loads(sys.argv[1])]))
+    sys.stdout.write(json.dumps([read_shown(job) for job in json.loads(sys.argv[1])]))

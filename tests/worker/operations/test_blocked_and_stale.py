@@ -86,10 +86,10 @@ def test_safe_mode_blocks_everybody_else_while_it_lasts_and_not_until_the_next_b
     given: tuple[str, ...],
 ) -> None:
     one = Guarded()
-    on_the_row = one.takes(row(*given), behind=True)
+    on_the_row = one.takes(row(*given), following=True)
     of_feed = dict(zip(("A", "B"), given, strict=False))
     assert one.guard.in_force(on_the_row) == dict.fromkeys(("A", "B"), "safe mode: store_away") | of_feed
-    one.guard.weigh_store(behind=False)
+    one.guard.weigh_store(following=False)
     assert one.guard.in_force(on_the_row) == of_feed
     one.guard.hold(SafeModeReason.CRASH_LOOP)
     assert set(one.guard.in_force({})) == {"A", "B"}

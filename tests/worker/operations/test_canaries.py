@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from schemas.settings.live import OperationsSettings
 from tests.agents.language_models.wire_server import answer
-from tests.worker.operations.asking import asked, endpoint, status
+from tests.worker.operations.asking import endpoint, read_requests, status
 from tests.worker.operations.receiver import HANG, receiving
 from tests.worker.wire import wire
 from worker.cli import app
@@ -62,7 +62,7 @@ def planted(tmp_path, monkeypatch):
     return tmp_path
 
 
-def said(*words):
+def read_text(*words):
     """What a command prints, whether it succeeds or fails."""
     done = CliRunner().invoke(app, list(words))
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
@@ -87,31 +87,33 @@ def test_commands_that_work_and_fail_show_no_secret(planted, monkeypatch):
     with wire(monkeypatch, telling(KEY)) as server:
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
         monkeypatch.setenv("THINKTWICE_LLM__MODEL", "anthropic/claude-haiku-5-5")
-        printed = [said("backtest", *SHORT, "--reflection", "full", "--out", "out", "--json")]
-        printed += [said("backtest", *SHORT, "--strategist", "model")]
+        printed = [read_text("backtest", *SHORT, "--reflection", "full", "--out", "out", "--json")]
+        printed += [read_text("backtest", *SHORT, "--strategist", "model")]
         monkeypatch.delenv("THINKTWICE_LLM__MODEL")
-        printed += [said("paper", *SHORT, "--new", "--json")]
+        printed += [read_text("paper", *SHORT, "--new", "--json")]
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     (planted / "secret.toml").write_text(f'[llm]\napi_key = "{KEY}"\n')
     address = f"postgresql://me:{quote(PASSWORD, safe='')}@127.0.0.1:1/db"
     printed += [
-        said("runs"),
-        said("journal", "latest", "--jsonl", "--telemetry"),
-        said("journal", "r0001", "--jsonl", "--telemetry"),
-        said("config", "show", "--json"),
-        said("config", "show", "secret.toml"),
-        said("worker", "--once", "--json", "--run", "r0001"),
-        said("doctor", "--json", "--db", address),
-        said("verify", "r0001"),
-        said("runs", "--db", address),
-        said("db", "check", "--db", address),
-        said("worker", "--once", "--db", f"postgresql://127.0.0.1:1/db?password={quote(PASSWORD, safe='')}"),
-        said("backtest", "--db", f"postgres://me:{PASSWORD}@nowhere:1/x"),
+        read_text("runs"),
+        read_text("journal", "latest", "--jsonl", "--telemetry"),
+        read_text("journal", "r0001", "--jsonl", "--telemetry"),
+        read_text("config", "show", "--json"),
+        read_text("config", "show", "secret.toml"),
+        read_text("worker", "--once", "--json", "--run", "r0001"),
+        read_text("doctor", "--json", "--db", address),
+        read_text("verify", "r0001"),
+        read_text("runs", "--db", address),
+        read_text("db", "check", "--db", address),
+        read_text(
+            "worker", "--once", "--db", f"postgresql://127.0.0.1:1/db?password={quote(PASSWORD, safe='')}"
+        ),
+        read_text("backtest", "--db", f"postgres://me:{PASSWORD}@nowhere:1/x"),
     ]
     monkeypatch.setenv("ANTHROPIC_BASE_URL", f"ftp://me:{HOOK}@nowhere")
-    printed += [said("backtest", *SHORT, "--strategist", "model")]
+    printed += [read_text("backtest", *SHORT, "--strategist", "model")]
     monkeypatch.setenv("THINKTWICE_RUNTIME__DB", address)
-    printed += [said("runs"), said("config", "show")]
+    printed += [read_text("runs"), read_text("config", "show")]
     text = "\n".join(printed)
     assert KEY in str(server.requests[0])  # what is looked for has been on its way
     assert '"ok": false' in text
@@ -123,10 +125,19 @@ def test_commands_that_work_and_fail_show_no_secret(planted, monkeypatch):
 def test_database_that_was_reached_with_a_password_keeps_none(planted, monkeypatch, postgres_url):
     password = str(urlsplit(postgres_url).password)
     monkeypatch.setenv("THINKTWICE_RUNTIME__DB", postgres_url)
-    printed = [said("db", "upgrade"), said("backtest", *SHORT), said("worker", "--once"), said("doctor")]
-    printed += [said("db", "backup", "copy.db"), said("journal", "latest", "--jsonl"), said("config", "show")]
+    printed = [
+        read_text("db", "upgrade"),
+        read_text("backtest", *SHORT),
+        read_text("worker", "--once"),
+        read_text("doctor"),
+    ]
+    printed += [
+        read_text("db", "backup", "copy.db"),
+        read_text("journal", "latest", "--jsonl"),
+        read_text("config", "show"),
+    ]
     wrong = postgres_url.replace(password, quote(PASSWORD, safe=""))
-    printed += [said("runs", "--db", wrong), said("backtest", *SHORT, "--db", wrong)]
+    printed += [read_text("runs", "--db", wrong), read_text("backtest", *SHORT, "--db", wrong)]
     assert "refused the user or password" in "\n".join(printed)
     with closing(sqlite3.connect(planted / "copy.db")) as copy:
         dump = "\n".join(copy.iterdump())
@@ -150,7 +161,9 @@ def test_endpoint_and_webhook_hand_on_no_secret(planted):
             endpoint(Source(), known=known) as one,
             receiving(HANG, b"HTTP/1.1 204 X\r\n\r\n") as there,
         ):
-            replies = [await asked(one, path) for path in ("/metrics", "/ready", "/status", "/health", "/x")]
+            replies = [
+                await read_requests(one, path) for path in ("/metrics", "/ready", "/status", "/health", "/x")
+            ]
             hook = Webhook(f"{there.url}/{HOOK}", SIGNING, attempt_s=0.1)
             notifier = Notifier(hook, OperationsSettings(), "r0001", "paper", redactor, first_wait_s=0.0)
             notifier.start()

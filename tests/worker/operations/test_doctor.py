@@ -86,7 +86,7 @@ def test_store_is_examined_and_left_as_it_is(doctor):
 
 
 @pytest.mark.parametrize(
-    ("db", "name", "said"),
+    ("db", "name", "quoted"),
     [
         ("sqlite:///absent/x.db", "store", "does not exist"),
         ("sqlite:///other.db", "store", "holds other tables"),
@@ -95,14 +95,14 @@ def test_store_is_examined_and_left_as_it_is(doctor):
         ("mysql://x/y", "store", "'mysql' is not known"),
     ],
 )
-def test_store_that_cannot_be_used_is_said_with_the_next_step(doctor, monkeypatch, db, name, said):
+def test_store_that_cannot_be_used_is_said_with_the_next_step(doctor, monkeypatch, db, name, quoted):
     (Path() / "text.db").write_text("no database at all, but long enough to be read as one" * 20)
     with closing(sqlite3.connect(Path() / "other.db")) as other:
         other.execute("CREATE TABLE somebody (x)")
     monkeypatch.setenv("THINKTWICE_RUNTIME__DB", db)
     found = doctor(code=1)[name]
     assert found["state"] == "failed"
-    assert said in found["found"]
+    assert quoted in found["found"]
     assert found["next_step"]
 
 
@@ -147,7 +147,7 @@ def test_password_on_the_command_line_is_a_warning(doctor):
 
 
 @pytest.mark.parametrize(
-    ("environment", "name", "state", "said"),
+    ("environment", "name", "state", "quoted"),
     [
         ({"THINKTWICE_RUNTIME__OPERATIONS__HOST": "0.0.0.0"}, "endpoint", "ok", "none is wanted"),
         (
@@ -198,12 +198,12 @@ def test_password_on_the_command_line_is_a_warning(doctor):
         ),
     ],
 )
-def test_what_is_reached_and_who_reaches_it_is_checked(doctor, monkeypatch, environment, name, state, said):
+def test_what_is_reached_and_who_reaches_it_is_checked(doctor, monkeypatch, environment, name, state, quoted):
     for variable, value in environment.items():
         monkeypatch.setenv(variable, value)
     found = doctor(code=1 if state == "failed" else 0)[name]
     assert found["state"] == state
-    assert said in found["found"]
+    assert quoted in found["found"]
     assert (found["next_step"] is None) == (state == "ok")
 
 
@@ -230,7 +230,7 @@ def test_secret_file_that_others_read_is_a_warning_with_the_command(doctor, monk
 
 
 @pytest.mark.parametrize(
-    ("feed", "state", "said"),
+    ("feed", "state", "quoted"),
     [
         ("replay", "ok", "bars come"),
         ("csv", "failed", "--feed csv follows a file"),
@@ -238,10 +238,10 @@ def test_secret_file_that_others_read_is_a_warning_with_the_command(doctor, monk
         ("ccxt:kraken", "failed", "needs --symbols and --timeframe"),
     ],
 )
-def test_feed_is_opened_without_the_network(doctor, feed, state, said):
+def test_feed_is_opened_without_the_network(doctor, feed, state, quoted):
     found = doctor("--feed", feed, code=1 if state == "failed" else 0)["feed"]
     assert found["state"] == state
-    assert said in found["found"]
+    assert quoted in found["found"]
 
 
 def test_small_disk_old_clock_and_lost_libraries_are_found(monkeypatch):
@@ -289,16 +289,16 @@ def asked_over_the_wire(monkeypatch, provider, handler, doctor, code, **settings
     monkeypatch.setenv("THINKTWICE_LLM__PRICES", price)
     for name, value in settings.items():
         monkeypatch.setenv(f"THINKTWICE_REFLECTION__{name}", value)
-    told = FORMATS[provider]
-    streamed = told.streamed("h", stop="max_tokens")
-    with wire(monkeypatch, handler(told), streamed, provider) as server:
+    shown = FORMATS[provider]
+    streamed = shown.streamed("h", stop="max_tokens")
+    with wire(monkeypatch, handler(shown), streamed, provider) as server:
         return doctor("--network", code=code)["model"], server
 
 
 @pytest.mark.parametrize("provider", sorted(FORMATS))
 def test_doctor_asks_the_model_one_token_and_says_which_deadline_it_holds(doctor, monkeypatch, provider):
-    def cut(told):
-        return saying(told, "h", stop="max_tokens")
+    def cut(shown):
+        return saying(shown, "h", stop="max_tokens")
 
     long = {"BUDGET_EVENT_MS": "60000", "BUDGET_HEARTBEAT_MS": "60000"}
     found, server = asked_over_the_wire(monkeypatch, provider, cut, doctor, 0, **long)
@@ -318,7 +318,7 @@ def test_doctor_asks_the_model_one_token_and_says_which_deadline_it_holds(doctor
 @pytest.mark.parametrize("provider", sorted(FORMATS))
 def test_doctor_tells_a_key_that_is_turned_away(doctor, monkeypatch, provider):
     found, _ = asked_over_the_wire(
-        monkeypatch, provider, lambda told: answer(told.error("authentication_error", "x"), 401), doctor, 1
+        monkeypatch, provider, lambda shown: answer(shown.error("authentication_error", "x"), 401), doctor, 1
     )
     assert found["state"] == "failed"
     assert "HTTP 401 authentication_error" in found["found"]

@@ -16,7 +16,17 @@ from starlette.exceptions import HTTPException
 from schemas.errors import ConfigError
 from schemas.settings.live import OperationsSettings
 from tests.each_case import check_each
-from tests.worker.operations.asking import NOW, Told, asked, endpoint, get, parsed, request, sent, status
+from tests.worker.operations.asking import (
+    NOW,
+    Shown,
+    endpoint,
+    get,
+    parsed,
+    read_requests,
+    request,
+    sent,
+    status,
+)
 from worker.operations.endpoint import LONGEST_HEAD
 from worker.operations.endpoint_access import MOST_CONNECTIONS, guard_of, is_loopback, most_connections
 from worker.operations.status import SECOND
@@ -65,8 +75,8 @@ def test_metrics_are_valid_openmetrics_with_every_sign():
     )
 
     async def scrape():
-        async with endpoint(Told(full)) as one:
-            return await asked(one, "/metrics")
+        async with endpoint(Shown(full)) as one:
+            return await read_requests(one, "/metrics")
 
     reply = during(scrape())
     assert reply.status == 200
@@ -117,7 +127,7 @@ def test_metrics_are_valid_openmetrics_with_every_sign():
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "quoted"),
     [
         ({}, None),
         ({"store_ok": False, "buffered_rows": 3}, "store is away, 3 rows wait for it"),
@@ -133,34 +143,34 @@ def test_metrics_are_valid_openmetrics_with_every_sign():
         ({"role": "slow_loop", "store_ok": False}, "store is away, 0 rows wait for it"),
     ],
 )
-def test_ready_answers_200_only_while_bars_flow_and_the_store_is_there(changed, said):
+def test_ready_answers_200_only_while_bars_flow_and_the_store_is_there(changed, quoted):
     async def ask():
-        async with endpoint(Told(status(**changed))) as one:
-            return await asked(one, "/ready"), await asked(one, "/health")
+        async with endpoint(Shown(status(**changed))) as one:
+            return await read_requests(one, "/ready"), await read_requests(one, "/health")
 
     ready, health = during(ask())
-    assert (ready.status, ready.body) == ((200, "ready\n") if said is None else (503, f"{said}\n"))
+    assert (ready.status, ready.body) == ((200, "ready\n") if quoted is None else (503, f"{quoted}\n"))
     assert health.status == 200
 
 
 def test_status_is_one_json_object_and_head_has_no_body():
     async def ask():
         async with endpoint(
-            Told(
+            Shown(
                 status(reason="token=c4nary-0123", equity=float("nan")),
             ),
             known=["c4nary-0123"],
         ) as one:
-            return await asked(one, "/status?x=1"), await asked(one, "/status", method="HEAD")
+            return await read_requests(one, "/status?x=1"), await read_requests(one, "/status", method="HEAD")
 
-    told, head = during(ask())
-    document = json.loads(told.body)
+    shown, head = during(ask())
+    document = json.loads(shown.body)
     assert document["run_id"] == "r0001"
     assert document["bar_lag_s"] == 5.0
     assert document["not_ready"] == []
-    assert "c4nary" not in told.body
+    assert "c4nary" not in shown.body
     assert (head.status, head.body) == (200, "")
-    assert int(head.fields["Content-Length"]) == len(told.body)
+    assert int(head.fields["Content-Length"]) == len(shown.body)
 
 
 @check_each(
@@ -199,7 +209,7 @@ def test_request_that_is_not_a_plain_reading_of_ours_is_refused(data, status):
     async def ask():
         async with endpoint() as one:
             reply = parsed(await sent(one.port, data))
-            assert (await asked(one, "/health", host="localhost:80")).status == 200
+            assert (await read_requests(one, "/health", host="localhost:80")).status == 200
             return reply
 
     reply = during(ask())
@@ -211,7 +221,8 @@ def test_names_in_the_settings_are_hosts_of_ours():
     async def ask():
         async with endpoint(hosts=("metrics.example.org",)) as one:
             found = [
-                await asked(one, "/health", host=h) for h in ("Metrics.example.org", "[::1]:9", "localhost.")
+                await read_requests(one, "/health", host=h)
+                for h in ("Metrics.example.org", "[::1]:9", "localhost.")
             ]
             return [reply.status for reply in found]
 
@@ -222,11 +233,13 @@ def test_token_is_demanded_from_everybody_once_it_is_set():
     async def ask():
         async with endpoint(token=TOKEN) as one:
             given = ("", f"Bearer {TOKEN}x", f"Basic {TOKEN}", "Bearer", f"Bearer {TOKEN}", f"bearer {TOKEN}")
-            replies = [await asked(one, "/status", Authorization=word) for word in given]
-            bare = await asked(one, "/metrics")
+            replies = [await read_requests(one, "/status", Authorization=word) for word in given]
+            bare = await read_requests(one, "/metrics")
             # With a token a name that somebody else gave to this address reads nothing either.
-            foreign = await asked(one, "/status", host="evil.example.com", Authorization=f"Bearer {TOKEN}")
-            address = await asked(one, "/status", host="10.0.0.1", Authorization=f"Bearer {TOKEN}")
+            foreign = await read_requests(
+                one, "/status", host="evil.example.com", Authorization=f"Bearer {TOKEN}"
+            )
+            address = await read_requests(one, "/status", host="10.0.0.1", Authorization=f"Bearer {TOKEN}")
             found = [reply.status for reply in (*replies, bare, foreign, address)]
             return found, replies[0].fields["WWW-Authenticate"]
 
@@ -269,7 +282,7 @@ def test_request_that_takes_too_long_is_cut_off_and_others_are_served():
     async def ask():
         async with endpoint(deadline_s=0.2) as one:
             slow = asyncio.create_task(sent(one.port, b"GET /status HTTP/1.1\r\nHost: loc"))
-            served = await asked(one, "/health")
+            served = await read_requests(one, "/health")
             await asyncio.wait([slow])
             return served.status, slow.exception() or slow.result()
 
@@ -299,7 +312,7 @@ def test_connection_beyond_the_limit_takes_the_place_of_the_oldest():
     async def ask():
         async with endpoint(deadline_s=30.0) as one:
             idle = [await asyncio.open_connection("127.0.0.1", one.port) for _ in range(MOST_CONNECTIONS)]
-            served = (await asked(one, "/health")).status
+            served = (await read_requests(one, "/health")).status
             cut = await asyncio.wait_for(idle[0][0].read(), 20)
             for _, writer in idle[1:]:
                 writer.write(get("/health"))
@@ -340,7 +353,7 @@ def test_health_answers_in_time_beside_clients_that_never_finish_a_request(count
             answers = []
             for _ in range(5):
                 began = time.monotonic()
-                answers.append((await asked(one, "/health")).status)
+                answers.append((await read_requests(one, "/health")).status)
                 answers.append(time.monotonic() - began < 2.0)
             for task in drips:
                 task.cancel()
@@ -367,7 +380,7 @@ def test_source_that_fails_is_an_answer_and_not_the_end():
 
     async def ask():
         async with endpoint(Broken()) as one:
-            return await asked(one, "/status"), await asked(one, "/metrics")
+            return await read_requests(one, "/status"), await read_requests(one, "/metrics")
 
     status, metrics = during(ask())
     assert (status.status, metrics.status) == (500, 500)

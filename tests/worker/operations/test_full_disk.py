@@ -30,7 +30,7 @@ app({words!r})
 WORDS = ["backtest", "--symbols", "AAPL", "--to", "2000-12-31"]
 
 
-def said(*words):
+def read_text(*words):
     done = CliRunner().invoke(app, list(words))
     return done.exit_code, done.output
 
@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_run_on_a_disk_that_fills_up_ends_with_one_line_and_keeps_whole_events(folder):
-    assert said("db", "upgrade")[0] == 0
+    assert read_text("db", "upgrade")[0] == 0
     size = max(path.stat().st_size for path in folder.iterdir()) + 60_000
     program = FULL.format(root=str(ROOT), words=WORDS, size=size)
     done = subprocess.run(
@@ -56,9 +56,9 @@ def test_run_on_a_disk_that_fills_up_ends_with_one_line_and_keeps_whole_events(f
     assert without_waiting(done.stderr).count("\n") == 1
     assert "disk" in done.stderr
     # Room again: what was stored is whole, and the store works on.
-    assert said("db", "check", "--full") == (0, said("db", "check", "--full")[1])
+    assert read_text("db", "check", "--full") == (0, read_text("db", "check", "--full")[1])
     with closing(sqlite3.connect(folder / "thinktwice.db")) as store:
         runs = store.execute("SELECT run_id, events FROM runs").fetchall()
     [(run_id, events)] = runs
-    assert 0 < events == len(said("journal", run_id, "--jsonl")[1].splitlines())
-    assert said("runs")[0] == 0
+    assert 0 < events == len(read_text("journal", run_id, "--jsonl")[1].splitlines())
+    assert read_text("runs")[0] == 0

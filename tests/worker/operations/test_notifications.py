@@ -155,9 +155,9 @@ def test_receiver_in_trouble_is_tried_again_where_that_may_help(script, attempts
 
 
 def test_receiver_whose_pause_is_cut_short_is_told_of_in_the_log():
-    with capture_logs() as said:
+    with capture_logs() as reply:
         delivered(AWAY, script=(status(429, "Retry-After: 99999"), OK))
-    assert [(line["event"], line["reason"]) for line in said] == [
+    assert [(line["event"], line["reason"]) for line in reply] == [
         ("pause_cut_short", "status 429: it asks for a pause of 99999 s, of which 30 s are kept")
     ]
 
@@ -186,13 +186,13 @@ def test_receiver_that_raises_is_a_dropped_message_and_the_next_is_tried():
 def test_full_queue_drops_and_counts_and_never_waits():
     async def play():
         one = notifier(Never(), queue=3)
-        told = [one.tell(Alert("error", "x", AT, f"s{n}")) for n in range(10)]
+        messages = [one.tell(Alert("error", "x", AT, f"s{n}")) for n in range(10)]
         one.start()
         await one.close(grace_s=0.01)
-        return told, one.counts
+        return messages, one.counts
 
-    told, counts = asyncio.run(play())
-    assert told == [True] * 3 + [False] * 7
+    shown, counts = asyncio.run(play())
+    assert shown == [True] * 3 + [False] * 7
     assert counts["dropped"] == 10
 
 
@@ -318,8 +318,8 @@ def test_journal_rows_that_matter_to_a_person_are_news(kind, payload, news):
 
 
 def test_model_that_gives_no_usable_reply_any_more_is_news_once_for_each_model_in_its_servers_words():
-    said = {"failed_in_a_row": 5, "reason": "HTTP 400 'credit balance is too low'"}
-    found = [of_worker("model_failing", {"model": f"{model} (fast)", **said}, AT) for model in "mn"]
+    answer = {"failed_in_a_row": 5, "reason": "HTTP 400 'credit balance is too low'"}
+    found = [of_worker("model_failing", {"model": f"{model} (fast)", **answer}, AT) for model in "mn"]
     assert [alert and (alert.kind, alert.summary) for alert in found] == [
         (
             "error",

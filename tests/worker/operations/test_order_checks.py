@@ -89,7 +89,7 @@ def test_order_gets_its_verdict_which_is_spent_where_that_is_asked_for(store):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "shown"),
     [
         ({"order": {**RIGHT, "side": "hold"}}, "check.order.side = 'hold'"),
         ({"order": {**RIGHT, "quantity": True}}, "check.order.quantity: True is no number: give one"),
@@ -102,10 +102,10 @@ def test_order_gets_its_verdict_which_is_spent_where_that_is_asked_for(store):
         ({"order": {**RIGHT, "symbol": "AA\u202ePL", "side": "\u202e"}}, r"check.order.side = '\u202e'"),
     ],
 )  # fmt: skip
-def test_body_that_is_no_order_is_refused_in_one_line(store, body, told):
+def test_body_that_is_no_order_is_refused_in_one_line(store, body, shown):
     [reply] = replies(store, post(body))
     assert reply.status == 400
-    assert told in json.loads(reply.body)["error"]
+    assert shown in json.loads(reply.body)["error"]
     assert rows(store, "guard_verdict") == []
 
 
@@ -193,7 +193,7 @@ def test_bars_of_an_order_are_checked_and_without_them_their_checks_are_named(st
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "shown"),
     [
         (bars(c=None), "check.bars.39.c = None"),
         (bars(x=1.0), "check.bars.39.x: no such field"),
@@ -203,10 +203,10 @@ def test_bars_of_an_order_are_checked_and_without_them_their_checks_are_named(st
         (bars(t="2026-03-02T14:00"), "has no zone: write it as 2026-03-02T14:00Z"),
     ],
 )
-def test_bars_that_cannot_be_read_are_refused_in_one_line(store, rows, told):
+def test_bars_that_cannot_be_read_are_refused_in_one_line(store, rows, shown):
     [reply] = replies(store, post({"order": RIGHT, "bars": rows}))
     assert reply.status == 400
-    assert told in json.loads(reply.body)["error"]
+    assert shown in json.loads(reply.body)["error"]
 
 
 @pytest.mark.parametrize(
@@ -260,17 +260,17 @@ def test_check_that_takes_too_long_is_an_answer_and_leaves_nothing_behind(store,
 
     monkeypatch.setattr(order_checks, "CHECK_S", 0.2)
     monkeypatch.setattr(order_checks, "_read_bars", read_late)
-    asked = {"order": RIGHT, "spend": True}
+    request = {"order": RIGHT, "spend": True}
 
     async def scenario(opened):
         account = {"equity": 1e5, "positions": {"MSFT": {"quantity": 1, "price": 9}}}
         out = {"order": {"symbol": "MSFT", "side": "sell", "quantity": 1}, "account": account}
-        waits = asyncio.ensure_future(sent(opened.port, post({**asked, "bars": bars()})))
+        waits = asyncio.ensure_future(sent(opened.port, post({**request, "bars": bars()})))
         exits = parsed(await sent(opened.port, post(out)))
         assert not waits.done(), "an exit waits for no bars of another order"
         late = parsed(await waits)
         loading.set()
-        return exits, late, parsed(await sent(opened.port, post(asked)))
+        return exits, late, parsed(await sent(opened.port, post(request)))
 
     exits, late, again = during(store, scenario)
     assert json.loads(exits.body)["send"] is True
@@ -385,11 +385,11 @@ def test_command_serves_until_it_is_stopped(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-m", "thinktwice", *words], env=environment, **pipes) as program:
         try:
-            told: Any = program.stderr
-            address = next(word for line in told for word in line.split() if word.endswith("/check"))
+            shown: Any = program.stderr
+            address = next(word for line in shown for word in line.split() if word.endswith("/check"))
             body = json.dumps({"order": {**RIGHT, "stop": None}}).encode()
-            asked = urllib.request.Request(address, body, {"Content-Type": "application/json"})
-            with urllib.request.urlopen(asked, timeout=20) as reply:
+            request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=20) as reply:
                 assert json.load(reply)["send"] is False
         finally:
             program.terminate()

@@ -60,16 +60,16 @@ def test_run_whose_processes_crashed_is_told_to_be_in_safe_mode_and_the_next_run
     async def play():
         async with receiving() as there:
             first = await operated(settings, there)
-            told = news(there)
+            message = news(there)
             second = await operated(settings, there)
-            return first, told, second, news(there)
+            return first, message, second, news(there)
 
-    first, told, second, all_told = asyncio.run(play())
+    first, shown, second, all_told = asyncio.run(play())
     assert (first.record.run_id, second.record.run_id) == ("r0001", "r0002")
-    assert [(event["kind"], event["about"], event["run_id"]) for event in told] == [
+    assert [(event["kind"], event["about"], event["run_id"]) for event in shown] == [
         ("safe_mode", "crash_loop", "r0001")
     ]
-    assert all_told == told
+    assert all_told == shown
     assert len(StartNotes(notes).crashes()) == CRASHES  # an orderly end takes back its own start only
     assert not list(tmp_path.glob("*r0002*"))
     assert [item["level"] for item in logged(tmp_path, "safe_mode")] == ["warning"]
@@ -88,10 +88,10 @@ def test_refused_second_process_leaves_the_crashes_of_the_run_as_they_are(shell,
 
 
 def test_process_that_dies_while_it_recovers_has_begun_before(tmp_path):
-    asked: list[str] = []
+    questions: list[str] = []
 
     def ask_of(run_id):
-        asked.append(run_id)
+        questions.append(run_id)
         return False
 
     def die(recovered, taken):
@@ -101,7 +101,7 @@ def test_process_that_dies_while_it_recovers_has_begun_before(tmp_path):
     assert killed(tmp_path, Settings(), feed, "committed", 20)
     with pytest.raises(Killed):
         paper(tmp_path, Settings(), feed, progress=die, crashed_too_often=ask_of)
-    assert asked == ["r0001"]
+    assert questions == ["r0001"]
 
 
 def test_paper_trades_to_its_end_although_its_start_notes_cannot_be_kept(shell, monkeypatch):
@@ -110,9 +110,9 @@ def test_paper_trades_to_its_end_although_its_start_notes_cannot_be_kept(shell, 
     done = shell.run("paper", *BARS, "--log-format", "json", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["run_id"] == "r0001"
-    said = [json.loads(line) for line in done.stderr.splitlines()]
-    assert [(event["event"], event["level"]) for event in said] == [("start_notes_failed", "warning")] * 2
-    assert "cannot be written: File exists; crashes are not counted" in said[1]["reason"]
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [(event["event"], event["level"]) for event in lines] == [("start_notes_failed", "warning")] * 2
+    assert "cannot be written: File exists; crashes are not counted" in lines[1]["reason"]
 
 
 def test_state_folder_that_cannot_be_made_stops_no_run_on_a_server(shell, monkeypatch, postgres_url):
@@ -122,9 +122,9 @@ def test_state_folder_that_cannot_be_made_stops_no_run_on_a_server(shell, monkey
     shell.run("db", "upgrade")
     done = shell.run("paper", *BARS, "--log-format", "json", "--json")
     assert done.exit_code == 0, done.output
-    said = [json.loads(line) for line in done.stderr.splitlines()]
-    assert [event["event"] for event in said] == ["start_notes_failed"]
-    assert "/proc/nothing/thinktwice/" in said[0]["reason"]
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [event["event"] for event in lines] == ["start_notes_failed"]
+    assert "/proc/nothing/thinktwice/" in lines[0]["reason"]
 
 
 def waiting_changes(folder, **judge):
@@ -144,8 +144,8 @@ def waiting_changes(folder, **judge):
             return news(there)
 
     with configure_logging(settings):
-        told = asyncio.run(play())
-    return [event for event in told if event["kind"] == "approval_waits"]
+        shown = asyncio.run(play())
+    return [event for event in shown if event["kind"] == "approval_waits"]
 
 
 def test_change_that_a_bound_declines_waits_for_a_person_who_is_told_the_command(shell, tmp_path):
@@ -201,11 +201,11 @@ def test_change_plan_that_waits_is_told_once_with_its_deadline_and_command(tmp_p
             return seen[0], [news_item for news_item in news(there) if news_item["kind"] == "approval_waits"]
 
     with configure_logging(settings):
-        plan, told = asyncio.run(play())
-    assert [item["detail"]["plan_id"] for item in told] == [plan.plan_id]
-    assert told[0]["detail"]["plan_hash"] == plan.content_hash
-    assert told[0]["detail"]["command"] == f"thinktwice plans show {plan.plan_id} --run r0001"
-    assert told[0]["summary"].startswith(f"plan {plan.plan_id} waits for a decision until 2009-")
+        plan, shown = asyncio.run(play())
+    assert [item["detail"]["plan_id"] for item in shown] == [plan.plan_id]
+    assert shown[0]["detail"]["plan_hash"] == plan.content_hash
+    assert shown[0]["detail"]["command"] == f"thinktwice plans show {plan.plan_id} --run r0001"
+    assert shown[0]["summary"].startswith(f"plan {plan.plan_id} waits for a decision until 2009-")
 
 
 @pytest.mark.parametrize(("event", "level"), [*LEVELS.items(), ("report_heard", logging.INFO)])

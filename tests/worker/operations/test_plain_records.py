@@ -27,8 +27,8 @@ def shown(monkeypatch):
 
 
 def test_warning_on_tools_names_server_tools_and_next_step(shown):
-    said = shown("tools_changed_since_pinned", server="desk", tools=["echo", "sum"], next=ACCEPT % "desk")
-    assert said == (
+    text = shown("tools_changed_since_pinned", server="desk", tools=["echo", "sum"], next=ACCEPT % "desk")
+    assert text == (
         "tools changed since pinned: server desk, tools echo and sum, next they are refused until "
         "`thinktwice tools pin CONFIG --server desk` accepts them"
     )

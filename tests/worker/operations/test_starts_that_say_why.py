@@ -24,7 +24,7 @@ from services.store.repository import LeaseLost
 from tests.commands.started import python
 from tests.exchange.faults import rate_limited, server_error
 from tests.exchange.server import MINUTE_MS, ExchangeServer
-from tests.exchange.thread import beside
+from tests.exchange.thread import path_beside
 from tests.worker.live.real_paper import written
 from worker.live.crash_counter import StartLimit
 
@@ -59,8 +59,8 @@ def started(*jobs: dict[str, Any]) -> list[dict[str, Any]]:
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=900
     )
     assert done.returncode == 0, done.stderr[-3_000:]
-    told: list[dict[str, Any]] = json.loads(done.stdout)
-    return told
+    shown: list[dict[str, Any]] = json.loads(done.stdout)
+    return shown
 
 
 @pytest.fixture(scope="module")
@@ -79,14 +79,14 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("trouble", "said"), [("store", "no such table: paper_bars"), ("lease", "another worker took over")]
+    ("trouble", "quoted"), [("store", "no such table: paper_bars"), ("lease", "another worker took over")]
 )
 def test_start_after_more_than_the_limit_that_said_why_trades(
-    troubled: dict[str, dict[str, Any]], trouble: str, said: str
+    troubled: dict[str, dict[str, Any]], trouble: str, quoted: str
 ) -> None:
     *wrong, last = troubled[trouble]["starts"]
     assert [finding["code"] for finding in wrong] == [2, 2], wrong
-    assert all(said in item["said"] for item in wrong), wrong
+    assert all(quoted in item["said"] for item in wrong), wrong
     assert (last["code"], last["safe_mode"]) == (0, []), last
     assert troubled[trouble]["document"]["performance"]["trades"] > 0
 
@@ -105,7 +105,7 @@ def exchange() -> Iterator[ExchangeServer]:
     server = ExchangeServer(now_ms=int(time.time() * 1_000))
     first = server.now_ms - server.now_ms % MINUTE_MS - 360 * MINUTE_MS
     server.fill("BTCUSDT", "1m", first, 400)
-    with beside(server) as running:
+    with path_beside(server) as running:
         yield running
 
 
@@ -122,12 +122,12 @@ def test_seventh_start_on_an_exchange_that_refused_six_trades(
     [found] = started(job)
     *wrong, last = found["starts"]
     assert [finding["code"] for finding in wrong] == [1] * (LIMIT + 1), wrong
-    told = [item["said"].replace(exchange.rest_url, "") for item in wrong]  # a port may hold the digits
-    assert {("429" in text, "503" in text) for text in told} == {(True, False), (False, True)}
+    shown = [item["said"].replace(exchange.rest_url, "") for item in wrong]  # a port may hold the digits
+    assert {("429" in text, "503" in text) for text in shown} == {(True, False), (False, True)}
     assert (last["code"], last["safe_mode"]) == (0, []), last
 
 
-SAID = (
+QUOTED = (
     ConfigError("x"),
     DataError("x"),
     StoreError("x"),
@@ -141,19 +141,19 @@ SAID = (
 
 
 @pytest.mark.parametrize(
-    "error", [*SAID, InvariantViolation("x"), ZeroDivisionError("x"), MemoryError()], ids=repr
+    "error", [*QUOTED, InvariantViolation("x"), ZeroDivisionError("x"), MemoryError()], ids=repr
 )
 def test_only_an_end_that_says_why_takes_its_start_back(tmp_path: Path, error: BaseException) -> None:
-    told: list[tuple[str, str]] = []
+    shown: list[tuple[str, str]] = []
     limit = StartLimit(
         lambda run_id: tmp_path / run_id,
         OperationsSettings(),
-        lambda kind, detail: told.append((kind, detail["reason"])),
+        lambda kind, detail: shown.append((kind, detail["reason"])),
     )
     limit.crashed_too_often("r0001")
     with pytest.raises(type(error)), limit.withdrawn():
         raise error
-    said_why = error in SAID
+    said_why = error in QUOTED
     assert (tmp_path / "r0001").exists() != said_why
     named = said_why and isinstance(error, Exception)
-    assert told == ([("start_withdrawn", f"{type(error).__name__}: x")] if named else [])
+    assert shown == ([("start_withdrawn", f"{type(error).__name__}: x")] if named else [])

@@ -57,7 +57,7 @@ def test_look_between_two_bars_ends_the_run_over_what_waiting_will_not_mend(ends
     run = SimpleNamespace(
         check=lambda: None,
         committing=SimpleNamespace(away=away.append),
-        guard=SimpleNamespace(weigh_store=lambda behind: polling._over.set()),
+        guard=SimpleNamespace(weigh_store=lambda later: polling._over.set()),
         store_behind=False,
     )
     polling: Any = SimpleNamespace(_over=asyncio.Event(), _look=look, _run=run, _look_s=0.01)
@@ -112,7 +112,7 @@ def test_store_away_between_two_bars_is_told_once_and_its_return_before_the_next
             os.kill(os.getpid(), signal.SIGTERM)
             return (await trading).stopped, seen, status, began, news(there)
 
-    stopped, seen, status, began, told = asyncio.run(play())
+    stopped, seen, status, began, shown = asyncio.run(play())
     assert stopped == "SIGTERM"
     assert seen[1][0].endswith("store is away, 0 rows wait for it\n")
     assert [value(text, f"{PREFIX}_store_up") for _, text in seen] == [1.0, 0.0, 1.0]
@@ -121,7 +121,7 @@ def test_store_away_between_two_bars_is_told_once_and_its_return_before_the_next
     assert [len(event) for event in events] == [1, 1]
     assert events[0][0]["level"] == "warning"
     assert events[1][0]["away_s"] >= 1.0
-    kinds = [(event["kind"], event["about"]) for event in told]
+    kinds = [(event["kind"], event["about"]) for event in shown]
     store = [pair for pair in kinds if pair in (("store_away", None), ("recovered", None))]
     assert store == [("store_away", None), ("recovered", None)]
     assert ("safe_mode", "store_away") in kinds  # a csv feed runs on: nobody enters meanwhile
@@ -156,26 +156,26 @@ def test_slow_loop_notices_its_store_between_two_looks(tmp_path: Path) -> None:
             return await worker.ended(), worker.records, seen, news(there)
 
     began = time.monotonic()
-    (code, _), records, seen, told = asyncio.run(play())
+    (code, _), records, seen, shown = asyncio.run(play())
     assert code == 0, records
     assert time.monotonic() - began < 30 + LONGEST_S
     assert [value(text, f"{PREFIX}_store_up") for _, text in seen] == [1.0, 0.0, 1.0]
     events = [record["event"] for record in records if record["event"].startswith("store_")]
     assert events == ["store_away", "store_back"]
-    assert [event["kind"] for event in told] == ["store_away", "recovered"]
+    assert [event["kind"] for event in shown] == ["store_away", "recovered"]
 
 
 def heard(*events: str) -> list[str]:
     """What passes of events, `!` before those of whoever looks all the time."""
-    told: list[str] = []
-    once = OutageLog(lambda kind, detail: told.append(kind.removeprefix("store_")))
+    shown: list[str] = []
+    once = OutageLog(lambda kind, detail: shown.append(kind.removeprefix("store_")))
     for event in events:
         (once.decide if event[0] == "!" else once.hear)(f"store_{event.strip('!')}", {})
-    return told
+    return shown
 
 
 @pytest.mark.parametrize(
-    ("events", "told"),
+    ("events", "shown"),
     [
         (("away", "away", "back", "back"), ["away", "back"]),
         (("away", "!away", "back", "!back"), ["away", "back"]),
@@ -185,8 +185,8 @@ def heard(*events: str) -> list[str]:
         (("bottled",), ["bottled"]),
     ],
 )
-def test_outage_is_told_once_whoever_sees_it_first(events: tuple[str, ...], told: list[str]) -> None:
-    assert heard(*events) == told
+def test_outage_is_told_once_whoever_sees_it_first(events: tuple[str, ...], shown: list[str]) -> None:
+    assert heard(*events) == shown
 
 
 def watched(
@@ -197,32 +197,32 @@ def watched(
     monkeypatch.setattr(monitoring, "PATIENCE_S", patience_s)
 
     async def play() -> list[str]:
-        told: list[str] = []
+        shown: list[str] = []
         enough = asyncio.Event()
 
         def note(kind: str, detail: dict[str, Any]) -> None:
-            told.append(kind)
-            if len(told) == 2:
+            shown.append(kind)
+            if len(shown) == 2:
                 enough.set()
 
         watching = asyncio.create_task(watch_store(probe, note, lambda: None))
         await asyncio.wait_for(enough.wait(), LONGEST_S)
         watching.cancel()
         await asyncio.wait({watching})
-        return told[:2]
+        return shown[:2]
 
     return asyncio.run(play())
 
 
 def test_store_that_hangs_is_away_and_the_question_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    questions = []
 
     async def hangs() -> None:
-        asked.append(1)
+        questions.append(1)
         await asyncio.Event().wait()
 
     assert watched(hangs, monkeypatch, 0.01) == ["store_away"] * 2
-    assert asked == [1]
+    assert questions == [1]
 
 
 def test_mistake_of_a_probe_ends_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,14 +244,14 @@ def test_store_that_refuses_is_away_for_good_or_not(monkeypatch: pytest.MonkeyPa
 
 
 def test_store_that_falters_within_its_patience_is_told_away_once_and_back_once_to_the_slow_loop() -> None:
-    told: list[str] = []
-    once = OutageLog(lambda kind, detail: told.append(kind))
-    asked = 0
+    shown: list[str] = []
+    once = OutageLog(lambda kind, detail: shown.append(kind))
+    requested = 0
 
     async def falters() -> None:
-        nonlocal asked
-        asked += 1
-        if asked < 40 and asked % 3 == 0:
+        nonlocal requested
+        requested += 1
+        if requested < 40 and requested % 3 == 0:
             raise StoreError("refused", retryable=True)
 
     async def play() -> None:
@@ -261,4 +261,4 @@ def test_store_that_falters_within_its_patience_is_told_away_once_and_back_once_
         await asyncio.wait({watching})
 
     run_virtually(play())
-    assert told == ["store_away", "store_back"]
+    assert shown == ["store_away", "store_back"]

@@ -19,7 +19,7 @@ FULL = Settings.model_validate(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "quoted"),
     [
         (f'[runtime]\ndb = "postgresql://me:{PASSWORD}@host/db"\n', "runtime.db holds a password"),
         (
@@ -35,12 +35,12 @@ FULL = Settings.model_validate(
         (f'[runtime.operations]\nwebhook_url = "https://x/{PASSWORD}"\n', "looks like a secret"),
     ],
 )
-def test_file_of_settings_with_a_secret_is_refused_without_showing_it(shell, text, said):
+def test_file_of_settings_with_a_secret_is_refused_without_showing_it(shell, text, quoted):
     (shell.folder / "mine.toml").write_text(text)
-    told = shell.complaint("config", "show", "mine.toml")
-    assert said in told
-    assert "file mine.toml" in told
-    assert PASSWORD not in told
+    message = shell.complaint("config", "show", "mine.toml")
+    assert quoted in message
+    assert "file mine.toml" in message
+    assert PASSWORD not in message
 
 
 def test_store_address_comes_from_a_file_that_the_environment_names(shell, monkeypatch):
@@ -78,7 +78,7 @@ def test_password_of_the_store_comes_from_a_file_of_its_own_whatever_is_in_it(
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "quoted"),
     [
         ("postgresql://host/db", "names no user. It goes with postgresql://USER@HOST/DATABASE"),
         ("postgresql://me:c4nary-older@host/db", "holds a password already"),
@@ -86,14 +86,14 @@ def test_password_of_the_store_comes_from_a_file_of_its_own_whatever_is_in_it(
     ids=["no user", "two passwords"],  # an address in an identifier is an address in the environment
 )
 def test_password_of_the_store_that_has_no_place_is_refused_without_showing_it(
-    shell, monkeypatch, address, said
+    shell, monkeypatch, address, quoted
 ):
     monkeypatch.setenv("THINKTWICE_RUNTIME__DB", address)
     monkeypatch.setenv("THINKTWICE_DB_PASSWORD", PASSWORD)
-    told = shell.complaint("runs")
-    assert said in told
-    assert PASSWORD not in told
-    assert "c4nary" not in told
+    shown = shell.complaint("runs")
+    assert quoted in shown
+    assert PASSWORD not in shown
+    assert "c4nary" not in shown
 
 
 def test_names_of_secrets_are_no_settings_and_a_misspelt_one_is_refused():

@@ -142,7 +142,7 @@ def test_worker_process_logs_is_asked_and_tells_when_its_store_is_away(folder):
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "quoted"),
     [
         (
             {"THINKTWICE_RUNTIME__OPERATIONS__HOST": "0.0.0.0", "THINKTWICE_RUNTIME__OPERATIONS__PORT": "0"},
@@ -156,12 +156,12 @@ def test_worker_process_logs_is_asked_and_tells_when_its_store_is_away(folder):
         ({"THINKTWICE_RUNTIME__OPERATIONS__LOG_FILE": "/absent/x.log"}, "cannot be written"),
     ],
 )
-def test_worker_whose_operation_is_not_safe_does_not_start(shell, monkeypatch, environment, said):
+def test_worker_whose_operation_is_not_safe_does_not_start(shell, monkeypatch, environment, quoted):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    told = shell.complaint("worker", "--once")
-    assert said in told
-    assert "c4nary" not in told
+    shown = shell.complaint("worker", "--once")
+    assert quoted in shown
+    assert "c4nary" not in shown
 
 
 def test_worker_once_logs_into_a_file_and_shows_results_on_stdout_only(folder, shell, monkeypatch):

@@ -59,8 +59,8 @@ def entries() -> tuple[Entry, ...]:
 
 def _entry(n: int) -> Entry:
     episodes = batch(n)
-    known_at = max(told.known_at for told in episodes) + DAY_NS
-    asked = request(
+    known_at = max(shown.known_at for shown in episodes) + DAY_NS
+    question = request(
         episodes,
         known_at=known_at,
         drift_inputs={
@@ -87,7 +87,7 @@ def _entry(n: int) -> Entry:
         ),
     )  # fmt: skip
     service = HighLevelReflectionService(Settings(), grid=Grid())
-    report = asyncio.run(service.reflect(asked, episodes, (PULLBACK, BREAKOUT)))
+    report = asyncio.run(service.reflect(question, episodes, (PULLBACK, BREAKOUT)))
     verdict = asyncio.run(
         JudgeAgentClient(JudgeSettings(), GateSettings()).replan(report, (PULLBACK, BREAKOUT), 0)
     )

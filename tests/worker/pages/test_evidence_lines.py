@@ -11,7 +11,7 @@ from tests.worker.pages.reading import entries
 from worker.pages.report_html import report_html
 from worker.pages.report_markdown import report_markdown
 
-TOLD = {
+SHOWN = {
     "playbook_id": "squeeze_breakout",
     "regime": "up/low",
     "kind": "open_<b>experiment</b>",
@@ -25,8 +25,8 @@ LINE = "of squeeze_breakout in up/low: trades (2 ids), gate (failed)"
 
 
 def test_line_names_what_it_was_read_for_and_what_every_call_brought():
-    assert evidence_line(TOLD).endswith(LINE)
-    assert evidence_line({**TOLD, "calls": [], "status": "abstained"}).endswith("in up/low: abstained")
+    assert evidence_line(SHOWN).endswith(LINE)
+    assert evidence_line({**SHOWN, "calls": [], "status": "abstained"}).endswith("in up/low: abstained")
 
 
 def event(seq, kind, payload):
@@ -52,7 +52,7 @@ def test_chain_has_what_the_judge_read_below_its_verdict():
 
 def test_markdown_and_html_page_have_the_line_with_foreign_text_escaped():
     judged = [item for item in entries() if item["verdict"] is not None]
-    entry = copy.deepcopy(judged[-1]) | {"evidence": [TOLD]}
+    entry = copy.deepcopy(judged[-1]) | {"evidence": [SHOWN]}
     assert LINE in report_markdown(entry)
     html = report_html(entry)
     assert LINE in html

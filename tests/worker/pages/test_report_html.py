@@ -36,8 +36,8 @@ def page(position: int = -1, **changes: Any) -> str:
 
 def figures(tree: Node) -> list[tuple[float, str]]:
     """Every number of the page as (what it holds, what is shown)."""
-    told = [(float(str(node.attributes["value"])), node.text) for node in tree.all("data")]
-    return told + [
+    shown = [(float(str(node.attributes["value"])), node.text) for node in tree.all("data")]
+    return shown + [
         (float(str(node.attributes["data-value"])), node.text) for node in tree.all("text", "figure")
     ]
 
@@ -57,8 +57,8 @@ def test_report_page_every_number_is_one_of_the_report_rounded_for_the_reader():
 
 def test_report_page_table_cells_hold_no_number_that_is_not_the_reports():
     for cell in read(page()).all("td", "number"):
-        told = [word for node in cell.all("data") for word in NUMBER.findall(node.text)]
-        assert NUMBER.findall(cell.text) == told
+        shown = [word for node in cell.all("data") for word in NUMBER.findall(node.text)]
+        assert NUMBER.findall(cell.text) == shown
 
 
 def test_report_page_shows_every_cluster_in_the_picture_and_in_the_table_beside_it():
@@ -116,8 +116,8 @@ def test_report_shows_the_claim_of_each_grid_value_on_both_pages():
     rows = [*({**GRID[0], "leaning": side} for side in ("losing", "gaining")), *GRID]
     entry = copy.deepcopy(entries()[-1])
     entry["report"]["grid_trials"] = rows
-    told = report_markdown(entry).partition("Grid values tried")[2]
-    lines = [line for line in told.splitlines() if line.startswith("| a ")]
+    message = report_markdown(entry).partition("Grid values tried")[2]
+    lines = [line for line in message.splitlines() if line.startswith("| a ")]
     assert [line.split(" | ")[5] for line in lines] == ["losing", "gaining", "-"]
     text = read(page(grid_trials=rows)).text.partition("Every value tried")[2]
     places = [text.index(word) for word in ("leans to", "losing", "gaining")]
@@ -288,8 +288,8 @@ def test_index_page_names_the_run_its_symbols_its_period_and_its_return():
     tree = read(index_html(entries(), {"run_id": "r0007", "data": data, "performance": performance}))
     assert tree.all("title")[0].text == "Reports of run r0007"
     assert tree.all("h1")[0].text == "High-level reflections of run r0007"
-    told = " ".join(tree.all("p", "soft")[0].text.split())
-    assert told == "<b>, BBB, 1d bars from 2024-01-02 to 2025-03-04: return 12.5 %, buy and hold -."
+    text = " ".join(tree.all("p", "soft")[0].text.split())
+    assert text == "<b>, BBB, 1d bars from 2024-01-02 to 2025-03-04: return 12.5 %, buy and hold -."
 
 
 def test_index_page_tells_a_verdict_that_is_the_recommendation_once():

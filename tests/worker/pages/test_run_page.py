@@ -169,10 +169,10 @@ def test_reflections_stand_at_their_bars_with_verdict_findings_and_chain():
     data, shown = data_of(page()), picture()
     nodes, statuses = records(data["chains"]), set()
     for symbol in data["symbols"]:
-        told = records(symbol["marks"])["reflections"]
+        message = records(symbol["marks"])["reflections"]
         marks = shown.marks[symbol["name"]].reflections
-        assert len(told) == len(marks) > 0
-        for (row, status, decision, codes, _, chain), mark in zip(told, marks, strict=True):
+        assert len(message) == len(marks) > 0
+        for (row, status, decision, codes, _, chain), mark in zip(message, marks, strict=True):
             assert shown.bars.close_times[row] == mark.known_at
             assert (status, decision) == (mark.status, mark.decision or "not asked")
             assert all(finding["code"] in codes for finding in mark.findings)
@@ -186,9 +186,9 @@ def test_reflections_stand_at_their_bars_with_verdict_findings_and_chain():
 def test_reflections_beyond_the_limit_keep_no_chain_and_what_was_found_comes_first(monkeypatch):
     monkeypatch.setattr("worker.pages.run_data.MOST_CHAINS", 10)
     data = data_of(run_html(picture()))
-    told = [mark for symbol in data["symbols"] for mark in records(symbol["marks"])["reflections"]]
-    kept = [mark for mark in told if mark[5] is not None]
-    assert len(kept) == 10 < len(told)
+    shown = [mark for symbol in data["symbols"] for mark in records(symbol["marks"])["reflections"]]
+    kept = [mark for mark in shown if mark[5] is not None]
+    assert len(kept) == 10 < len(shown)
     assert all(mark[4] for mark in kept)
 
 
@@ -197,8 +197,12 @@ def test_trades_are_the_episodes_and_lead_to_their_exits():
     rows, nodes = records(data["trades"]), records(data["chains"])
     assert len(rows) == len(episodes) > 5
     for row, episode in zip(rows, episodes, strict=True):
-        told = dict(zip(data["trade_fields"], row, strict=False))
-        assert (told["symbol"], told["r"], told["mae_r"]) == (episode.symbol, episode.r, episode.mae_r)
+        payload = dict(zip(data["trade_fields"], row, strict=False))
+        assert (payload["symbol"], payload["r"], payload["mae_r"]) == (
+            episode.symbol,
+            episode.r,
+            episode.mae_r,
+        )
         assert nodes[row[-1]][0].startswith("exit_filled")
 
 
@@ -224,9 +228,9 @@ def test_models_and_their_cost_are_shown_where_one_was_asked():
 def test_whole_run_that_a_model_may_have_read_about_is_never_the_headline():
     found = picture().document["contamination"]
     part = {**found["after"], "total_return": 0.3333}
-    told = {**found, "label": "mixed", "reason": "read it", "cutoff": "2004-06-01", "bars_before": 5}
-    told |= {"after": part, "before": {**part, "total_return": 0.4444}}
-    html = run_html(with_document(contamination=told, headline={"window": "after_cutoff"}))
+    payload = {**found, "label": "mixed", "reason": "read it", "cutoff": "2004-06-01", "bars_before": 5}
+    payload |= {"after": part, "before": {**part, "total_return": 0.4444}}
+    html = run_html(with_document(contamination=payload, headline={"window": "after_cutoff"}))
     assert html.index('id="contamination"') < html.index("<h1>")
     summary = section(html, "summary")
     whole = summary.index("never a headline")

@@ -73,11 +73,11 @@ def test_run_says_what_it_will_take_after_its_first_questions():
             own=Overrides(models=Models(fast=model), say=lines.append),
         )
     )
-    told = done.document("r", "memory")["model"]
-    assert told["calls"] > AFTER
+    payload = done.document("r", "memory")["model"]
+    assert payload["calls"] > AFTER
     assert len(lines) == 1
-    assert f"after {told['forecast']['after_calls']} questions" in lines[0]
-    assert AFTER <= told["forecast"]["after_calls"] < told["forecast"]["calls"]
+    assert f"after {payload['forecast']['after_calls']} questions" in lines[0]
+    assert AFTER <= payload["forecast"]["after_calls"] < payload["forecast"]["calls"]
 
 
 def test_dry_run_counts_the_questions_that_a_reader_who_agrees_is_asked():
@@ -107,10 +107,10 @@ class Everyone:
 
     def reply(self, name: str, prompt: str) -> dict[str, Any]:
         if name == "strategist":
-            asked = question(prompt)
-            base = next((base for base in asked.bases if base["origin"] != "refused"), None)
+            request = question(prompt)
+            base = next((base for base in request.bases if base["origin"] != "refused"), None)
             if base is None:
-                return ABSTAIN if asked.task == "revise" else HOLD
+                return ABSTAIN if request.task == "revise" else HOLD
             return propose(base["id"]) | {"because": [*base["plan"]["because"], *BECAUSE][::-1][:6]}
         if name == "high_level_reflection":
             return {"sections": [section(TRADES, topic=topic) for topic in TOPICS]}
@@ -135,11 +135,13 @@ def test_dry_run_counts_seat_by_seat_what_a_run_over_the_wire_asks(monkeypatch):
     with wire(monkeypatch, everyone) as server:
         everyone.server = server
         run = run_on(judging_world(), settings, definitions())
-    asked = {seat["prompt"]: seat["questions"] for seat in run.document["model"]["seats"]}
-    asked.pop(IMPROVEMENT)  # a correction: the count says that those come on top
-    assert set(asked) == {*SEATS, "policy_level_reflection", "text_critique"}
+    request = {seat["prompt"]: seat["questions"] for seat in run.document["model"]["seats"]}
+    request.pop(IMPROVEMENT)  # a correction: the count says that those come on top
+    assert set(request) == {*SEATS, "policy_level_reflection", "text_critique"}
     counted = asyncio.run(count_questions(settings, judging_world(), definitions()))["by_prompt"]
-    assert counted == pytest.approx(asked, rel=0.05), "plans for other reasons are looked at again more often"
+    assert counted == pytest.approx(request, rel=0.05), (
+        "plans for other reasons are looked at again more often"
+    )
 
 
 @pytest.fixture

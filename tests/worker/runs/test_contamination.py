@@ -40,14 +40,14 @@ budget_heartbeat_ms = 20000
 class Silent:
     """A strategist's model that never answers."""
 
-    async def complete(self, **asked: Any) -> ModelReply:
+    async def complete(self, **request: Any) -> ModelReply:
         raise ModelError("away", retryable=True, kind="network")
 
 
 class Aimless:
     """One whose answers say nothing: the rules decide, and the run is labelled all the same."""
 
-    async def complete(self, **asked: Any) -> ModelReply:
+    async def complete(self, **request: Any) -> ModelReply:
         return ModelReply("Let me think about it.", "m", 1, 1, 0.1)
 
 

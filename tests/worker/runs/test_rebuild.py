@@ -95,12 +95,12 @@ def test_rebuilt_session_stands_at_the_bar_and_was_compared_up_to_it(tmp_path: P
         return [await rebuilt(store, record, row) for row in (0, first - 1, first, None)]
 
     made = in_store(tmp_path / "t.db", work)
-    for told, row in zip(made, (0, first - 1, first, ROWS - 1), strict=True):
+    for shown, row in zip(made, (0, first - 1, first, ROWS - 1), strict=True):
         past = [known for known in whole.rows if known.known_at <= at(row)]
-        assert (told.row, told.known_at, told.session.engine.t) == (row, at(row), row + 1)
-        assert told.compared == len(past)
+        assert (shown.row, shown.known_at, shown.session.engine.t) == (row, at(row), row + 1)
+        assert shown.compared == len(past)
         moved = [known for known in past if known.kind == "playbook_version"]
-        assert len(told.session.books.registry.history()) == len(moved)
+        assert len(shown.session.books.registry.history()) == len(moved)
     assert len(made[1].session.books.registry.history()) < len(made[2].session.books.registry.history())
 
 

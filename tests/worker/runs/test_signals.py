@@ -540,13 +540,13 @@ def test_snapshots_count_plans_by_entry_rule_and_how_many_of_them_met_their_setu
         elif row.kind == "thesis_armed":
             armed.add(payload["policy_id"])
         elif row.kind == "policy_snapshot":
-            told = {
+            fields = {
                 (count["playbook_id"], count["direction"]): (count["plans"], count["armed"])
                 for count in payload["snapshot"]["setups"]
             }
             tried = Counter(plans.values())
             met = Counter(rule for policy, rule in plans.items() if policy in armed)
-            assert told == {rule: (number, met[rule]) for rule, number in tried.items()}
-            seen += bool(told)
+            assert fields == {rule: (number, met[rule]) for rule, number in tried.items()}
+            seen += bool(fields)
     assert seen > 100
     assert len(armed) < len(plans)

@@ -58,8 +58,8 @@ def test_run_of_a_textbook_playbook_without_a_trade_says_what_refused_its_orders
     assert found[code] == run.document["signals"]["orders_refused"]["reward_to_risk"]
     assert not {"memory_insufficient", "never_fired"} & set(found)
     shown = printed(run.document)
-    told = shown[shown.index("no trade, and what would change it:") + 1 :]
-    assert any(line.startswith(f"  {code} {found[code]:,}: {remedy}") for line in told)
+    message = shown[shown.index("no trade, and what would change it:") + 1 :]
+    assert any(line.startswith(f"  {code} {found[code]:,}: {remedy}") for line in message)
 
 
 def test_run_of_twenty_bars_says_what_the_warm_up_needs():
@@ -145,9 +145,9 @@ def test_run_with_reflection_off_and_a_setup_that_is_never_true_says_so():
     book = DIP_BUYER.model_copy(update={"rules": rules})
     run = run_on(embedded_bars(*PERIOD), Settings(reflection=ReflectionSettings(mode="off")), [book])
     first = run.document["why_no_trade"][0]
-    told = "no setup of it was ever true: loosen rules.*.setup"
-    assert (first["reason"], first["remedy"]) == ("setup_false", f"playbook trend_pullback: {told}")
-    assert printed(run.document)[1] == f"trend_pullback: entry rule true 0 times: {told}"
+    text = "no setup of it was ever true: loosen rules.*.setup"
+    assert (first["reason"], first["remedy"]) == ("setup_false", f"playbook trend_pullback: {text}")
+    assert printed(run.document)[1] == f"trend_pullback: entry rule true 0 times: {text}"
 
 
 @pytest.mark.parametrize(

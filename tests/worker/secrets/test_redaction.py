@@ -74,8 +74,8 @@ def test_text_without_a_secret_stays_as_it_is(text):
 
 @given(st.text(min_size=8, max_size=40).filter(lambda name: name.strip() == name and name not in "<< *** >>"))
 def test_known_value_is_gone_from_text_as_it_is_and_as_python_quotes_it(value):
-    said = Redactor([value]).text(f"<< {value} >> {value!r}")
-    assert value not in said
+    reply = Redactor([value]).text(f"<< {value} >> {value!r}")
+    assert value not in reply
 
 
 def test_known_value_is_found_quoted_in_an_address_in_json_and_in_repr():
@@ -125,8 +125,8 @@ def test_known_secrets_come_from_variables_files_addresses_and_webhooks(tmp_path
 def test_key_of_a_model_is_a_secret_from_twelve_characters_on():
     words = {"ANTHROPIC_API_KEY": "backtest", "OPENAI_API_KEY": "not-needed0"}
     assert known_secrets(words) == frozenset()
-    said = "thinktwice backtest: the key is not-needed0"
-    assert redactor_of(words).text(said) == said
+    text = "thinktwice backtest: the key is not-needed0"
+    assert redactor_of(words).text(text) == text
     assert known_secrets({"OPENAI_API_KEY": "not-needed-0"}) == {"not-needed-0"}
 
 
@@ -168,7 +168,7 @@ def test_hostile_text_costs_no_more_than_its_length(piece):
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "quoted"),
     [
         ({"X": "1", "X_FILE": "f"}, "X and X_FILE are both set"),
         ({"X_FILE": "absent"}, "X_FILE: file 'absent' cannot be read: No such file"),
@@ -177,12 +177,12 @@ def test_hostile_text_costs_no_more_than_its_length(piece):
         ({"X_FILE": "bytes"}, "is not UTF-8 text"),
     ],
 )
-def test_secret_that_cannot_be_read_is_refused_without_showing_it(environment, said, tmp_path, monkeypatch):
+def test_secret_that_cannot_be_read_is_refused_without_showing_it(environment, quoted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "lines").write_text(f"{CANARY}\nmore\n")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe" + CANARY.encode())
-    with pytest.raises(ConfigError, match=said) as refused:
+    with pytest.raises(ConfigError, match=quoted) as refused:
         secret("X", environment)
     assert CANARY not in str(refused.value)
     assert refused.value.__cause__ is None or CANARY not in repr(refused.value.__cause__)

@@ -50,7 +50,7 @@ def months() -> BarSeries:
 class Wire:
     """Stands for the model behind the API: writes down how it was made and asked, and replies or fails."""
 
-    asked: list[Any] = []
+    requested: list[Any] = []
     temperatures: list[Any] = []
     failing = turned_away = False
     reply = AGREES
@@ -81,10 +81,10 @@ class Wire:
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
         now_ms = round(asyncio.get_running_loop().time() * 1e3, 3)
-        self.asked.append([*self.made, max_tokens, ceil(deadline_ms / COARSE_MS), now_ms])
+        self.requested.append([*self.made, max_tokens, ceil(deadline_ms / COARSE_MS), now_ms])
         if self.takes_s:
             await asyncio.sleep(self.takes_s)
-        if self.turned_away and len(self.asked) > 1:
+        if self.turned_away and len(self.requested) > 1:
             raise ModelError("no credit", kind="rejected", status=400)
         if self.failing:
             raise ModelError("overloaded", retryable=True, kind="overloaded")
@@ -102,7 +102,7 @@ def on_the_wire(failing: bool = False) -> Iterator[type[Wire]]:
         patch.setattr("worker.models.wire_model", provided)
         for provider in PROVIDERS.values():
             patch.setenv(provider.key, "test-key")
-        patch.setattr(Wire, "asked", [])
+        patch.setattr(Wire, "requested", [])
         patch.setattr(Wire, "temperatures", [])
         patch.setattr(Wire, "failing", failing)
         yield Wire
@@ -113,19 +113,19 @@ def looked(settings: Settings, failing: bool) -> Any:
     sink = MemorySink()
     with on_the_wire(failing) as wire:
         made = run_virtually(run_backtest(settings, months(), JournalWriter(sink)))
-        calls = wire.asked
+        calls = wire.requested
     document = made.document("r", "memory")
     spent = {
         name: value
         for name, value in document["model"].items()
         if name not in ("latency_ms", "latencies_ms", "forecast")
     }
-    told = rows_of(sink.rows, ("model_budget", "model_breaker", "policy_proposal"))
+    shown = rows_of(sink.rows, ("model_budget", "model_breaker", "policy_proposal"))
     label, early = document["contamination"]["label"], document["ended_early"]
-    return [calls, told, spent, document["strategist"], label, early]
+    return [calls, shown, spent, document["strategist"], label, early]
 
 
-def asked(settings: Settings) -> Any:
+def read_requests(settings: Settings) -> Any:
     return looked(settings, failing=False)
 
 
@@ -148,7 +148,7 @@ def judged(settings: Settings) -> Any:
 
     with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
         patch.setattr("agents.judge_agent_client.replan", lambda *_: RULES)
-        return [run_virtually(judging()), [item[:7] for item in wire.asked]]
+        return [run_virtually(judging()), [item[:7] for item in wire.requested]]
 
 
 def paced(settings: Settings) -> Any:
@@ -165,7 +165,7 @@ def paced(settings: Settings) -> Any:
 
     with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
         patch.setattr(Wire, "takes_s", 1.0)
-        return [run_virtually(asked_at_once()), [item[-1] for item in wire.asked]]
+        return [run_virtually(asked_at_once()), [item[-1] for item in wire.requested]]
 
 
 def temperatures(settings: Settings) -> Any:
@@ -189,7 +189,7 @@ def texts_admitted(settings: Settings) -> Any:
 def kept(settings: Settings) -> Any:
     """What a run recorded of its models beside it, or why it was refused."""
     try:
-        asked(settings)
+        read_requests(settings)
     except ConfigError as error:
         return str(error)
     return sorted(path.name for path in Path().glob("*.jsonl"))

@@ -20,7 +20,7 @@ from services.journal.sinks import MemorySink, StoreSink
 from services.journal.writer import JournalWriter
 from services.playbooks.assembly import given_playbooks
 from tests.worker.feeds.growing import HEADER, NS, World, close, line
-from tests.worker.operations.asking import NOW, Told, request, status
+from tests.worker.operations.asking import NOW, Shown, request, status
 from tests.worker.settings_walk.walking import Look
 from tests.worker.shared_runs import embedded_bars
 from worker.bootstrap import assemble
@@ -186,9 +186,9 @@ def served(settings: Settings) -> Any:
     """What the endpoint of a process answers, and where it listens; or why there is none."""
     operations = settings.runtime.operations
 
-    async def asked() -> Any:
+    async def requested() -> Any:
         prepared = prepare(operations, Redactor(()), {})
-        late = Told(status(last_bar_at=NOW - 400 * 10**9, last_bars={"BTC/USDT": NOW - 400 * 10**9}))
+        late = Shown(status(last_bar_at=NOW - 400 * 10**9, last_bars={"BTC/USDT": NOW - 400 * 10**9}))
         async with operate(prepared, late, "r0001", "paper") as opened:
             if opened.endpoint is None:
                 return None
@@ -202,7 +202,7 @@ def served(settings: Settings) -> Any:
             return answers
 
     try:
-        return asyncio.run(asked())
+        return asyncio.run(requested())
     except ConfigError as error:
         return str(error)
 
@@ -224,11 +224,11 @@ def notified(settings: Settings) -> Any:
     now = [0.0]
     unheard: Any = Unheard()
     made = Notifier(unheard, settings.runtime.operations, "r", "paper", Redactor(()), timer=lambda: now[0])
-    told = []
+    shown = []
     for at in (0.0, 60.0):
         now[0] = at
-        told.append([kind for kind in get_args(NotificationKind) if made.tell(Alert(kind, "x", NOW))])
-    return told
+        shown.append([kind for kind in get_args(NotificationKind) if made.tell(Alert(kind, "x", NOW))])
+    return shown
 
 
 class Unheard:

@@ -29,19 +29,19 @@ async def _refuses(arguments: Any, progress: Any) -> Any:
 
 def gathered(settings: Settings) -> Any:
     """What is gathered of a question whose call fails, and what the model was asked for it."""
-    told, model = settings.planner, Says(UNSURE)
+    shown, model = settings.planner, Says(UNSURE)
     found = asyncio.run(
         gather(
             EvidenceQuestion("Which runs are there?", {}, TURNS),
-            ModelPlanner(model, told, max_tokens=100),
+            ModelPlanner(model, shown, max_tokens=100),
             {OWN: InProcessTools({"runs": _refuses})},
-            told,
+            shown,
             attended=True,
             deadline_s=5.0,
         )
     )
-    asked = [(request["prompt"], [tool.name for tool in request["tools"]]) for request in model.asked]
-    return found.status, found.iterations, found.refined, asked
+    questions = [(request["prompt"], [tool.name for tool in request["tools"]]) for request in model.requested]
+    return found.status, found.iterations, found.refined, questions
 
 
 def definitions_read(settings: Settings) -> int:

@@ -29,8 +29,8 @@ LESS = JudgeAction(
     kind="set_risk_fraction", playbook_id=NAME, value=0.0025, lowers_exposure=True, reason="it loses"
 )
 TEXTS = ("Rewrite the rules and deploy them.", "Raise the risk cap on all symbols.", "Go live.", "Hello.")
-ASKED = {"plans.approval": "ask"}
-ALL_ASKED = ASKED | {"plans.lowering": "ask"}
+REQUESTED = {"plans.approval": "ask"}
+ALL_ASKED = REQUESTED | {"plans.lowering": "ask"}
 ASKING = {"reflection.mode": "full", "llm.model": "anthropic/claude-haiku-5-5"}
 
 
@@ -109,14 +109,14 @@ PLANS: dict[str, Entry] = {
     "plans.enabled": Entry(False, settled),
     "plans.approval": Entry("ask", settled),
     "plans.unattended": Entry("reduce_only", settled, ALL_ASKED),
-    "plans.lowering": Entry("ask", settled, ASKED),
+    "plans.lowering": Entry("ask", settled, REQUESTED),
     "plans.auto_detect": Entry(False, detected),
     "plans.threshold": Entry(0.3, detected),
     "plans.live_threshold": Entry(0.75, detected),
     "plans.analysis_tokens": Entry(100, read_tokens, ASKING),
     "plans.execution_tokens": Entry(16, settled),
     "plans.allow_edit": Entry(False, may_edit),
-    "plans.expires_s": Entry(1_000_000.0, settled, ASKED),
-    "plans.expires_bars": Entry(10, settled, ASKED),
-    "plans.max_move_atr": Entry(0.01, moved, ASKED),
+    "plans.expires_s": Entry(1_000_000.0, settled, REQUESTED),
+    "plans.expires_bars": Entry(10, settled, REQUESTED),
+    "plans.max_move_atr": Entry(0.01, moved, REQUESTED),
 }

@@ -113,11 +113,11 @@ def _reported(settings: Settings, trades: list[Episode]) -> Any:
     made = begun(settings)
     resolved(made, trades)
 
-    async def asked() -> Any:
-        request, told = await made.slow_loop.reflect_now(world().shape[0] - 1)
-        return request, told, await made.slow_loop.ask_judge(told)
+    async def requested() -> Any:
+        request, shown = await made.slow_loop.reflect_now(world().shape[0] - 1)
+        return request, shown, await made.slow_loop.ask_judge(shown)
 
-    return [content(row.payload()) for row in asyncio.run(asked())]
+    return [content(row.payload()) for row in asyncio.run(requested())]
 
 
 def permission(settings: Settings) -> Any:
@@ -132,9 +132,9 @@ def permission(settings: Settings) -> Any:
         reason="-",
         known_at=past,
     )
-    name, said = verdict.report_id, report.recommended_action
+    name, reply = verdict.report_id, report.recommended_action
     made.slow_loop.facts.runs.add_outside(
-        [PastRun(past, past, past, name, report.n_episodes, said, verdict=verdict)]
+        [PastRun(past, past, past, name, report.n_episodes, reply, verdict=verdict)]
     )
     request, _ = asyncio.run(made.slow_loop.reflect_now(row))
     return request.structural_allowed
@@ -213,5 +213,5 @@ def narrated(settings: Settings) -> Any:
     """What stands of a text that lies, and how often a model was asked for it."""
     model = Narrator([(*TRUE, *FALSE), FALSE])
     teller = Teller(load_prompt("high_level_reflection"), model, settings.deliberation)
-    told = asyncio.run(teller.tell(last_report(), at_last_report()))
-    return told.text, told.refused, len(model.prompts)
+    shown = asyncio.run(teller.tell(last_report(), at_last_report()))
+    return shown.text, shown.refused, len(model.prompts)

@@ -56,7 +56,7 @@ REPLIES: dict[str, Any] = {
 class Scribe:
     """Answers each prompt about texts with one reply, and keeps what it was asked."""
 
-    asked: list[tuple[str, int, str]] = field(default_factory=list)
+    requested: list[tuple[str, int, str]] = field(default_factory=list)
 
     def models(self, settings: Settings) -> TextModels:
         """Those that the settings ask."""
@@ -77,8 +77,8 @@ class Voice:
     scribe: Scribe
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
-        self.scribe.asked.append((self.name, max_tokens, prompt))
-        times = sum(name == self.name for name, _, _ in self.scribe.asked)
+        self.scribe.requested.append((self.name, max_tokens, prompt))
+        times = sum(name == self.name for name, _, _ in self.scribe.requested)
         reply = dict(REPLIES[self.name])
         if self.name in (REVIEW, REVIEW_REWRITE):
             reply["score"] = min(0.69, 0.5 + 0.03 * times)  # each text is a little better than the last
@@ -87,7 +87,7 @@ class Voice:
         return ModelReply(json.dumps(reply), "m", 10, 10, 0.0)
 
 
-def told(settings: Settings) -> Any:
+def read_shown(settings: Settings) -> Any:
     """What stands of a narrative, and everything that models were asked about it."""
     scribe, model = Scribe(), Narrator([(*TRUE, *FALSE), TRUE])
     teller = Teller(
@@ -100,7 +100,7 @@ def told(settings: Settings) -> Any:
     done = narrative.deliberation
     assert done is not None
     events = [event.payload() for event in done.events]
-    return narrative.text, narrative.refused, len(model.prompts), scribe.asked, done.status, events
+    return narrative.text, narrative.refused, len(model.prompts), scribe.requested, done.status, events
 
 
 def told_in_one_look(settings: Settings) -> Any:
@@ -114,7 +114,7 @@ def told_in_one_look(settings: Settings) -> Any:
     )
     narrative = asyncio.run(teller.tell(last_report(), at_last_report()))
     assert narrative.deliberation is not None
-    return narrative.text, len(model.prompts), scribe.asked, narrative.deliberation.status
+    return narrative.text, len(model.prompts), scribe.requested, narrative.deliberation.status
 
 
 def reread(settings: Settings) -> Any:
@@ -129,7 +129,7 @@ def reread(settings: Settings) -> Any:
     done = answer.deliberation
     assert answer.proposal is not None
     assert done is not None
-    return answer.proposal.because, done.skip_reason, done.status, scribe.asked
+    return answer.proposal.because, done.skip_reason, done.status, scribe.requested
 
 
 def asked_models(settings: Settings) -> Any:

@@ -68,7 +68,7 @@ class Entry:
 
     value: Any
     look: Look | RowLook
-    beside: Mapping[str, Any] = field(default_factory=dict)
+    companions: Mapping[str, Any] = field(default_factory=dict)
 
 
 def leaves() -> Iterator[str]:
@@ -89,14 +89,14 @@ def settings_with(changes: Mapping[str, Any]) -> Settings:
 def seen(entry: Entry, changes: Mapping[str, Any]) -> str:
     """What an entry's look sees under its `beside` and some changes."""
     assert not isinstance(entry.look, RowLook)
-    return canonical_json({"seen": entry.look(settings_with({**entry.beside, **changes}))})
+    return canonical_json({"seen": entry.look(settings_with({**entry.companions, **changes}))})
 
 
 _BEFORE: dict[tuple[Look | RowLook, str], Any] = {}
 
 
 def _name(entry: Entry) -> tuple[Look | RowLook, str]:
-    return entry.look, repr(sorted(entry.beside.items()))
+    return entry.look, repr(sorted(entry.companions.items()))
 
 
 def seen_before(entry: Entry) -> str:
@@ -113,7 +113,7 @@ def seen_before(entry: Entry) -> str:
 def _rows_before(entry: Entry, look: RowLook) -> ReadRows:
     name = _name(entry)
     if name not in _BEFORE:
-        _BEFORE[name] = ReadRows(look.read(settings_with(entry.beside)))
+        _BEFORE[name] = ReadRows(look.read(settings_with(entry.companions)))
     rows: ReadRows = _BEFORE[name]
     return rows
 
@@ -130,7 +130,7 @@ def sees_change(key: str, entry: Entry) -> bool:
     if not isinstance(entry.look, RowLook):
         return seen(entry, changes) != seen_before(entry)
     before = _rows_before(entry, entry.look)
-    with closing(ReadRows(entry.look.read(settings_with({**entry.beside, **changes})))) as after:
+    with closing(ReadRows(entry.look.read(settings_with({**entry.companions, **changes})))) as after:
         for place in count():
             if (row := after.at(place)) != before.at(place):
                 return True
@@ -145,7 +145,7 @@ def sees_the_same(entry: Entry) -> bool:
         return seen(entry, {}) == seen_before(entry)
     before = _rows_before(entry, entry.look)
     places = range(len(before.known)) if before.known else count()
-    with closing(ReadRows(entry.look.read(settings_with(entry.beside)))) as again:
+    with closing(ReadRows(entry.look.read(settings_with(entry.companions)))) as again:
         for place in places:
             if (row := again.at(place)) != before.at(place):
                 return False
@@ -167,5 +167,5 @@ def content(payload: Any) -> Any:
 
 def looks(table: Mapping[str, Entry]) -> list[str]:
     """One key for every different look of a table, if its settings are not refused."""
-    found = {(entry.look, repr(entry.beside)): key for key, entry in table.items()}
+    found = {(entry.look, repr(entry.companions)): key for key, entry in table.items()}
     return [key for key in found.values() if key != REFUSED_BEFORE]

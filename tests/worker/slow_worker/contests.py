@@ -10,7 +10,7 @@ from typing import Any
 from services.store import open_store
 from tests.commands.started import python
 from tests.worker.slow_worker.prepared import DAY, START, Watched, prepared, resolved
-from tests.worker.slow_worker.rivals import told
+from tests.worker.slow_worker.rivals import read_shown
 
 ROOT = Path(__file__).parents[3]
 DAYS = 4
@@ -49,7 +49,7 @@ def contest(address: str, folder: Path, workers: int, how: str, lease_ms: int) -
     if done.returncode:
         raise AssertionError(done.stderr[-3_000:])
     victim = json.loads((folder / "victim").read_text())
-    taken = [event for event in told(folder) if event["kind"] == "lease_taken"]
+    taken = [event for event in read_shown(folder) if event["kind"] == "lease_taken"]
     heirs = [entry for entry in taken if entry["at"] > victim["at"] and entry["pid"] != victim["pid"]]
     slots, reports = asyncio.run(_stored(address, run_id))
     return Contest(
@@ -57,7 +57,7 @@ def contest(address: str, folder: Path, workers: int, how: str, lease_ms: int) -
         slots,
         reports,
         heirs[0]["at"] - victim["at"],
-        sum(event["kind"] == "lease_lost" and event["pid"] == victim["pid"] for event in told(folder)),
+        sum(event["kind"] == "lease_lost" and event["pid"] == victim["pid"] for event in read_shown(folder)),
         len({entry["pid"] for entry in taken}),
     )
 

@@ -63,13 +63,13 @@ async def trade(store: Any, run_id: str, episodes: Any, *, timeframe: str = "1h"
     registry = PlaybookRegistry(load_playbooks(None), TickGuard(), START)
     for version in registry.reader().active():
         journal_version(journal, version, START)
-    for told in episodes:
+    for shown in episodes:
         journal.append(
             "episode",
-            ts_event=told.known_at,
-            known_at=told.known_at,
-            symbol=told.symbol,
-            payload={"episode_id": told.episode_id, "episode": told.payload()},
+            ts_event=shown.known_at,
+            known_at=shown.known_at,
+            symbol=shown.symbol,
+            payload={"episode_id": shown.episode_id, "episode": shown.payload()},
         )
     await journal.flush()
 
@@ -89,17 +89,17 @@ class Watched:
         self.store = store
         self.run_id = run_id
         self.clock = SimulatedClock(START)
-        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.shown: list[tuple[str, dict[str, Any]]] = []
         run = RunOfSlots(run_id, made or Settings())
         parts = {name: wiring.pop(name) for name in ("reflect", "traded", "models") if name in wiring}
         wiring.setdefault("owner", new_owner())
         self.worker = assemble_worker(WorkerContext(store, run, self.clock, self._note, **wiring), **parts)
 
-    def _note(self, name: str, told: dict[str, Any]) -> None:
-        self.told.append((name, told))
+    def _note(self, name: str, payload: dict[str, Any]) -> None:
+        self.shown.append((name, payload))
 
     def names(self, *kinds: str) -> list[str]:
-        return [name for name, _ in self.told if not kinds or name in kinds]
+        return [name for name, _ in self.shown if not kinds or name in kinds]
 
     async def look_at(self, now: int) -> bool:
         self.clock.advance(now)

@@ -47,7 +47,7 @@ class Restart:
     states: list[str]
     written: list[tuple[str, int]]
     verdicts: int
-    told: list[str]
+    shown: list[str]
     frozen: list[str]
     back_s: float
 
@@ -132,7 +132,7 @@ class FrozenWorker(threading.Thread):
         self._thaw = threading.Event()
         self.frozen = threading.Event()
         self.looked: bool | None = None
-        self.told: list[str] = []
+        self.shown: list[str] = []
 
     def run(self) -> None:
         """One look."""
@@ -155,7 +155,7 @@ class FrozenWorker(threading.Thread):
         async with await open_store(self._address, create=True, timeout_s=5.0) as store:
             one = Watched(store, self._run_id, reflect=reflect, lease_ms=LEASE_MS, owner="frozen")
             self.looked = await one.look_at(SLOT)
-            self.told = one.names()
+            self.shown = one.names()
 
 
 async def replaced(server: Troubled, how: Stop) -> Restart:
@@ -174,7 +174,7 @@ async def replaced(server: Troubled, how: Stop) -> Restart:
         took_s = time.perf_counter() - back
         await asyncio.to_thread(first.thaw)
         assert first.looked is False
-        return await _left(heir, first.told, took_s)
+        return await _left(heir, first.shown, took_s)
 
 
 async def _until_delivered(store: Store, run_id: str, serving: "asyncio.Task[int]") -> None:

@@ -49,8 +49,8 @@ class Rival(Watched):
 
     file: Any = None
 
-    def _note(self, name: str, told: dict[str, Any]) -> None:
-        super()._note(name, told)
+    def _note(self, name: str, payload: dict[str, Any]) -> None:
+        super()._note(name, payload)
         line = {"pid": os.getpid(), "at": time.monotonic(), "kind": name}
         self.file.write(json.dumps(line) + "\n")
         self.file.flush()
@@ -77,7 +77,7 @@ def started(job: dict[str, Any], number: int) -> int:
     os._exit(0)
 
 
-def told(folder: Path) -> list[dict[str, Any]]:
+def read_shown(folder: Path) -> list[dict[str, Any]]:
     """What all workers told, in time."""
     lines = [line for path in folder.glob("*.jsonl") for line in path.read_text("utf-8").splitlines()]
     return sorted((json.loads(line) for line in lines), key=lambda entry: float(entry["at"]))
@@ -91,7 +91,7 @@ def woken(folder: Path) -> None:
         victim = json.loads(mark.read_text() or "null") if mark.exists() else None
         if victim is not None and any(
             event["kind"] == "lease_taken" and event["at"] > victim["at"] and event["pid"] != victim["pid"]
-            for event in told(folder)
+            for event in read_shown(folder)
         ):
             os.kill(victim["pid"], signal.SIGCONT)
             return

@@ -22,8 +22,8 @@ async def recommending(request, episodes, definitions):
     """A report that recommends something for the playbook that was traded."""
     report = await threaded_reflection(settings())(request, episodes, definitions)
     wanted = {"action": RecommendedAction.RESEARCH_EXPERIMENT, "playbook_id": "mean_reversion"}
-    asked = [item.model_copy(update=wanted) for item in report.recommendations]
-    return report.model_copy(update={"recommendations": tuple(asked)})
+    questions = [item.model_copy(update=wanted) for item in report.recommendations]
+    return report.model_copy(update={"recommendations": tuple(questions)})
 
 
 async def judged(tmp_path):
@@ -80,11 +80,11 @@ def by_models(llm=None, **planner):
 async def judged_by_models(tmp_path, made, environment=os.environ):
     """The verdicts of a worker on the reports of a run with these settings, and what it told."""
     trades = [resolved(n, START + (n + 1) * DAY // 8) for n in range(60)]
-    told = []
+    shown = []
     clock = SimulatedClock(START)
 
     def note(name, fields):
-        told.append((name, fields))
+        shown.append((name, fields))
 
     async with (
         judge_models(made, ["AAPL"], environment, clock, note) as models,
@@ -93,7 +93,7 @@ async def judged_by_models(tmp_path, made, environment=os.environ):
         for day in range(1, 12):
             await one.look_at(START + day * DAY)
         verdicts = [stored.verdict for stored in await one.reports() if stored.verdict is not None]
-    return verdicts, told
+    return verdicts, shown
 
 
 def planning(confidence):
@@ -104,16 +104,16 @@ def planning(confidence):
 
 def test_judge_of_a_worker_asks_the_model_of_its_planner_at_the_runs_settings(tmp_path, monkeypatch):
     with wire(monkeypatch, planning(0.8)) as server:
-        verdicts, told = played(judged_by_models(tmp_path, by_models(enable_reflection=False)))
-    asked = [body for _, body in server.requests if load_prompt(PLANNER).text[:40] in json.dumps(body)]
+        verdicts, shown = played(judged_by_models(tmp_path, by_models(enable_reflection=False)))
+    questions = [body for _, body in server.requests if load_prompt(PLANNER).text[:40] in json.dumps(body)]
     assert verdicts
-    assert len(asked) == len(verdicts)
-    assert "mean_reversion" in json.dumps(asked[0])
+    assert len(questions) == len(verdicts)
+    assert "mean_reversion" in json.dumps(questions[0])
     for verdict in verdicts:
         trades = [name for name in verdict.evidence_ids if name.startswith("e0")]
         assert len(trades) == 5
         assert verdict.fallback == "nothing_to_drop", "the judge has its model, and no action to weigh"
-    assert told == []
+    assert shown == []
     (tmp_path / "unsure").mkdir()
     with wire(monkeypatch, planning(0.8)):
         unsure, _ = played(judged_by_models(tmp_path / "unsure", by_models(confidence_threshold=0.9)))
@@ -121,18 +121,18 @@ def test_judge_of_a_worker_asks_the_model_of_its_planner_at_the_runs_settings(tm
 
 
 def test_judge_of_a_worker_is_told_no_symbol_of_an_anonymised_run(tmp_path, monkeypatch):
-    told = {}
+    payload = {}
     for name, hidden in (("open", False), ("hidden", True)):
         (tmp_path / name).mkdir()
         with wire(monkeypatch, planning(0.8)) as server:
             played(
                 judged_by_models(tmp_path / name, by_models({"anonymise": hidden}, enable_reflection=False))
             )
-        told[name] = json.dumps([body for _, body in server.requests])
+        payload[name] = json.dumps([body for _, body in server.requests])
     # The examples of the prompt have symbols of their own, in every request.
-    assert told["hidden"].count("AAPL") < told["open"].count("AAPL")
-    assert "asset_1" in told["hidden"]
-    assert "asset_1" not in told["open"]
+    assert payload["hidden"].count("AAPL") < payload["open"].count("AAPL")
+    assert "asset_1" in payload["hidden"]
+    assert "asset_1" not in payload["open"]
 
 
 def test_budget_of_a_worker_s_judge_begins_with_each_report(tmp_path, monkeypatch):
@@ -144,8 +144,8 @@ def test_budget_of_a_worker_s_judge_begins_with_each_report(tmp_path, monkeypatc
 
 
 def test_judge_of_a_worker_without_a_key_says_so_and_rules_plan(tmp_path):
-    verdicts, told = played(judged_by_models(tmp_path, by_models(), {}))
-    ((name, fields),) = told
+    verdicts, shown = played(judged_by_models(tmp_path, by_models(), {}))
+    ((name, fields),) = shown
     assert name == "judge_without_model"
     assert "ANTHROPIC_API_KEY" in fields["reason"]
     for verdict in verdicts:

@@ -22,9 +22,9 @@ def troubled_server():
 def test_report_that_finds_its_server_gone_is_made_again_and_written_once(troubled_server, how) -> None:
     seen = asyncio.run(alone(troubled_server, how))
     assert seen.problems() == []
-    assert "store_away" in seen.told, "the write met the outage"
-    assert seen.told.count("slot_resumed") == 1
-    assert seen.told.count("report_written") == 1
+    assert "store_away" in seen.shown, "the write met the outage"
+    assert seen.shown.count("slot_resumed") == 1
+    assert seen.shown.count("report_written") == 1
     assert seen.written[0][1] == 1, "nobody else took the lease"
 
 
@@ -34,7 +34,7 @@ def test_worker_that_was_replaced_over_a_restart_has_its_late_report_refused(tro
     assert seen.problems() == []
     assert seen.written == [("heir", 2)]
     assert seen.frozen == ["lease_taken", "slot_claimed", "lease_lost"]
-    assert [kind for kind in seen.told if kind != "standing_by"] == [
+    assert [kind for kind in seen.shown if kind != "standing_by"] == [
         "lease_taken",
         "slot_resumed",
         "report_written",

@@ -95,8 +95,8 @@ def test_worker_looking_often_examines_a_slot_once_and_a_full_batch_when_it_is_f
             return await one.claims()
 
     claims = played(scenario())
-    told = [(claim.key.slot, claim.state, claim.reason, claim.facts.get("trigger")) for claim in claims]
-    assert told == [
+    shown = [(claim.key.slot, claim.state, claim.reason, claim.facts.get("trigger")) for claim in claims]
+    assert shown == [
         (START + DAY, "skipped", "insufficient_episodes", None),
         (START + DAY + 20 * HOUR, "done", None, "batch"),
         (START + 2 * DAY, "skipped", "interval_not_elapsed", None),
@@ -169,13 +169,13 @@ def test_worker_slot_that_fails_is_told_once_and_the_next_one_runs(tmp_path):
             await one.look_at(START + 2 * DAY)
             return await one.claims(), one.names("slot_failed", "report_written")
 
-    claims, told = played(scenario())
+    claims, shown = played(scenario())
     assert [(claim.key.slot, claim.state, claim.reason) for claim in claims] == [
         (START + DAY, "failed", "RuntimeError: no report today"),
         (START + 2 * DAY, "failed", "RuntimeError: no report today"),
     ]
     assert broken == [START + DAY, START + 2 * DAY]
-    assert told == ["slot_failed"] * 2
+    assert shown == ["slot_failed"] * 2
 
 
 def test_worker_claim_that_never_ends_is_given_up(tmp_path):

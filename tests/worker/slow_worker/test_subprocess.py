@@ -30,7 +30,7 @@ EPISODES = 1_000
 NOBODY = ChildJob("sqlite:////absent/store.db", "r0001", {}, "host:1:a", 1_000)
 
 
-class Told:
+class Shown:
     """What was noted, and a way to wait for it."""
 
     def __init__(self) -> None:
@@ -42,9 +42,9 @@ class Told:
     def note(self, kind: str, detail: dict[str, Any]) -> None:
         self.events.append((kind, detail))
         self.hook(kind)
-        told = asyncio.create_task(self._tell())
-        self._tasks.add(told)
-        told.add_done_callback(self._tasks.discard)
+        shown = asyncio.create_task(self._tell())
+        self._tasks.add(shown)
+        shown.add_done_callback(self._tasks.discard)
 
     async def _tell(self) -> None:
         async with self._more:
@@ -82,25 +82,25 @@ def test_report_for_a_live_run_is_computed_in_another_process(tmp_path, nothing_
 
     async def play() -> Any:
         run_id, slot = await prepared_batch(address, EPISODES)
-        told, died = Told(), list[str]()
+        message, died = Shown(), list[str]()
         settings = Settings(runtime=RuntimeSettings(db=address))
         async with await open_store(address, create=False) as store:
-            beside = WithSlowLoop(
-                NullMonitor(told.note), store, settings, "host:1:a", 0.1, died.append, SimulatedClock(slot)
+            other = WithSlowLoop(
+                NullMonitor(message.note), store, settings, "host:1:a", 0.1, died.append, SimulatedClock(slot)
             )
-            async with beside.around(Source(), run_id):
-                written = await told.until("report_written")
+            async with other.around(Source(), run_id):
+                written = await message.until("report_written")
             held = await store.leases.holder(f"{JOB}/{run_id}")
-            return written, await store.reports.all(run_id, JOB), held, told, died
+            return written, await store.reports.all(run_id, JOB), held, message, died
 
-    written, reports, held, told, died = asyncio.run(play())
+    written, reports, held, shown, died = asyncio.run(play())
     assert written["episodes"] == EPISODES
     assert [report.report.n_episodes for report in reports] == [EPISODES]
     assert reports[0].delivery == "waiting", "the process that trades asks the judge"
-    assert told.kinds("slot_failed", "worker_died", "look_failed") == []
+    assert shown.kinds("slot_failed", "worker_died", "look_failed") == []
     assert died == []
     assert held is None or held.until_ms == 0, "released at the end"
-    assert told.kinds()[-3:] == ["stopping", "lease_released", "stopped"]
+    assert shown.kinds()[-3:] == ["stopping", "lease_released", "stopped"]
 
 
 def _ended(looks: SlowLoopSubprocess, signum: signal.Signals) -> None:
@@ -113,22 +113,22 @@ def test_looking_process_that_is_killed_within_a_report_is_replaced_and_the_repo
 
     async def play() -> Any:
         run_id, slot = await prepared_batch(address, EPISODES)
-        told = Told()
-        looks = SlowLoopSubprocess(looking_job(address, run_id), SimulatedClock(slot), told.note)
-        told.hook = lambda kind: _ended(looks, signal.SIGKILL) if kind == "slot_claimed" else None
+        message = Shown()
+        looks = SlowLoopSubprocess(looking_job(address, run_id), SimulatedClock(slot), message.note)
+        message.hook = lambda kind: _ended(looks, signal.SIGKILL) if kind == "slot_claimed" else None
         with pytest.raises(ChildExited, match="ended with -9") as died:
             await looks.look()
-        gone, told.hook = looks.pid, lambda kind: None
+        gone, message.hook = looks.pid, lambda kind: None
         looked = await looks.look()
         _ended(looks, signal.SIGTERM)  # meant for the process that trades
         looked &= await looks.look()
         await looks.close()
         async with await open_store(address, create=False) as store:
-            return died.value.retryable, gone, looked, told, await store.reports.all(run_id, JOB)
+            return died.value.retryable, gone, looked, message, await store.reports.all(run_id, JOB)
 
-    retryable, gone, looked, told, reports = asyncio.run(play())
+    retryable, gone, looked, shown, reports = asyncio.run(play())
     assert (retryable, gone, looked) == (True, None, True)
-    assert told.kinds("slot_claimed", "slot_resumed", "report_written") == [
+    assert shown.kinds("slot_claimed", "slot_resumed", "report_written") == [
         "slot_claimed", "slot_resumed", "report_written",
     ]  # fmt: skip
     assert len(reports) == 1
@@ -142,8 +142,8 @@ def saying(*lines: dict[str, Any], last: str = "") -> tuple[str, ...]:
 
 
 @asynccontextmanager
-async def looking(command: tuple[str, ...], told: Told):
-    looks = SlowLoopSubprocess(NOBODY, SimulatedClock(0), told.note, command)
+async def looking(command: tuple[str, ...], shown: Shown):
+    looks = SlowLoopSubprocess(NOBODY, SimulatedClock(0), shown.note, command)
     try:
         yield looks
     finally:
@@ -152,7 +152,7 @@ async def looking(command: tuple[str, ...], told: Told):
 
 def test_store_that_is_away_there_is_a_store_error_here() -> None:
     async def play() -> Any:
-        async with looking(saying({"failed": "away", "retryable": True}, {"looked": True}), Told()) as looks:
+        async with looking(saying({"failed": "away", "retryable": True}, {"looked": True}), Shown()) as looks:
             with pytest.raises(StoreError, match="away") as failed:
                 await looks.look()
             return failed.value.retryable, await looks.look()
@@ -162,24 +162,26 @@ def test_store_that_is_away_there_is_a_store_error_here() -> None:
 
 def test_looking_process_that_cannot_live_ends_the_worker_with_its_last_words() -> None:
     async def play() -> Any:
-        told, stop = Told(), StopSignals()
-        async with looking((sys.executable, "-c", "import sys; sys.exit('no such module')"), told) as looks:
+        message, stop = Shown(), StopSignals()
+        async with looking(
+            (sys.executable, "-c", "import sys; sys.exit('no such module')"), message
+        ) as looks:
             with pytest.raises(ChildExited, match="no such module") as died:
-                await serve(looks, stop, told.note, period_s=0.01)
-            return died.value, told
+                await serve(looks, stop, message.note, period_s=0.01)
+            return died.value, message
 
-    died, told = asyncio.run(play())
+    died, shown = asyncio.run(play())
     assert not died.retryable
-    assert told.kinds("look_failed") == ["look_failed"] * MOST_ATTEMPTS
+    assert shown.kinds("look_failed") == ["look_failed"] * MOST_ATTEMPTS
     assert f"{MOST_ATTEMPTS + 1} times in a row" in str(died)
 
 
 def test_look_that_is_broken_off_takes_its_process_with_it() -> None:
     async def play() -> Any:
-        told, started = Told(), asyncio.Event()
-        told.hook = lambda kind: started.set()
+        shown, started = Shown(), asyncio.Event()
+        shown.hook = lambda kind: started.set()
         command = saying({"note": ["begun", {}]}, last="input()")
-        async with looking(command, told) as looks:
+        async with looking(command, shown) as looks:
             look = asyncio.create_task(looks.look())
             await started.wait()
             process = looks._process

@@ -25,15 +25,15 @@ SLOT = (START + DAY, "skipped", "insufficient_episodes", None)
 
 
 def test_worker_examines_accumulated_surprise_early_once_and_says_which_gate_is_shut(tmp_path):
-    asked = (START + DAY + 3 * HOUR, "skipped", "insufficient_episodes", "surprise")
+    questions = (START + DAY + 3 * HOUR, "skipped", "insufficient_episodes", "surprise")
     huge = trades(-15.0, -15.0, -15.0, -1.0, -1.0, -1.0)
-    assert played(looked(tmp_path, huge, range(22, 46))) == [SLOT, asked]
+    assert played(looked(tmp_path, huge, range(22, 46))) == [SLOT, questions]
 
 
 def test_worker_that_looks_later_names_the_same_moment_of_surprise(tmp_path):
     huge = trades(-15.0, -15.0, -15.0, -1.0, -1.0, -1.0)
-    told = played(looked(tmp_path, huge, (24, 40)))
-    assert told[-1] == (START + DAY + 3 * HOUR, "skipped", "insufficient_episodes", "surprise")
+    shown = played(looked(tmp_path, huge, (24, 40)))
+    assert shown[-1] == (START + DAY + 3 * HOUR, "skipped", "insufficient_episodes", "surprise")
 
 
 def test_worker_examines_nothing_early_without_surprise(tmp_path):
@@ -41,8 +41,8 @@ def test_worker_examines_nothing_early_without_surprise(tmp_path):
 
 
 def test_worker_surprise_that_was_examined_does_not_keep_a_full_batch_waiting(tmp_path):
-    told = played(looked(tmp_path, trades(*[-3.0] * 22), range(22, 48)))
-    assert told[1:] == [
+    shown = played(looked(tmp_path, trades(*[-3.0] * 22), range(22, 48)))
+    assert shown[1:] == [
         (START + DAY + 14 * HOUR, "skipped", "insufficient_episodes", "surprise"),
         (START + DAY + 20 * HOUR, "done", None, "surprise"),
     ]

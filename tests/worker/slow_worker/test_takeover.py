@@ -48,11 +48,11 @@ def processes(jobs: list[Any]) -> list[int]:
 
 
 def outcome(claims: Any, reports: Any) -> list[tuple[str, str, bool]]:
-    told = {report.key.slot: report for report in reports}
+    payload = {report.key.slot: report for report in reports}
     return [
-        (claim.state, told[claim.key.slot].delivery, told[claim.key.slot].verdict is not None)
+        (claim.state, payload[claim.key.slot].delivery, payload[claim.key.slot].verdict is not None)
         for claim in claims
-        if claim.key.slot in told
+        if claim.key.slot in payload
     ]
 
 
@@ -85,10 +85,10 @@ def test_worker_that_was_replaced_while_it_reflected_writes_nothing(tmp_path):
             reflected = threaded_reflection(Settings())
 
             async def slow(request, episodes, definitions):
-                told = await reflected(request, episodes, definitions)
+                shown = await reflected(request, episodes, definitions)
                 await heir.store.leases.release(one.worker._tenure.held)
                 await heir.look_at(START + DAY)
-                return told
+                return shown
 
             one = Watched(heir.store, heir.run_id, reflect=slow)
             looked = await one.look_at(START + DAY)
@@ -112,9 +112,9 @@ def test_second_worker_stands_by_says_so_once_and_goes_on_when_the_first_leaves(
             looked.append(await second.look_at(START + 2 * DAY))
             return looked, second.names("standing_by", "lease_taken", "report_written")
 
-    looked, told = played(scenario())
+    looked, shown = played(scenario())
     assert looked == [True, False, False, True]
-    assert told == ["standing_by", "lease_taken", "report_written"]
+    assert shown == ["standing_by", "lease_taken", "report_written"]
 
 
 def test_lease_is_renewed_while_a_reflection_takes_longer_than_it_lasts(tmp_path):
@@ -143,13 +143,13 @@ def test_worker_processes_on_one_store_run_each_slot_once(tmp_path, count):
     run_id = played(prepared(address, HOURLY))
     assert processes([[address, run_id, "-", LONG_MS, 1, 4]] * count) == [0] * count
 
-    claims, reports, told = played(stored(address, run_id))
+    claims, reports, shown = played(stored(address, run_id))
     assert [(claim.key.slot, claim.state) for claim in claims] == [
         (START + day * DAY, "done") for day in (1, 2, 3, 4)
     ]
     assert outcome(claims, reports) == [("done", "delivered", True)] * 4
     assert {claim.attempts for claim in claims} == {1}
-    assert told == 4
+    assert shown == 4
 
 
 def test_worker_processes_killed_at_every_point_leave_one_report_each(tmp_path):
@@ -164,9 +164,9 @@ def test_worker_processes_killed_at_every_point_leave_one_report_each(tmp_path):
                 await Watched(store, run_id).look_at(START + DAY)
 
         played(heir())
-        claims, reports, told = played(stored(address, runs[point]))
+        claims, reports, shown = played(stored(address, runs[point]))
         assert outcome(claims, reports) == [("done", "delivered", True)], point
-        assert told == 1, point
+        assert shown == 1, point
 
 
 async def stored(address: str, run_id: str) -> Any:
@@ -174,5 +174,5 @@ async def stored(address: str, run_id: str) -> Any:
     async with await open_store(address, create=True) as store:
         one = Watched(store, run_id)
         async with store._engine.begin() as connection:
-            told = await connection.scalar(select(func.count()).select_from(report_verdicts))
-        return await one.claims(), await one.reports(), told
+            shown = await connection.scalar(select(func.count()).select_from(report_verdicts))
+        return await one.claims(), await one.reports(), shown

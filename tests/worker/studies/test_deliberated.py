@@ -24,9 +24,9 @@ TEXT = "A quiet week. The number of trades of channel_breakout was 9999."
 
 
 def test_facts_that_take_longer_than_a_text_may_are_read_all_the_same():
-    told = Settings().deliberation
-    quality = told.quality.model_copy(update={"deadline_ms": 1.0, "mode": "critique_only"})
-    settings = Settings(deliberation=told.model_copy(update={"quality": quality}))
+    shown = Settings().deliberation
+    quality = shown.quality.model_copy(update={"deadline_ms": 1.0, "mode": "critique_only"})
+    settings = Settings(deliberation=shown.model_copy(update={"quality": quality}))
 
     async def slow() -> RunFacts:
         await asyncio.sleep(600)
@@ -38,7 +38,7 @@ def test_facts_that_take_longer_than_a_text_may_are_read_all_the_same():
     assert text.not_read == ("A quiet week.",)
 
 
-SAID = "channel_breakout did well, all won on squeeze_breakout. It rained."
+QUOTED = "channel_breakout did well, all won on squeeze_breakout. It rained."
 READ = {
     "claims": [
         {"quote": "channel_breakout did well", "claim": MEAN},
@@ -51,10 +51,10 @@ READ = {
 def test_claims_that_a_model_reads_are_held_by_code_and_need_their_words():
     models, _ = texts(claims=READ)
     facts = at_last_report()
-    read = asyncio.run(extract_claims(SAID, facts, models, Budget(0, 1)))
-    checked = check_read(SAID, read, facts)
+    read = asyncio.run(extract_claims(QUOTED, facts, models, Budget(0, 1)))
+    checked = check_read(QUOTED, read, facts)
     assert [claim.verdict for claim in checked.claims] == ["verified", "contradicted"]
-    assert [SAID[claim.start : claim.end] for claim in checked.claims] == [
+    assert [QUOTED[claim.start : claim.end] for claim in checked.claims] == [
         item["quote"] for item in READ["claims"][:2]
     ]
     assert (read.by_model, read.unplaced, read.not_read) == (True, 1, ("It rained.",))
@@ -114,7 +114,7 @@ REPLIES = {
 @pytest.mark.parametrize("preset", ["pass", "quality", "review", "chunked"])
 def test_improved_text_is_sections_of_claims_that_hold_in_every_preset(preset: Preset):
     models, _ = texts(claims=READ, **REPLIES)
-    request = TextRequest(SAID, preset)
+    request = TextRequest(QUOTED, preset)
     text = asyncio.run(refine_one(request, Settings().deliberation, models, at_last_report()))
     assert "squeeze_breakout" not in text.done.final
     assert "The mean R of channel_breakout was +0.17R over 141 trades." in text.done.final

@@ -131,8 +131,8 @@ def test_gate_of_two_readings_claims_only_what_both_of_them_prove(sign, equal, o
 )
 def test_gate_raises_no_decay_alarm_that_only_one_reading_of_the_rows_raises(equal, others):
     table = of_days(equal, others)
-    told = tt.gate(table).clusters.iloc[0]["decay"]
-    assert (told["alarmed_at"], told["highest"] < told["limit"]) == (None, True)
+    payload = tt.gate(table).clusters.iloc[0]["decay"]
+    assert (payload["alarmed_at"], payload["highest"] < payload["limit"]) == (None, True)
     by_row = tt.gate(table.assign(position_id=np.arange(len(table)))).clusters.iloc[0]["decay"]
     assert by_row["alarmed_at"] is not None
     both = tt.gate(of_days((3, -1.0), (2, 0.3))).clusters.iloc[0]["decay"]

@@ -96,8 +96,8 @@ class PublicExchange:
         if not self.has_clock:
             return None
         async with self._ask("time"):
-            said = await self._driver.fetch_time()
-            return said * NS_PER_MS if isinstance(said, int) else _other_shape(said)
+            reply = await self._driver.fetch_time()
+            return reply * NS_PER_MS if isinstance(reply, int) else _other_shape(reply)
 
     async def bars(self, symbol: str, timeframe: str, since_ns: int, limit: int) -> list[RawBar]:
         """Bars with labels from `since_ns` on, as they came; the last may still be running.
@@ -179,11 +179,11 @@ def _expect_json(driver: Any, malformed: type[Exception]) -> None:
     """An answer of success that is not JSON is malformed; ccxt would read it as an empty list of bars."""
     handle_errors = driver.handle_errors
 
-    def judge_status(status: int, *said: Any) -> Any:
-        *_, parsed, _sent_headers, _sent_body = said
+    def judge_status(status: int, *lines: Any) -> Any:
+        *_, parsed, _sent_headers, _sent_body = lines
         if 200 <= status < 300 and parsed is None:
             raise malformed("an answer that is not JSON")
-        return handle_errors(status, *said)
+        return handle_errors(status, *lines)
 
     driver.handle_errors = judge_status
 
@@ -211,15 +211,15 @@ def raise_feed_error(error: Exception, doing: str, headers: Mapping[str, str] | 
     meant = [failure for name in bases for failure, names in _FAILURES.items() if name in names]
     failure = meant[0] if meant else "network"
     pause = pause_of(headers or {}) if failure == "rate_limited" else None
-    told = None if pause is None else pause.told
-    said = shorten(str(error))
+    shown = None if pause is None else pause.shown
+    reply = shorten(str(error))
     raise FeedError(
-        f"{doing}: {failure.replace('_', ' ')} ({bases[0]}{': ' if said else ''}{said})"
-        f"{'; ' if told else ''}{told or ''}",
+        f"{doing}: {failure.replace('_', ' ')} ({bases[0]}{': ' if reply else ''}{reply})"
+        f"{'; ' if shown else ''}{shown or ''}",
         retryable=failure != "refused",
         failure=failure,
         retry_after_s=None if pause is None else pause.wait_s,
-        cut_short=told,
+        cut_short=shown,
     ) from None
 
 

@@ -143,10 +143,10 @@ class CcxtFeed:
                     yield refill(symbol, {label for label in labels if label >= first})
             yield live.rows()
             first = again = last + bar_ns
-        asked = (first - begin) // bar_ns
+        request = (first - begin) // bar_ns
         for symbol in () if is_refill else self.symbols:  # of a refill the rows tell what is missing
-            if came[symbol] < asked:
-                detail = {"bars": asked - came[symbol], "to": first - bar_ns, "history": asked}
+            if came[symbol] < request:
+                detail = {"bars": request - came[symbol], "to": first - bar_ns, "history": request}
                 yield [FeedAnomaly(FeedAnomalyKind.MISSING, symbol, begin, detail)]
 
     def _tell(self, error: FeedError, seconds: float) -> None:

@@ -14,7 +14,7 @@ from services.feeds.raw_bar import RawBar
 from worker.feeds.ccxt.source_clock import backoff_s
 
 T = TypeVar("T")
-ASKED = 2  # times, before an answer without a usable bar is believed
+REQUESTED = 2  # times, before an answer without a usable bar is believed
 SLACK_NS = 60 * NS  # by which a label may seem to lie beyond the present: clocks differ
 
 
@@ -101,15 +101,15 @@ async def pages(
     since = first
     while since <= last:
         limit = min(exchange.page_bars, (last - since) // bar_ns + 2)
-        behind = since + limit * bar_ns
-        for _ in range(ASKED):
+        later = since + limit * bar_ns
+        for _ in range(REQUESTED):
             found = await patience.ask(partial(exchange.bars, symbol, timeframe, since, limit))
             present = now() + SLACK_NS
             labels = [bar.label for bar in found if bar.label % bar_ns == 0 and bar.label <= present]
-            inside = [label for label in _unbroken(sorted(labels), bar_ns) if label < behind]
+            inside = [label for label in _unbroken(sorted(labels), bar_ns) if label < later]
             if inside:
                 break
-        since = inside[-1] + bar_ns if inside else min(labels, default=behind)
+        since = inside[-1] + bar_ns if inside else min(labels, default=later)
         past = [bar for bar in found if bar.label < since and bar.label <= last]
         yield Page(since, past, [bar for bar in found if bar.label > present])
 

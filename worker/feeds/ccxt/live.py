@@ -94,20 +94,20 @@ class LiveBars:
         oldest = self._row - RECHECKED_BARS * self._grid.bar_ns
         for line in self._lines.values():
             if len(line.given) > MOST_GIVEN:
-                line.given = {label: said for label, said in line.given.items() if label >= oldest}
+                line.given = {label: reply for label, reply in line.given.items() if label >= oldest}
         return items
 
     def take(self, bars: Iterable[RawBar]) -> list[FeedAnomaly]:
         """Give bars to the assembler; none of the future is a bar yet, and it is told once."""
-        now, told = self._clock.now(), list[FeedAnomaly]()
+        now, shown = self._clock.now(), list[FeedAnomaly]()
         for raw in bars:
             if raw.label <= now + self._slack_ns:
                 given = self._lines[raw.symbol].given
                 given[raw.label] = (*given.get(raw.label, ()), raw.bar)
             elif not self._open.first((raw.symbol, raw.label)):
                 continue
-            told += self._assembler.take(raw, now)
-        return told
+            shown += self._assembler.take(raw, now)
+        return shown
 
     def newest_settled(self, at: int | None = None) -> int:
         """Label of the newest bar that is over and has settled, now or at a time at the exchange (ns)."""
@@ -181,8 +181,8 @@ class LiveBars:
         line.attempts += 1
         line.not_before = self._clock.steady() + int(backoff_s(line.attempts, self._most_s, asked_s) * NS)
 
-    def _tell(self, kind: FeedAnomalyKind, symbol: str | None, **said: str | None) -> None:
-        detail = {"channel": "rest"} | {name: word for name, word in said.items() if word}
+    def _tell(self, kind: FeedAnomalyKind, symbol: str | None, **answer: str | None) -> None:
+        detail = {"channel": "rest"} | {name: word for name, word in answer.items() if word}
         self._came.append(FeedAnomaly(kind, symbol, None, detail))
 
     def _note_answer(self, answer: Answer) -> list[FeedAnomaly]:

@@ -51,10 +51,10 @@ class SourceClock(ClockWatch):
         """Ask the exchange for its time; what there is to tell."""
         found, before = self.observe(), self.steady()
         self.check_at = before + CHECK_S * NS
-        said = await self._exchange.clock_ns()
-        if said is None:
+        reply = await self._exchange.clock_ns()
+        if reply is None:
             return found
-        return found + self.compare(SourceTime(said, said + self.steady() - before))
+        return found + self.compare(SourceTime(reply, reply + self.steady() - before))
 
     def note_newest(self, newest: int, bar_ns: int) -> list[FeedAnomaly]:
         """Note the newest bar of an answer: where an exchange tells no time, it can end a doubt."""

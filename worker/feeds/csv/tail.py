@@ -130,7 +130,7 @@ class CsvTailFeed:
         self._gone_since: int | None = None
         self._floor: int | None = None  # bars up to it were taken before the file began anew
         self._half: list[Unreadable] = []  # of the file before
-        self._told = SeenOnce()
+        self._shown = SeenOnce()
         self._recalled: Recalled = (), ()
 
     @property
@@ -235,8 +235,8 @@ class CsvTailFeed:
         """Keep a bar; of one that was read before only a change is told."""
         if self._repeats(assembler, bar):
             return []
-        told = assembler.take(bar, self._clock.now())
-        return [*told, *self._due(assembler)] if assembler.waiting >= _PAGE else [*told]
+        shown = assembler.take(bar, self._clock.now())
+        return [*shown, *self._due(assembler)] if assembler.waiting >= _PAGE else [*shown]
 
     def _repeats(self, assembler: RowAssembler, bar: RawBar) -> bool:
         return self._floor is not None and bar.label <= self._floor and assembler.repeats(bar)
@@ -323,7 +323,7 @@ class CsvTailFeed:
     def _complaint(self, found: Unreadable) -> list[FeedAnomaly]:
         self._unreadable += 1
         reason = found.reason if self._unreadable <= MOST_UNREADABLE else "many unreadable lines"
-        if self._unreadable > MOST_UNREADABLE + 1 or not self._told.first((found.line, reason)):
+        if self._unreadable > MOST_UNREADABLE + 1 or not self._shown.first((found.line, reason)):
             return []
         detail = {"line": found.line, "reason": reason}
         return [FeedAnomaly(FeedAnomalyKind.INVALID, None, None, detail)]

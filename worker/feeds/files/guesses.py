@@ -98,11 +98,11 @@ def guess_columns(names: Sequence[str], rows: Rows) -> str:
     found |= {role: places[0] for role, places in (("symbol", words), ("clock", clocks)) if places}
     found |= _volume(table, names, numeric, [*prices.values()])
     known = [role_of(name) for name in names]
-    said = {role: place for role, place in found.items() if known[place] != role or known.count(role) > 1}
+    answer = {role: place for role, place in found.items() if known[place] != role or known.count(role) > 1}
     if ":" in texts[time][0]:
-        said.pop("clock", None)
-    line = ",".join(f"{role}={_spell(names, said[role])}" for role in ROLES if role in said)
-    is_end = found["time"] in said.values() and bare_name(names[time]).startswith(_ENDS)
+        answer.pop("clock", None)
+    line = ",".join(f"{role}={_spell(names, answer[role])}" for role in ROLES if role in answer)
+    is_end = found["time"] in answer.values() and bare_name(names[time]).startswith(_ENDS)
     return (
         "guessed by the order of the numbers, so look it over before you add it: "
         f"--columns '{line}'{' --label close' if is_end else ''}"
@@ -188,8 +188,8 @@ def _prices(
         width = float(np.median(np.log(values[:, high] / values[:, low])))
         uneven = len({*np.diff([places.index(place) for place in four]).tolist()}) > 1
         for opens, close in (inner, inner[::-1]):
-            before, behind = (values[:-1], values[1:]) if direction >= 0 else (values[1:], values[:-1])
-            pause = float(np.abs(behind[:, opens] - before[:, close]).sum()) if direction else 0.0
+            before, later = (values[:-1], values[1:]) if direction >= 0 else (values[1:], values[:-1])
+            pause = float(np.abs(later[:, opens] - before[:, close]).sum()) if direction else 0.0
             roles = dict(zip(PRICES, (four[opens], four[high], four[low], four[close]), strict=True))
             if all(role_of(names[place]) in (None, role) for role, place in roles.items()):
                 found.append((width, uneven, pause, opens > close, roles))

@@ -40,11 +40,11 @@ class TableShape:
 def header_of(rows: Rows) -> TableShape:
     """The header of a table by its first rows, of which the first is not empty."""
     above = next((number for number, row in enumerate(rows) if len(row) >= FEWEST and any(row)), 0)
-    rows, told = rows[above:], "lines above the header are passed over" if above else None
+    rows, text = rows[above:], "lines above the header are passed over" if above else None
     if (names := _level_header(rows)) is not None:
-        return TableShape(names, above + (3 if _names_index(rows) else 2), told)
+        return TableShape(names, above + (3 if _names_index(rows) else 2), text)
     if len(rows[0]) < FEWEST or not _is_data(rows[0]):
-        return TableShape(tuple(name.strip() for name in rows[0]), above + 1, told)
+        return TableShape(tuple(name.strip() for name in rows[0]), above + 1, text)
     unnamed = unnamed_header(rows)
     return TableShape(unnamed.names, above, unnamed.note)
 

@@ -121,8 +121,8 @@ def _read_json(path: Path, data: bytes, source: Source) -> BarTable:
     except DataError as error:
         if not note.startswith(ROWS_AT):
             raise
-        told = str(error).replace(f"{path.name}:", f"{path.name}, of which {note}:", 1)
-        raise DataError(told, **error.context) from error
+        text = str(error).replace(f"{path.name}:", f"{path.name}, of which {note}:", 1)
+        raise DataError(text, **error.context) from error
 
 
 def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -> BarTable:

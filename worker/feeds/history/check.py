@@ -43,7 +43,7 @@ class SymbolFindings:
     off_grid: list[int] = field(default_factory=list)
     future: list[int] = field(default_factory=list)
     gaps: list[tuple[int, int, int]] = field(default_factory=list)
-    asked: int = 0
+    requested: int = 0
 
     @property
     def problems(self) -> int:
@@ -55,7 +55,7 @@ class SymbolFindings:
         labels = list(self.bars)
         return {
             "bars": len(labels),
-            "asked_bars": self.asked,
+            "asked_bars": self.requested,
             "from": show_label(labels[0]) if labels else None,
             "to": show_label(labels[-1]) if labels else None,
             "missing_bars": sum(count for _, _, count in self.gaps),
@@ -75,19 +75,19 @@ class SymbolFindings:
 
 
 def examine(
-    rows: Iterable[RawBar], timeframe: str, *, asked: tuple[int, int], future: Iterable[int] = ()
+    rows: Iterable[RawBar], timeframe: str, *, requested: tuple[int, int], future: Iterable[int] = ()
 ) -> SymbolFindings:
     """The usable bars among rows in any order, and what is wrong with the others.
 
     Args:
         rows: as they came.
         timeframe: of the bars.
-        asked: the first and the last label that were asked for, ns.
+        requested: the first and the last label that were asked for, ns.
         future: labels that lay beyond the present.
     """
     step = TIMEFRAME_SECONDS[timeframe] * NS
-    first, last = asked
-    found = SymbolFindings(future=sorted(set(future)), asked=(last - first) // step + 1)
+    first, last = requested
+    found = SymbolFindings(future=sorted(set(future)), requested=(last - first) // step + 1)
     kept: dict[int, Bar] = {}
     for _, label, bar, _ in rows:
         if label % step:
@@ -209,14 +209,14 @@ def _calendar(series: "BarSeries", s: int) -> tuple[dict[str, Any], Any]:
     gone = due & ~traded
     stretches = np.split(every[due][gone[due]], np.flatnonzero(np.diff(np.flatnonzero(gone[due])) > 1) + 1)
     longest = sorted((part for part in stretches if len(part) > 1), key=len, reverse=True)[:MOST_PAUSES]
-    told = {
+    payload = {
         "weekdays": [
             day_name[:3] for day_name, is_open in zip(calendar.day_name, opens, strict=True) if is_open
         ],
         "closed_days": closed,
         "missing": [{"from": str(part[0]), "to": str(part[-1]), "days": len(part)} for part in longest],
     }
-    return told, every[~due & ~traded]
+    return payload, every[~due & ~traded]
 
 
 def _implausible(doubts: list[FeedAnomaly]) -> dict[str, Any]:

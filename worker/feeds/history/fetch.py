@@ -81,9 +81,9 @@ async def fetch(request: FetchRequest, shell: FetchShell) -> dict[str, Any]:
         await shell.patience.ask(exchange.load)
         exchange.check(request.symbols, request.timeframe)
         step = TIMEFRAME_SECONDS[request.timeframe] * NS
-        said, unsure = await shell.patience.ask(exchange.clock_ns), int(shell.settings.settle_s * NS)
-        ahead = 0 if said is None else said - shell.wall()
-        if said is None:  # ours may be ahead, and what is over by it may be running
+        reply, unsure = await shell.patience.ask(exchange.clock_ns), int(shell.settings.settle_s * NS)
+        ahead = 0 if reply is None else reply - shell.wall()
+        if reply is None:  # ours may be ahead, and what is over by it may be running
             unsure += SLACK_NS
 
         def now() -> int:
@@ -171,7 +171,7 @@ def _examine(request: FetchRequest, partial: PartialFile, first: int, last: int)
         symbol: examine(
             [candle for candle in partial.bars[symbol] if candle.label <= last],
             request.timeframe,
-            asked=(first, last),
+            requested=(first, last),
             future=partial.future.get(symbol, ()),
         )
         for symbol in request.symbols
@@ -188,7 +188,7 @@ def _examine(request: FetchRequest, partial: PartialFile, first: int, last: int)
             )
     for findings in found.values() if request.exchange in FORMATS else ():
         findings.gaps = [gap for gap in findings.gaps if gap[2] > CLOSED_DAYS]
-        findings.asked = len(findings.bars) + sum(count for _, _, count in findings.gaps)
+        findings.requested = len(findings.bars) + sum(count for _, _, count in findings.gaps)
     return found
 
 

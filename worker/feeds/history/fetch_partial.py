@@ -173,16 +173,16 @@ def write_bars(path: Path, bars: Mapping[str, Mapping[int, Bar]]) -> None:
     Raises:
         DataError: the disk does not take it.
     """
-    beside = path.with_name(path.name + ".new")
+    other = path.with_name(path.name + ".new")
     rows = sorted((label, symbol) for symbol, labels in bars.items() for label in labels)
     try:
         if path.name.lower().endswith(PARQUET_SUFFIXES):
-            _write_parquet(beside, rows, bars)
+            _write_parquet(other, rows, bars)
         else:
-            _write_csv(beside, rows, bars, packed=path.name.lower().endswith(".gz"))
-        _settle(beside, path)
+            _write_csv(other, rows, bars, packed=path.name.lower().endswith(".gz"))
+        _settle(other, path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        other.unlink(missing_ok=True)
         raise DataError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
 
 
@@ -214,7 +214,7 @@ def _write_parquet(path: Path, rows: list[tuple[int, str]], bars: Mapping[str, M
     pa_parquet.write_table(pa.table(columns), path)
 
 
-def _settle(beside: Path, path: Path) -> None:
-    with beside.open("rb") as file:
+def _settle(companion: Path, path: Path) -> None:
+    with companion.open("rb") as file:
         os.fsync(file.fileno())
-    beside.replace(path)
+    companion.replace(path)

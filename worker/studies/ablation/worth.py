@@ -150,10 +150,10 @@ def answer_of(alone: PairedResult, chance: PairedResult | None) -> Worth:
 
 
 def _reason(alone: PairedResult, chance: PairedResult | None) -> str:
-    said = [alone.reason]
+    lines = [alone.reason]
     if chance is not None and (alone.answer != "unknown" or chance.answer != "unknown"):
-        said.append(f"{_AGAINST[chance.answer]} than a coin at the same rate")
-    return "; ".join(part for part in said if part)
+        lines.append(f"{_AGAINST[chance.answer]} than a coin at the same rate")
+    return "; ".join(part for part in lines if part)
 
 
 def _show_edge(one: PairedResult) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class RunQuestions:
 
     run_id: str
     prompt: str
-    asked: Sequence[RunQuestion]
+    requested: Sequence[RunQuestion]
     left_out: Mapping[str, int] = field(default_factory=dict)
     bare: int = 0
 
@@ -101,8 +101,8 @@ class StudyArm:
     def stem(self) -> str:
         """Name of the file with the replies."""
         llm = self.settings.llm
-        asked = [self.template.hash, llm.base_url, self.model, llm.anonymise]
-        return content_hash(asked)[:STEM_DIGITS]
+        questions = [self.template.hash, llm.base_url, self.model, llm.anonymise]
+        return content_hash(questions)[:STEM_DIGITS]
 
 
 async def ask_all(

@@ -21,7 +21,7 @@ FEWEST_MOVED = 1.0 - log2(ALPHA)  # of n that move alike the sign test gives p =
 
 def study_document(
     questions: RunQuestions,
-    asked: Sequence[RunQuestion],
+    requests: Sequence[RunQuestion],
     arms: Sequence[StudyArm],
     tables: Sequence[Table],
     samples: int,
@@ -32,13 +32,13 @@ def study_document(
     return {
         "run_id": questions.run_id,
         "prompt": questions.prompt,
-        "questions": len(asked),
+        "questions": len(requests),
         "samples": samples,
         "left_out": dict(questions.left_out),
         "without_background": questions.bare,
         "same": not missing and not any(each["moved"] for each in comparisons),
         "missing": missing,
-        "arms": [_arm_document(arm, asked, table) for arm, table in zip(arms, tables, strict=True)],
+        "arms": [_arm_document(arm, requests, table) for arm, table in zip(arms, tables, strict=True)],
         "comparisons": comparisons,
         "answers": [
             {
@@ -46,17 +46,17 @@ def study_document(
                 "recorded": question.recorded,
                 "decisions": [[answer.decision for answer in table[place]] for table in tables],
             }
-            for place, question in enumerate(asked)
+            for place, question in enumerate(requests)
         ],
     }
 
 
-def _arm_document(arm: StudyArm, asked: Sequence[RunQuestion], table: Table) -> dict[str, Any]:
+def _arm_document(arm: StudyArm, questions: Sequence[RunQuestion], table: Table) -> dict[str, Any]:
     every = [answer for row in table for answer in row]
     replied = [answer for answer in every if answer.replied]
     known = [
         (question.recorded, answer.decision)
-        for question, row in zip(asked, table, strict=True)
+        for question, row in zip(questions, table, strict=True)
         for answer in row
         if answer.replied and question.recorded is not None
     ]

@@ -43,7 +43,7 @@ class SilentModel:
     """Keeps what it is asked and does not answer, or answers each question alike."""
 
     def __init__(self, reply: str | None = None) -> None:
-        self.asked: list[tuple[str, str]] = []
+        self.requested: list[tuple[str, str]] = []
         self._reply = reply
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
@@ -52,14 +52,14 @@ class SilentModel:
         Raises:
             ModelError: there is none.
         """
-        self.asked.append((system, prompt))
+        self.requested.append((system, prompt))
         if self._reply is None:
             raise ModelError("nobody is asked")
         return ModelReply(self._reply, "given", 0, 0, 0.0)
 
 
 async def export_questions(
-    questions: RunQuestions, asked: Sequence[RunQuestion], arms: Sequence[StudyArm], db: str, folder: Path
+    questions: RunQuestions, requests: Sequence[RunQuestion], arms: Sequence[StudyArm], db: str, folder: Path
 ) -> int:
     """Write dataset and task of every question in the words of each arm; how many samples it has.
 
@@ -68,10 +68,10 @@ async def export_questions(
     """
     samples = []
     for arm in {arm.template.hash: arm for arm in arms}.values():
-        for question in asked:
+        for question in requests:
             model, words = SilentModel(), arm.template.hash[:HASH_DIGITS]
             await question.ask(model, arm.settings, arm.template)
-            about, (system, prompt) = question.about, model.asked[0]
+            about, (system, prompt) = question.about, model.requested[0]
             texts = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
             sample: dict[str, Any] = {"id": f"{words}-{about['seq']}", "input": texts}
             sample |= {"target": question.recorded or "", "metadata": {**about, "prompt": words}}
@@ -108,7 +108,7 @@ def decision_scorer(db: str, run: str, prompt: str) -> "Scorer":
             record = await store.runs.find(run)
             (arm,) = arms_of(record, prompt, None, None, asks=False)
             found = await read_questions(store, record, prompt)
-            known.update({each.about["seq"]: (each, arm.settings, arm) for each in found.asked})
+            known.update({each.about["seq"]: (each, arm.settings, arm) for each in found.requested})
 
     @scorer(metrics=[accuracy(), stderr()])
     def decision() -> "Scorer":

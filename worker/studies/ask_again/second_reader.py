@@ -85,8 +85,8 @@ def read_reader_questions(run_id: str, index: JournalIndex, *, market_waits: boo
         )
     symbols, first = run_symbols(index), dict[tuple[str, str], ReaderQuestion]()
     for plan in plans.answered:
-        asked = (plan.snapshot.content_hash, plan.request.proposal.content_hash)
-        first.setdefault(asked, _question(plan, symbols, bounds[0], market_waits))
+        questions = (plan.snapshot.content_hash, plan.request.proposal.content_hash)
+        first.setdefault(questions, _question(plan, symbols, bounds[0], market_waits))
     return RunQuestions(run_id, READER, tuple(first.values()), dict(sorted(plans.unanswered.items())))
 
 

@@ -75,7 +75,7 @@ class StrategistQuestion(RunQuestion):
         self, model: LanguageModel, settings: Settings, template: PromptTemplate | None = None
     ) -> StrategistAnswer:
         """What a model answers under these settings."""
-        asked = model_strategist(
+        request = model_strategist(
             settings,
             model,
             self.rules(settings),
@@ -83,7 +83,7 @@ class StrategistQuestion(RunQuestion):
             Wordings.of_run(self.symbols, anonymise=settings.llm.anonymise),
             template,
         )
-        return await asked.answer(self.snapshot, None)
+        return await request.answer(self.snapshot, None)
 
     async def ask(self, model: LanguageModel, settings: Settings, template: PromptTemplate) -> Answer:
         """Its decision by name."""
@@ -100,7 +100,7 @@ def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settin
     active: dict[str, PlaybookVersion] = {}
     frozen: dict[str, PolicyProposal] = {}
     found: list[StrategistQuestion] = []
-    idle, asked, symbols = 0, set[str](), run_symbols(index)
+    idle, questions, symbols = 0, set[str](), run_symbols(index)
     for event in index.events:
         try:
             if event.row.kind == "playbook_version":
@@ -108,8 +108,10 @@ def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settin
             elif event.row.kind == "policy_frozen":
                 policy = event.payload["policy"]
                 frozen[event.payload["policy_id"]] = PolicyProposal.model_validate(policy["proposal"])
-            elif event.row.kind == "policy_snapshot" and event.payload["event_id"] not in asked:
-                asked.add(event.payload["event_id"])  # one more is of a late answer: no model was asked on it
+            elif event.row.kind == "policy_snapshot" and event.payload["event_id"] not in questions:
+                questions.add(
+                    event.payload["event_id"]
+                )  # one more is of a late answer: no model was asked on it
                 question = _question(event, active, frozen, symbols)
                 idle += not _has_choice(question, settings)
                 found += [question] if _has_choice(question, settings) else []

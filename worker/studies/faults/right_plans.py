@@ -82,8 +82,10 @@ def plans_of_run(index: JournalIndex, settings: Settings, *, strategist: bool = 
             limits = invariant_context(settings, request.snapshot, reader, symbols)
             found.append(CheckedPlan(request.model_copy(update={"invariants": limits}), reader))
     if strategist:
-        asked = read_strategist_questions("given", index, settings).asked
-        flat = [each for each in asked if isinstance(each, StrategistQuestion) and not each.snapshot.position]
+        requested = read_strategist_questions("given", index, settings).requested
+        flat = [
+            each for each in requested if isinstance(each, StrategistQuestion) and not each.snapshot.position
+        ]
         return [ProposedPlan(question, settings, symbols) for question in flat]
     if not found:
         raise ConfigError(

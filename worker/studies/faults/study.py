@@ -66,7 +66,7 @@ async def study_faults(
         ConfigError: there is no model to ask.
     """
     count = min(asking.most, len(plans))
-    asked = rules_alone(
+    request = rules_alone(
         settings,
         reflection={"mode": "full" if asking.reader else "deterministic"},
         policy_loop={"strategist": "model" if asking.strategist else "rules"},
@@ -74,16 +74,16 @@ async def study_faults(
     right, uses_models = list[Outcome](), asking.reader or asking.strategist
     tried: dict[str, Tried] = {fault.name: [] for fault in bank}
     unheard = Counter[str | None]()
-    models = open_models(asked, environment, decides=True, given=asking.models)
+    models = open_models(request, environment, decides=True, given=asking.models)
     async with models if uses_models else nullcontext() as opened:
         for place in range(count):
             if (plan := await plans[place * len(plans) // count].ask(opened)) is None:
                 continue
-            right.append(await _ask(plan.request, asked, opened, unheard))
+            right.append(await _ask(plan.request, request, opened, unheard))
             for fault in bank if right[-1].ending == "passed" else ():
                 planted, text = plant(fault, plan)
                 done = (
-                    planted if isinstance(planted, Outcome) else await _ask(planted, asked, opened, unheard)
+                    planted if isinstance(planted, Outcome) else await _ask(planted, request, opened, unheard)
                 )
                 tried[fault.name].append((done, text))
         model = None if opened is None else opened.account.document()
@@ -105,11 +105,11 @@ async def study_faults(
 
 
 def _tell_unmeasured(
-    kinds: Sequence[Mapping[str, Any]], right: int, refused: int, asked: int, unheard: Counter[str | None]
+    kinds: Sequence[Mapping[str, Any]], right: int, refused: int, requested: int, unheard: Counter[str | None]
 ) -> str | None:
     """Why the figures say nothing of the checks that were asked for; None where they do."""
     if not any(kind["planted"] for kind in kinds):
-        return f"no fault was planted: {right} plans for {asked} questions, {refused} of them refused"
+        return f"no fault was planted: {right} plans for {requested} questions, {refused} of them refused"
     if unheard.total() and not unheard[None]:
         why = ", ".join(f"{reason} {times}" for reason, times in unheard.most_common())
         return f"the second reader gave no verdict on any of {unheard.total()} plans: {why}"
@@ -141,15 +141,15 @@ def kind_document(fault: BankFault, tried: Tried) -> dict[str, Any]:
 
 async def _ask(
     request: PolicyLevelReflectionRequest,
-    asked: Settings,
+    settings: Settings,
     opened: OpenModels | None,
     unheard: Counter[str | None],
 ) -> Outcome:
     """What rules say, and where they let it pass, the second reader; why it is not heard is counted."""
-    done = await reflect(request, rules_alone(asked))
-    if opened is not None and asked.reflection.mode == "full" and _passes(done.result):
+    done = await reflect(request, rules_alone(settings))
+    if opened is not None and settings.reflection.mode == "full" and _passes(done.result):
         done = await reflect(
-            request, asked, (), opened.at(request.snapshot.known_at, request.snapshot.symbol).fast
+            request, settings, (), opened.at(request.snapshot.known_at, request.snapshot.symbol).fast
         )
         if done.result is not None and done.result.awaited_reader:
             unheard[done.result.meta.skip_reason] += 1

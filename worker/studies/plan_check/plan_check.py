@@ -63,8 +63,8 @@ async def check_plan(
     from worker.studies.study_models import open_models  # rules alone wait for none of it
 
     async with open_models(settings, environment, decides=True, given=models) as opened:
-        asked = opened.at(request.snapshot.known_at, request.snapshot.symbol)
-        done = await reflect(request, settings, critics, asked.fast)
+        question = opened.at(request.snapshot.known_at, request.snapshot.symbol)
+        done = await reflect(request, settings, critics, question.fast)
         return replace(done, model=opened.account.document())
 
 

@@ -30,7 +30,7 @@ def test_ccxt_feed_first_start_gives_history_then_live_rows_without_news() -> No
             await r.trade(1, 4)
             assert [row.label for row in r.rows] == [label(minute) for minute in range(-4, 4)]
             assert [row.history for row in r.rows] == [True] * 4 + [False] * 4
-            assert r.told == []
+            assert r.shown == []
             assert r.rows[-1].bars == dict.fromkeys(r.feed.symbols, Bar(*candle(3)))
             assert all(row.blocked == {} for row in r.rows)
             assert r.feed.last_labels() == dict.fromkeys(r.feed.symbols, label(3))
@@ -77,14 +77,14 @@ def test_ccxt_feed_asks_once_for_each_symbol_after_every_bar() -> None:
     async def run() -> None:
         async with rig() as r:
             await r.ready()
-            begun = r.asked("/api/v3/klines")
+            begun = r.requested("/api/v3/klines")
             for minute in range(1, 4):
                 for market in r.server.symbols:
                     r.server.fill(market, "1m", START_MS + minute * MINUTE_MS, 1)
                 await r.to(minute, 2.0)
             assert r.minutes() == [0, 1, 2]
-            assert r.asked("/api/v3/klines") == begun + 4 * 2  # the bar that ended at the start, too
-            assert r.told == []
+            assert r.requested("/api/v3/klines") == begun + 4 * 2  # the bar that ended at the start, too
+            assert r.shown == []
 
     asyncio.run(run())
 
@@ -96,7 +96,7 @@ def test_ccxt_feed_restart_refills_what_was_missed_and_repeats_nothing() -> None
             await r.trade(1, 2)
             assert r.minutes() == [-5, -4, -3, -2, -1, 0, 1]
             assert not any(row.history for row in r.rows)
-            refilled = [item for item in r.told if item.kind is Kind.REFILLED]
+            refilled = [item for item in r.shown if item.kind is Kind.REFILLED]
             assert {item.symbol for item in refilled} == set(r.feed.symbols)
             assert [item.label for item in refilled] == [label(-5)] * 2
             assert all(row.blocked for row in r.live if row.label < label(-2))  # too old to be traded
@@ -112,7 +112,7 @@ def test_ccxt_feed_restart_tells_a_bar_that_was_missed_for_good_by_its_row_alone
         del server.history["ETHUSDT", "1m"][START_MS - 3 * MINUTE_MS]
         async with rig(server=server, after=label(-6)) as r:
             await r.ready()
-            missing = [(item.symbol, item.label) for item in r.told if item.kind is Kind.MISSING]
+            missing = [(item.symbol, item.label) for item in r.shown if item.kind is Kind.MISSING]
             assert missing == [("ETH/USDT", label(-3))]
 
     asyncio.run(run())
@@ -275,7 +275,7 @@ def test_ccxt_feed_slow_answer_about_the_time_takes_no_running_candle_for_a_clos
             await r.candles(2, 0.0, "BTCUSDT")
             await r.trade(3, 4, "BTCUSDT")
             assert r.live[1].bars["BTC/USDT"] == Bar(*candle(1))
-            assert r.told == []
+            assert r.shown == []
 
     asyncio.run(run())
 
@@ -289,8 +289,8 @@ def test_ccxt_feed_bar_that_changed_while_no_process_ran_is_told_once_as_a_confl
             r.feed.recall(taken, ())
             await r.settled()
             await r.trade(4, 6, "BTCUSDT")
-            assert [(item.kind, item.label) for item in r.told] == [(Kind.CONFLICT, label(1))]
-            assert r.told[0].detail == {"kept": list(candle(1, 99.0)), "dropped": list(candle(1))}
+            assert [(item.kind, item.label) for item in r.shown] == [(Kind.CONFLICT, label(1))]
+            assert r.shown[0].detail == {"kept": list(candle(1, 99.0)), "dropped": list(candle(1))}
             assert [row.label for row in r.rows] == [label(3), label(4), label(5)]
 
     asyncio.run(run())
@@ -305,11 +305,11 @@ def test_ccxt_feed_refill_after_a_long_absence_compares_the_last_bars_that_were_
             r.feed.recall(taken, ())
             await r.settled()
             refilled = {"bars": 27, "to": label(29)}
-            assert [(item.kind, item.label) for item in r.told] == [
+            assert [(item.kind, item.label) for item in r.shown] == [
                 (Kind.CONFLICT, label(1)),
                 (Kind.REFILLED, label(3)),
             ]
-            assert r.told[1].detail == refilled
+            assert r.shown[1].detail == refilled
             assert [row.label for row in r.rows] == [label(k) for k in range(3, 30)]
 
     asyncio.run(run())

@@ -148,10 +148,10 @@ def heard(spoil: Callable[[int, list[RawBar]], list[RawBar]]) -> list[FeedAnomal
 
     feed.exchange.bars = bars  # type: ignore[assignment, method-assign]
 
-    async def told() -> list[FeedAnomaly]:
+    async def shown() -> list[FeedAnomaly]:
         return [item async for item in feed.items(None) if isinstance(item, FeedAnomaly)]
 
-    found: list[FeedAnomaly] = run_virtually(told())
+    found: list[FeedAnomaly] = run_virtually(shown())
     return found
 
 
@@ -162,5 +162,5 @@ def test_feed_history_with_a_candle_of_the_future_tells_it_and_lacks_nothing() -
 
 
 def test_feed_history_of_fewer_bars_than_asked_for_is_told_with_both_numbers() -> None:
-    [told] = heard(lambda now, bars: bars[-51:] if len(bars) > 100 else bars)
-    assert (told.kind, told.detail["bars"], told.detail["history"]) == (FeedAnomalyKind.MISSING, 150, 200)
+    [shown] = heard(lambda now, bars: bars[-51:] if len(bars) > 100 else bars)
+    assert (shown.kind, shown.detail["bars"], shown.detail["history"]) == (FeedAnomalyKind.MISSING, 150, 200)

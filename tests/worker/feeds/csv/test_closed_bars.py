@@ -5,7 +5,7 @@ import pytest
 from schemas.settings.live import FeedSettings
 from services.feeds.port import BarRow, FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind
-from tests.worker.feeds.growing import HEADER, MINUTE, NS, T0, World, close, label, line, rows, told
+from tests.worker.feeds.growing import HEADER, MINUTE, NS, T0, World, close, label, line, read_shown, rows
 from trading_core.live.growing_bars import Bar
 
 HOUR, DAY = 3_600 * NS, 86_400 * NS
@@ -38,7 +38,7 @@ def test_running_candle_that_a_program_gives_last_is_taken_when_it_is_closed(wor
     world.at(close(1) + 20 * NS, lambda: getattr(world, how)(HEADER + line(0) + line(1) + line(2, price=7.0)))
     items = world.run(close(1) + 50 * NS)
     assert opens(items) == {0: 100.0, 1: 100.0}
-    assert told(items) == [UNCLOSED, FeedAnomaly(Kind.UNCLOSED, "A", label(2))]
+    assert read_shown(items) == [UNCLOSED, FeedAnomaly(Kind.UNCLOSED, "A", label(2))]
 
 
 def test_running_candle_rewritten_every_second_is_taken_once_closed_without_a_conflict(world):
@@ -54,7 +54,7 @@ def test_running_candle_rewritten_every_second_is_taken_once_closed_without_a_co
             world.at(close(number) + second * NS, write(number, second))
     items = world.run(close(2) + 9 * NS)
     assert opens(items) == {0: 100.0, 1: 100.0, 2: 100.0}
-    assert [item.kind for item in told(items)] == [Kind.UNCLOSED] * 3
+    assert [item.kind for item in read_shown(items)] == [Kind.UNCLOSED] * 3
     assert all(row.blocked == {} for row in rows(items))
 
 
@@ -66,13 +66,13 @@ def test_later_row_shows_that_the_one_before_it_is_closed_whenever_the_file_was_
     world.at(close(2) + NS, lambda: world.stamp(written))
     items = world.run(close(2) + 30 * NS)
     assert opens(items) == {0: 100.0, 1: 100.0}
-    assert told(items) == [UNCLOSED, FeedAnomaly(Kind.UNCLOSED, "A", label(2))]
+    assert read_shown(items) == [UNCLOSED, FeedAnomaly(Kind.UNCLOSED, "A", label(2))]
 
 
 def test_row_of_a_copy_that_has_the_time_of_its_original_is_taken_where_it_was_closed_by_then(world):
     begun(world, line(0) + line(1), close(1), close(1) + 5 * NS)
     items = world.run(close(1) + 30 * NS)
-    assert (opens(items), told(items)) == ({0: 100.0, 1: 100.0}, [])
+    assert (opens(items), read_shown(items)) == ({0: 100.0, 1: 100.0}, [])
 
 
 def test_row_written_in_the_tick_before_its_close_is_taken_at_once(world):
@@ -81,14 +81,14 @@ def test_row_written_in_the_tick_before_its_close_is_taken_at_once(world):
     world.at(close(0), lambda: world.write(HEADER + line(0)))
     world.at(close(0), lambda: world.stamp(close(0) - 4_000_000))
     items = world.run(close(0) + 3 * NS)
-    assert (opens(items), told(items)) == ({0: 100.0}, [])
+    assert (opens(items), read_shown(items)) == ({0: 100.0}, [])
 
 
 def test_file_written_again_with_the_same_bytes_after_the_close_closes_its_last_row(world):
     begun(world, line(0) + line(1), close(1) - 9 * NS, close(1) - 8 * NS)
     world.at(close(1) + 5 * NS, lambda: world.stamp(close(1) + 5 * NS))
     items = world.run(close(1) + 9 * NS)
-    assert (opens(items), told(items)) == ({0: 100.0, 1: 100.0}, [UNCLOSED])
+    assert (opens(items), read_shown(items)) == ({0: 100.0, 1: 100.0}, [UNCLOSED])
 
 
 def test_time_of_a_file_that_lies_ahead_of_our_clock_shows_nothing(world):
@@ -98,7 +98,10 @@ def test_time_of_a_file_that_lies_ahead_of_our_clock_shows_nothing(world):
     world.at(close(1) + 20 * NS, lambda: world.replace(HEADER + line(0) + line(1) + line(2)))
     world.at(close(1) + 20 * NS, lambda: world.stamp(ahead))
     items = world.run(close(1) + 50 * NS)
-    assert (opens(items), [item.kind for item in told(items)]) == ({0: 100.0, 1: 100.0}, [Kind.UNCLOSED] * 2)
+    assert (opens(items), [item.kind for item in read_shown(items)]) == (
+        {0: 100.0, 1: 100.0},
+        [Kind.UNCLOSED] * 2,
+    )
 
 
 def test_candle_that_does_not_change_until_its_close_is_not_missing(world):
@@ -107,7 +110,7 @@ def test_candle_that_does_not_change_until_its_close_is_not_missing(world):
     world.at(close(1) + 4 * NS, lambda: world.write(HEADER + line(0) + line(1) + line(2, price=RUNNING)))
     items = world.run(close(1) + 9 * NS)
     assert opens(items) == {0: 100.0, 1: 100.0}
-    assert [item.kind for item in told(items)] == [Kind.UNCLOSED] * 2
+    assert [item.kind for item in read_shown(items)] == [Kind.UNCLOSED] * 2
 
 
 def test_symbols_of_one_file_are_closed_each_by_its_own_rows(world):
@@ -118,7 +121,7 @@ def test_symbols_of_one_file_are_closed_each_by_its_own_rows(world):
     )
     items = world.run(close(0) + 50 * NS)
     assert [(row.label, row.bars["B"].open) for row in rows(items)] == [(label(0), 100.0)]
-    assert FeedAnomaly(Kind.UNCLOSED, "B", label(0)) in told(items)
+    assert FeedAnomaly(Kind.UNCLOSED, "B", label(0)) in read_shown(items)
 
 
 @pytest.mark.parametrize(("labels", "taken"), [("open", []), ("close", [T0 // DAY * DAY])])
@@ -138,18 +141,18 @@ CHANGED = FeedAnomaly(
 
 
 @pytest.mark.parametrize("how", ["write", "replace"])
-@pytest.mark.parametrize("behind", ["", line(1, "B") + line(1, "C")], ids=["last", "further up"])
-def test_row_that_changes_after_it_was_taken_is_told_once_as_a_conflict(world, how, behind):
+@pytest.mark.parametrize("following", ["", line(1, "B") + line(1, "C")], ids=["last", "further up"])
+def test_row_that_changes_after_it_was_taken_is_told_once_as_a_conflict(world, how, following):
     """However the file is written anew, and whether or not its last bytes are the same."""
     whole = HEADER + "".join(line(0, symbol) for symbol in "ABC") + line(1)
     changed = whole.replace(line(1), line(1, price=101.0))
-    world.symbols = ("A", "B", "C") if behind else ("A",)
+    world.symbols = ("A", "B", "C") if following else ("A",)
     begun(world, "", T0, T0)
-    world.at(close(1) + NS, lambda: world.write(whole + behind))
+    world.at(close(1) + NS, lambda: world.write(whole + following))
     for second in (20, 30, 40):
-        world.at(close(1) + second * NS, lambda: getattr(world, how)(changed + behind))
+        world.at(close(1) + second * NS, lambda: getattr(world, how)(changed + following))
     items = world.run(close(1) + 55 * NS)
-    assert [item for item in told(items) if item.label is not None and item.symbol == "A"] == [CHANGED]
+    assert [item for item in read_shown(items) if item.label is not None and item.symbol == "A"] == [CHANGED]
     assert rows(items)[-1].bars["A"].open == 100.0, "the first stays"
 
 
@@ -161,7 +164,7 @@ def test_row_that_changed_while_no_process_ran_is_told_once_as_a_conflict(world)
         world.events.clear()
         world.recalled = taken, conflicts
         begun(world, line(0) + line(1, price=101.0) + line(2), close(2) + 4 * NS, close(2) + 5 * NS)
-        return told(world.run(close(2) + 20 * NS, after=label(2)))
+        return read_shown(world.run(close(2) + 20 * NS, after=label(2)))
 
     assert again() == [CHANGED]
     assert again(("A", label(1))) == [], "it was told before"
@@ -178,7 +181,7 @@ def test_rewrite_of_a_followed_file_tells_nothing_that_was_told_and_no_connectio
             world.at(close(number) + second * NS, lambda whole=whole: world.replace(whole))
     items = world.run(close(2) + 50 * NS)
     assert opens(items) == {0: 100.0, 1: 100.0, 2: 100.0}
-    assert [(item.kind, item.detail["line"]) for item in told(items)] == [(Kind.INVALID, 2)]
+    assert [(item.kind, item.detail["line"]) for item in read_shown(items)] == [(Kind.INVALID, 2)]
 
 
 def test_file_that_is_away_at_one_look_only_is_a_rewrite(world):
@@ -187,7 +190,7 @@ def test_file_that_is_away_at_one_look_only_is_a_rewrite(world):
     world.at(close(0) + 10 * NS, world.path.unlink)
     world.at(close(0) + 11 * NS, lambda: world.write(HEADER + line(0)))
     items = world.run(close(0) + 30 * NS)
-    assert (opens(items), told(items)) == ({0: 100.0}, [])
+    assert (opens(items), read_shown(items)) == ({0: 100.0}, [])
 
 
 def test_anomaly_of_the_file_at_the_start_comes_after_its_history(world):
@@ -213,7 +216,7 @@ def test_file_that_is_replaced_while_its_history_is_read_gives_each_bar_once(wor
     newer = HEADER + "".join(line(number) for number in range(39)) + line(39, price=101.0)
     world.at(0, lambda: world.replace(newer))
     items = world.run(close(39) + 9 * NS)
-    assert (len(rows(items)), told(items)) == (40, [])
+    assert (len(rows(items)), read_shown(items)) == (40, [])
     assert rows(items)[-1].bars["A"].open == 101.0
 
 
@@ -224,4 +227,4 @@ def test_row_of_the_far_future_does_not_close_the_running_candle(world):
     world.at(close(1) + 20 * NS, lambda: world.replace(HEADER + line(0) + line(1) + slip))
     items = world.run(close(1) + 50 * NS)
     assert opens(items) == {0: 100.0, 1: 100.0}
-    assert UNCLOSED in told(items)
+    assert UNCLOSED in read_shown(items)

@@ -8,7 +8,7 @@ from schemas.settings.live import FeedSettings
 from services.feeds.assembler import RowAssembler
 from services.feeds.port import FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind
-from tests.worker.feeds.growing import HEADER, MINUTE, NS, T0, World, close, label, line, rows, told
+from tests.worker.feeds.growing import HEADER, MINUTE, NS, T0, World, close, label, line, read_shown, rows
 from worker.feeds.csv.rows import LONGEST_LINE
 from worker.feeds.csv.tail import MOST_UNREADABLE
 
@@ -27,7 +27,7 @@ def test_appended_bars_come_as_rows_once_they_are_over(world):
     assert [(row.label, row.history, row.blocked) for row in rows(items)] == [
         (label(number), False, {}) for number in range(3)
     ]
-    assert told(items) == []
+    assert read_shown(items) == []
     assert tuple(rows(items)[0].bars["A"]) == (100.0, 102.0, 98.0, 101.0, 10.0)
     assert world.feed.last_labels() == {"A": label(2)}
 
@@ -59,7 +59,7 @@ def test_appended_bars_from_before_the_start_are_traded_or_told_as_too_late(worl
         (label(8), False, {}),
         (label(9), False, {}),
     ]
-    assert [found.kind for found in told(items)] == []
+    assert [found.kind for found in read_shown(items)] == []
 
 
 def test_further_columns_come_with_their_bars_and_what_is_no_number_is_unknown(world):
@@ -77,7 +77,7 @@ def test_volume_that_a_growing_file_does_not_have_is_unknown_and_its_bars_are_ta
     world.append(close(0) + NS, line(0).replace(",10\n", ",nan\n") + line(0).replace(",10\n", ",\n"))
     items = world.run(close(1))
     assert [row.bars["A"].volume for row in rows(items)] == [None]
-    assert [found.kind for found in told(items)] == [Kind.DUPLICATE]
+    assert [found.kind for found in read_shown(items)] == [Kind.DUPLICATE]
 
 
 def test_growing_file_without_a_column_of_volume_has_bars_of_unknown_volume(world):
@@ -99,7 +99,7 @@ def test_half_a_line_waits_for_its_end(world):
     world.append(close(0) + NS, whole[:-4])
     world.append(close(0) + 9 * NS, whole[-4:])
     found = world.run(close(1))
-    assert told(found) == []
+    assert read_shown(found) == []
     assert [row.bars["A"].volume for row in rows(found)] == [10.0]
 
 
@@ -116,7 +116,7 @@ def test_bar_that_is_not_over_is_told_and_taken_when_it_is_there_again(world):
     world.append(label(0) + 30 * NS, line(0, price=50.0))
     world.append(close(0) + NS, line(0))
     found = world.run(close(1))
-    assert told(found) == [FeedAnomaly(Kind.UNCLOSED, "A", label(0))]
+    assert read_shown(found) == [FeedAnomaly(Kind.UNCLOSED, "A", label(0))]
     assert [row.bars["A"].open for row in rows(found)] == [100.0]
 
 
@@ -142,7 +142,7 @@ def test_line_that_cannot_be_read_is_told_with_its_number_and_passed_over(world,
     world.append(close(0), text)
     world.append(close(0) + NS, line(0))
     items = world.run(close(0) + 9 * NS)
-    (found,) = told(items)
+    (found,) = read_shown(items)
     assert (found.kind, found.symbol, found.label, found.detail["line"]) == (Kind.INVALID, None, None, 2)
     assert found.detail["reason"].startswith(reason)
     assert [row.label for row in rows(items)] == [label(0)]
@@ -151,8 +151,8 @@ def test_line_that_cannot_be_read_is_told_with_its_number_and_passed_over(world,
 def test_many_unreadable_lines_are_told_as_many(world):
     world.append(close(0), "x\n" * 5_000 + line(0))
     items = world.run(close(0) + 9 * NS)
-    assert len(told(items)) == MOST_UNREADABLE + 1
-    assert told(items)[-1].detail["reason"] == "many unreadable lines"
+    assert len(read_shown(items)) == MOST_UNREADABLE + 1
+    assert read_shown(items)[-1].detail["reason"] == "many unreadable lines"
     assert len(rows(items)) == 1
 
 
@@ -167,7 +167,7 @@ def test_rotated_file_is_read_to_its_end_and_the_next_one_from_its_beginning(wor
     world.append(close(3), line(3))
     items = world.run(close(4))
     assert [row.label for row in rows(items)] == [label(number) for number in range(4)]
-    assert [(item.kind, item.detail.get("reason")) for item in told(items)] == [
+    assert [(item.kind, item.detail.get("reason")) for item in read_shown(items)] == [
         (Kind.INVALID, "the line was never finished")
     ]
 
@@ -184,7 +184,7 @@ def test_file_that_is_written_anew_repeats_no_row_and_tells_only_a_changed_bar(w
     world.at(close(1) + 3 * NS, lambda: write(whole))
     items = world.run(close(2))
     assert [row.label for row in rows(items)] == [label(0), label(1)]
-    assert [(item.kind, item.label) for item in told(items)] == other
+    assert [(item.kind, item.label) for item in read_shown(items)] == other
 
 
 def test_bar_that_comes_too_late_in_another_file_is_told_once(tmp_path):
@@ -199,7 +199,7 @@ def test_bar_that_comes_too_late_in_another_file_is_told_once(tmp_path):
     world.at(close(1) + 50 * NS, lambda: world.write(whole))
     world.append(close(2), line(2) + line(2, "B"))
     items = world.run(close(3))
-    bars = [(item.kind, item.symbol, item.label) for item in told(items) if item.label is not None]
+    bars = [(item.kind, item.symbol, item.label) for item in read_shown(items) if item.label is not None]
     assert bars == [(Kind.MISSING, "B", label(1)), (Kind.LATE, "B", label(1))]
     assert [sorted(row.bars) for row in rows(items)] == [["A", "B"], ["A"], ["A", "B"]]
 
@@ -210,7 +210,7 @@ def test_file_that_is_away_for_a_while_is_told_once_and_followed_again(world):
     world.at(close(0) + 30 * NS, lambda: world.write(HEADER + line(0)))
     world.append(close(1), line(1))
     items = world.run(close(2))
-    assert [item.kind for item in told(items)] == [Kind.DISCONNECTED, Kind.RECONNECTED]
+    assert [item.kind for item in read_shown(items)] == [Kind.DISCONNECTED, Kind.RECONNECTED]
     assert [row.label for row in rows(items)] == [label(0), label(1)]
 
 
@@ -241,7 +241,7 @@ def test_pipe_in_place_of_the_file_is_not_opened(world):
 def test_silent_file_makes_its_symbol_stale(world):
     world.append(close(0), line(0))
     items = world.run(close(6))
-    assert told(items) == [FeedAnomaly(Kind.STALE, "A", label(0), {"after_bars": 3})]
+    assert read_shown(items) == [FeedAnomaly(Kind.STALE, "A", label(0), {"after_bars": 3})]
 
 
 def test_row_is_handed_over_when_its_grace_ends_and_not_a_poll_later(world):
@@ -264,7 +264,7 @@ def test_jump_of_the_clock_blocks_entries_until_bars_agree(world):
     world.at(close(1), lambda: jump(-3_600))
     world.at(close(2) + 30 * NS, lambda: jump(0))
     items = world.run(close(4))
-    assert [item.detail["reason"] for item in told(items)] == ["jump", "jump", "source agrees"]
+    assert [item.detail["reason"] for item in read_shown(items)] == ["jump", "jump", "source agrees"]
     assert [(row.label, row.blocked) for row in rows(items)] == [
         (label(0), {}),
         (label(1), {"A": "clock in doubt"}),
@@ -299,4 +299,4 @@ def test_large_backlog_is_handed_over_whole_and_in_order(world, monkeypatch):
     world.write(HEADER + "".join(line(number) for number in range(count)))
     found = world.run(world.now + 5 * NS, after=label(9))
     assert [item.label for item in rows(found)] == [label(number) for number in range(10, count)]
-    assert {item.kind for item in told(found)} <= {Kind.STALE, Kind.FRESH}
+    assert {item.kind for item in read_shown(found)} <= {Kind.STALE, Kind.FRESH}

@@ -374,10 +374,10 @@ READ: dict[str, tuple[str | bytes, pd.DataFrame, list[str], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", READ)
 def test_export_of_a_program_is_read_to_its_bars_and_its_choices_are_told(tmp_path, name):
-    data, frame, told, options = READ[name]
+    data, frame, shown, options = READ[name]
     found, notes = load(tmp_path, data, name, symbols=["X"], **options)
     assert found.sha256 == expected(frame).sha256
-    assert [part for part in told if not any(part in note for note in notes)] == []
+    assert [part for part in shown if not any(part in note for note in notes)] == []
     assert found.notes == tuple(notes) == tuple(dict.fromkeys(notes))
 
 
@@ -461,9 +461,9 @@ def test_file_of_another_kind_is_refused_in_one_short_line(tmp_path, name):
         DataError,
         match=rf"^{name} is not one of the kinds read .*: export it as CSV, or read it with "
         "pandas and write it with to_parquet$",
-    ) as said:
+    ) as reply:
         load(tmp_path, archived(name), name)
-    assert len(str(said.value)) < 160
+    assert len(str(reply.value)) < 160
 
 
 def test_feather_file_is_read_and_bounded(tmp_path):
@@ -765,9 +765,9 @@ def test_rows_of_a_document_without_known_names_are_said_by_the_names_that_lead_
 @pytest.mark.parametrize("name", GUESSED)
 def test_columns_without_a_known_name_are_refused_with_a_guess_that_reads_the_file(tmp_path, name):
     data, option = GUESSED[name]
-    with pytest.raises(DataError, match=r"guessed by the order of the numbers, so look it over") as said:
+    with pytest.raises(DataError, match=r"guessed by the order of the numbers, so look it over") as reply:
         load(tmp_path, data, name)
-    assert str(said.value).endswith(f": --columns '{option}'")
+    assert str(reply.value).endswith(f": --columns '{option}'")
     found, _ = load(tmp_path, data, name, columns=option)
     assert found.sha256 == expected(WALK, found.symbols[0]).sha256
 
@@ -789,7 +789,7 @@ def test_columns_of_a_table_in_memory_are_guessed_and_named_likewise(tmp_path, k
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "quoted"),
     [
         ("opn=Open", "--columns 'opn=Open' is not ROLE=NAME with a role of time, clock, symbol, open"),
         ("open=Opn", "has no column 'Opn', which --columns names as the open: it has 'Date', 'Open', 'High', "
@@ -797,8 +797,8 @@ def test_columns_of_a_table_in_memory_are_guessed_and_named_likewise(tmp_path, k
         ("open=9", "has no column '9', which --columns names as the open"),
     ],
 )  # fmt: skip
-def test_option_that_names_no_role_or_no_column_is_refused(tmp_path, columns, said):
-    with pytest.raises(DataError, match=said):
+def test_option_that_names_no_role_or_no_column_is_refused(tmp_path, columns, quoted):
+    with pytest.raises(DataError, match=quoted):
         load(tmp_path, DAYS_TEXT, columns=columns)
 
 
@@ -948,19 +948,19 @@ def test_price_in_two_fields_is_not_offered_as_one(tmp_path):
     ]
     with pytest.raises(
         DataError, match="'open.units' and 'open.nano', which no option joins: write one$"
-    ) as said:
+    ) as reply:
         load(tmp_path, json.dumps({"candles": rows}), "x.json")
-    assert "--columns" not in str(said.value)
+    assert "--columns" not in str(reply.value)
 
 
 @pytest.mark.parametrize(("name", "is_end"), [("closeTime", True), ("end_at", True), ("moment", False)])
 def test_guessed_time_that_is_called_an_end_suggests_its_label(tmp_path, name, is_end):
     frame = WALK.set_axis(UNKNOWN, axis=1)
     text = lines(frame, f"{name},p1,p2,p3,p4,p5", "%Y-%m-%dT%H:%M:%SZ", UNKNOWN)
-    with pytest.raises(DataError, match="--columns") as said:
+    with pytest.raises(DataError, match="--columns") as reply:
         load(tmp_path, text)
     option = f"--columns 'time={name},open=p1,high=p2,low=p3,close=p4,volume=p5'"
-    assert str(said.value).endswith(option + (" --label close" if is_end else ""))
+    assert str(reply.value).endswith(option + (" --label close" if is_end else ""))
 
 
 def test_rows_within_a_list_of_one_object_are_read_by_the_line_that_the_refusal_gives(tmp_path):
@@ -980,9 +980,9 @@ def test_rows_within_a_list_of_one_object_are_read_by_the_line_that_the_refusal_
         assert found.select(("A",), None, None).sha256 == expected(WALK, "A").sha256
     unknown = json.loads(data.replace("_price", "_x"))
     unknown["results"][1]["historicals"] += [1]
-    with pytest.raises(DataError, match="rows at 'results.0.historicals' are read") as said:
+    with pytest.raises(DataError, match="rows at 'results.0.historicals' are read") as reply:
         load(tmp_path, json.dumps(unknown), "x.json")
-    option = str(said.value).partition("--columns '")[2].rstrip("'")
+    option = str(reply.value).partition("--columns '")[2].rstrip("'")
     assert load(tmp_path, json.dumps(unknown), "x.json", columns=option)[0].shape == (BARS, 1)
 
 
@@ -994,12 +994,12 @@ def test_number_with_a_word_behind_it_is_refused_with_what_mends_it(tmp_path, ce
     for decimal in (None, ",", "."):
         with pytest.raises(DataError, match=f"line 3: 'Volume' is '{cell}': write a number in full, without"):
             load(tmp_path, text, decimal=decimal)
-    with pytest.raises(DataError, match="write a number in full") as said:
+    with pytest.raises(DataError, match="write a number in full") as reply:
         load(
             tmp_path,
             text.replace(";10;12;9;11;", f";110,270 {word};112,270 {word};9,270 {word};11,270 {word};"),
         )
-    assert "--decimal" not in str(said.value)
+    assert "--decimal" not in str(reply.value)
 
 
 @pytest.mark.parametrize("separator", [",", ";"])
@@ -1023,15 +1023,15 @@ def test_decimal_commas_without_quotes_are_refused_with_what_makes_them_cells(tm
 
 
 @pytest.mark.parametrize(
-    ("times", "said"),
+    ("times", "quoted"),
     [
         (["2024W01", "2024W02"], "or give the form of the times by --date-format 'FORM'$"),
         (["25/01/2024", "26/01/2024", "2024-W05"], "or as the others, which are read as %d/%m/%Y$"),
     ],
 )
-def test_unreadable_time_is_refused_without_a_form_that_cannot_read_it(tmp_path, times, said):
+def test_unreadable_time_is_refused_without_a_form_that_cannot_read_it(tmp_path, times, quoted):
     text = "\n".join(["Date,Open,High,Low,Close", *(f"{time},10,12,9,11" for time in times)])
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=quoted):
         load(tmp_path, text)
 
 

@@ -37,17 +37,19 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.waits: list[float] = []
-        self.said: list[str] = []
+        self.quoted: list[str] = []
         self.progress: list[tuple[int, int]] = []
 
     async def run(self, server: ExchangeServer, *symbols: str, name: str = "bars.csv", **other):
         settings = ExchangeSettings(
             rest_url=server.rest_url, request_interval_ms=0.0, markets=("spot",), request_timeout_s=2.0
         )
-        patience = Patience(attempts=3, sleep=self._sleep, tell=lambda error, s: self.said.append(str(error)))
+        patience = Patience(
+            attempts=3, sleep=self._sleep, tell=lambda error, s: self.quoted.append(str(error))
+        )
         exchange, wall = other.pop("exchange", "binance"), other.pop("wall", time.time_ns)
-        asked = {"timeframe": "1m", "start": START, "end": None, "out": self.folder / name} | other
-        request = FetchRequest(exchange, symbols or ("BTC/USDT",), **asked)
+        query = {"timeframe": "1m", "start": START, "end": None, "out": self.folder / name} | other
+        request = FetchRequest(exchange, symbols or ("BTC/USDT",), **query)
         shell = FetchShell(settings, patience, lambda done, of: self.progress.append((done, of)), wall)
         return await fetch(request, shell)
 
@@ -134,8 +136,8 @@ def test_fetch_rate_limited_waits_as_asked_and_says_so(desk: Desk) -> None:
     with pytest.raises(FeedError):
         asyncio.run(fetched(desk, server))
     assert desk.waits == [7.0, 2.0]
-    assert "rate limited" in desk.said[0]
-    assert "malformed" in desk.said[1]
+    assert "rate limited" in desk.quoted[0]
+    assert "malformed" in desk.quoted[1]
 
 
 @pytest.mark.parametrize(
@@ -260,16 +262,16 @@ def test_fetch_running_candle_given_last_is_left_out_where_the_exchange_tells_no
 
 
 def test_partial_file_cuts_a_torn_line_away_before_it_goes_on(tmp_path: Path) -> None:
-    target, asked = tmp_path / "bars.csv", {"exchange": "binance"}
+    target, request = tmp_path / "bars.csv", {"exchange": "binance"}
     first = [RawBar("A", 60, Bar(*candle(1)))]
-    with PartialFile(target, asked) as partial:
+    with PartialFile(target, request) as partial:
         partial.add("A", Page(120, first, []))
     with partial.path.open("ab") as file:
         file.write(b'{"symbol":"A","next":180,"bars":[' + b"[120,1.0,1.0,1.0,1.0,1.0]," * 500)
-    with PartialFile(target, asked) as partial:
+    with PartialFile(target, request) as partial:
         assert (partial.bars, partial.next_label) == ({"A": first}, {"A": 120})
         partial.add("A", Page(180, [], [RawBar("A", 10**30, Bar(*candle(1)))]))
-    with PartialFile(target, asked) as partial:
+    with PartialFile(target, request) as partial:
         assert (partial.bars, partial.next_label) == ({"A": first}, {"A": 180})
         assert partial.future == {"A": [10**30]}, "a label of the future stays one when its time has come"
     assert len(partial.path.read_bytes().splitlines()) == 3

@@ -23,7 +23,7 @@ SLICE = ("2003-01-01", "2003-12-31")
 ALWAYS, NEVER = VetoRate(1.0, 0.0), VetoRate(0.0, 0.0)
 
 
-class Said:
+class Quoted:
     """An answer or a snapshot, as far as a coin can see it."""
 
     def __init__(self, **facts: Any) -> None:
@@ -34,13 +34,13 @@ class Inner:
     """A provider whose plans always pass; it keeps what it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[Any] = []
+        self.requested: list[Any] = []
 
     async def provide(self, snapshot: Any, invariants: Any, budget: Any, revision: Any = None) -> Plan:
-        self.asked.append(revision)
-        proposal = Said(content_hash=f"plan {len(self.asked)}")
-        answer: Any = Said(kind=PlanKind.PROPOSE, proposal=proposal, reason="")
-        return Plan(PlanEnd.PASSED, (PlanRound(answer, None, Said(outcome="disabled")),), "passed")  # type: ignore[arg-type]
+        self.requested.append(revision)
+        proposal = Quoted(content_hash=f"plan {len(self.requested)}")
+        answer: Any = Quoted(kind=PlanKind.PROPOSE, proposal=proposal, reason="")
+        return Plan(PlanEnd.PASSED, (PlanRound(answer, None, Quoted(outcome="disabled")),), "passed")  # type: ignore[arg-type]
 
     def reflect_amendment(self, request: Any) -> Any:
         raise AssertionError("a veto is about proposals")
@@ -48,7 +48,7 @@ class Inner:
 
 def provide(veto: Veto, budget: RevisionBudget, snapshot_hash: str = "s") -> tuple[Plan, Inner]:
     inner = Inner()
-    snapshot: Any = Said(content_hash=snapshot_hash)
+    snapshot: Any = Quoted(content_hash=snapshot_hash)
     invariants: Any = None
     return asyncio.run(RandomVeto(inner, veto).provide(snapshot, invariants, budget)), inner
 
@@ -87,12 +87,12 @@ def test_coin_of_a_later_round_uses_the_last_rate():
 def test_random_veto_sends_back_with_the_reflections_own_bound_and_then_stands_down():
     plan, inner = provide(Veto((ALWAYS,), 0), RevisionBudget(2))
     assert plan.end is PlanEnd.STAND_DOWN
-    assert [None if entry is None else entry.proposal.content_hash for entry in inner.asked] == [
+    assert [None if entry is None else entry.proposal.content_hash for entry in inner.requested] == [
         None,
         "plan 1",
         "plan 2",
     ]
-    assert all(entry.findings == () for entry in inner.asked[1:])
+    assert all(entry.findings == () for entry in inner.requested[1:])
 
 
 def test_random_veto_leaves_no_record_with_which_a_refused_round_could_be_frozen():
@@ -105,7 +105,7 @@ def test_random_veto_lets_a_plan_pass_untouched():
     plan, inner = provide(Veto((NEVER,), 0), RevisionBudget(2))
     assert plan.end is PlanEnd.PASSED
     assert plan.last.reflection is not None
-    assert len(inner.asked) == 1
+    assert len(inner.requested) == 1
 
 
 def test_random_veto_of_everything_freezes_nothing_in_a_run():

@@ -138,13 +138,13 @@ def test_vetoed_runs_trade_less_often_by_about_the_refused_share():
 
 def test_worth_of_a_model_that_may_know_the_bars_is_unknown_whatever_it_made():
     ablation, _ = planted("right")
-    told = copy.deepcopy(ablation)
-    told.arms[Arm.FULL] = told.arms[Arm.FAST_ONLY]
-    told.arms[Arm.DETERMINISTIC] = told.arms[Arm.NO_REFLECTION]
+    shown = copy.deepcopy(ablation)
+    shown.arms[Arm.FULL] = shown.arms[Arm.FAST_ONLY]
+    shown.arms[Arm.DETERMINISTIC] = shown.arms[Arm.NO_REFLECTION]
     base = settings()
-    clean = tier(worth_document(told, [], "4h", base.seed, base.gate), "model")
-    told.arms[Arm.FULL].document["contamination"]["reason"] = "all of the window lies before"
-    known = tier(worth_document(told, [], "4h", base.seed, base.gate), "model")
+    clean = tier(worth_document(shown, [], "4h", base.seed, base.gate), "model")
+    shown.arms[Arm.FULL].document["contamination"]["reason"] = "all of the window lies before"
+    known = tier(worth_document(shown, [], "4h", base.seed, base.gate), "model")
     assert clean["answer"] == "helped"
     assert (known["answer"], known["reason"]) == ("unknown", "contaminated: all of the window lies before")
 

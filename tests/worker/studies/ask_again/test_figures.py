@@ -93,11 +93,11 @@ def test_holm_never_falls_below_a_smaller_p_value_nor_rises_above_one():
 @check_each("fallback", [None, "refusal", "timeout", "reply_malformed", "network", "budget"])
 def test_decided_names_every_outcome_apart(kind, fallback):
     proposal = right_request().proposal if kind is PlanKind.PROPOSE else None
-    said = name_decision(StrategistAnswer(kind=kind, reason="r", proposal=proposal, fallback=fallback))
+    reply = name_decision(StrategistAnswer(kind=kind, reason="r", proposal=proposal, fallback=fallback))
     if fallback is not None:
-        assert (said.decision, said.plan) == (fallback, None), "the rules' answer is not the model's"
-        assert said.replied == (fallback not in ("network", "budget"))
+        assert (reply.decision, reply.plan) == (fallback, None), "the rules' answer is not the model's"
+        assert reply.replied == (fallback not in ("network", "budget"))
     elif proposal is not None:
-        assert (said.decision, said.plan) == ("propose trend_pullback long", proposal.content_hash)
+        assert (reply.decision, reply.plan) == ("propose trend_pullback long", proposal.content_hash)
     else:
-        assert (said.decision, said.plan, said.replied) == (str(kind), None, True)
+        assert (reply.decision, reply.plan, reply.replied) == (str(kind), None, True)

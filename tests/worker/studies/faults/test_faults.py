@@ -108,7 +108,7 @@ def plan_with_kill_switch(plan):
 def test_kind_passes_and_is_below_the_least_once_its_check_is_cut(monkeypatch):
     name = "conviction 0.93 without cases"
     assert kind_of(study(), name)["codes"] == {"over_confident": len(right_plans())}
-    monkeypatch.setattr(expectation, "conviction_is_over_confident", lambda *asked: None)
+    monkeypatch.setattr(expectation, "conviction_is_over_confident", lambda *questions: None)
     document = study(least=0.9)
     assert (kind_of(document, name)["stopped"], kind_of(document, name)["passed"]) == (0, len(right_plans()))
     assert kind_of(document, name)["passed_texts"] == ["proposal.conviction: 0.93"]
@@ -154,7 +154,7 @@ def test_reply_that_changes_the_plan_is_asked_about_though_its_words_were_expect
 
 
 def test_check_that_fails_counts_as_broken(monkeypatch):
-    def fail(*asked):
+    def fail(*questions):
         raise ValueError("a bug")
 
     monkeypatch.setattr(expectation, "horizon_is_too_long", fail)
@@ -205,10 +205,10 @@ class Objecting:
     """A second reader that objects to the second reason of every plan."""
 
     def __init__(self):
-        self.asked = 0
+        self.requested = 0
 
-    def complete(self, **asked):
-        self.asked += 1
+    def complete(self, **request):
+        self.requested += 1
         objections = [{"reason": 1, "code": "reason_too_weak"}]
         return json.dumps({"findings": [], "objections": objections, "verdict": "revise"})
 
@@ -237,7 +237,9 @@ def test_second_reader_is_asked_where_its_verdict_may_count_and_what_it_stops_is
         "words": ({}, count),
     }
     assert {"model_lowered_verdict", "reason_too_weak"} <= set(kind_of(document, "weak reason")["codes"])
-    assert reader.asked == document["model"]["calls"] == count - 2, "right plans leave it nothing to rest on"
+    assert reader.requested == document["model"]["calls"] == count - 2, (
+        "right plans leave it nothing to rest on"
+    )
     assert study(bank[0])["model"] is None
 
 
