@@ -254,7 +254,7 @@ def test_providers_error_inside_a_streamed_choice_keeps_the_servers_words_and_co
         {"index": 0, "finish_reason": "error", "error": FAILED},
     ]
     lines = [
-        json.dumps({"object": "chat.completion.chunk", "model": "m", "choices": [one]}) for one in chunks
+        json.dumps({"object": "chat.completion.chunk", "model": "m", "choices": [chunk]}) for chunk in chunks
     ]
     body = "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"]).encode()
     ended = called("openai", answer(body, headers={"content-type": "text/event-stream"}), stall_ms=2_000.0)
