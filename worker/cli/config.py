@@ -39,8 +39,8 @@ def show(
 def _describe(document: dict[str, Any]) -> list[Part]:
     columns = {
         "setting": lambda item: item[0],
-        "value": lambda item: json_text.dumps(item[1]["value"], ensure_ascii=False),
         "from": lambda item: item[1]["origin"],
+        "value": lambda item: json_text.dumps(item[1]["value"], ensure_ascii=False),  # may be long
     }
     return [
         rows_table(document["settings"].items(), columns),

@@ -40,7 +40,8 @@ async def store(patient: DoctorContext) -> Finding:
             return fail(f"{url.text} has no tables yet", UPGRADE)
         check_file(url, create=True)
         return ok(f"{url.text} is made by the first run")
-    message = f"{found.store} at revision {found.revision} ({found.state}), {found.rows.get('runs', 0)} runs"
+    runs = count_noun(found.rows.get("runs", 0), "run")
+    message = f"{found.store} at revision {found.revision} ({found.state}), {runs}"
     if found.problems:
         return fail(f"{message}; {found.problems[0]}", "see `thinktwice db check`, and restore a backup")
     if found.state != "current":
