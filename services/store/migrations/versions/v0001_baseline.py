@@ -9,5 +9,5 @@ down_revision = None
 
 
 def upgrade(operations: Operations) -> None:
-    """Make the tables as they are now: 0.1.0 is not released, and with its release they are written out here."""
+    """Make the tables as they are now; with the release of 0.1.0 they are written out here."""
     metadata.create_all(operations.get_bind())
