@@ -1,6 +1,7 @@
 """Names of functions and loop variables, in every source: verbs, and what a variable holds."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
@@ -21,6 +22,8 @@ PARTICLES = frozenset(
     | {"into", "of", "off", "on", "out", "over", "since", "there", "through", "to", "together", "under"}
     | {"until", "up", "with"}
 )
+# Names that say nothing of what they hold.
+VAGUE, FEW = frozenset({"told", "said", "asked", "beside", "behind"}), 30
 # Decorators that read as adjectives, and a public name.
 KEPT = frozenset({"compiled", "inlined"})
 PUBLIC = frozenset({"BacktestResult.contained", "Guard.allowed"})
@@ -85,3 +88,13 @@ def test_loop_variables_are_named_for_what_they_hold():
         if variable.id == "one"
     ]
     assert found == []
+
+
+def test_variables_are_named_for_what_they_hold():
+    names = (
+        getattr(node, "id", None) or getattr(node, "arg", None) or getattr(node, "attr", None)
+        for _, tree in trees(*OURS, "tests", "benchmarks")
+        for node in ast.walk(tree)
+    )
+    found = Counter(name for name in names if name in VAGUE)
+    assert all(count < FEW for count in found.values()), found
