@@ -176,7 +176,7 @@ def test_fixture_gives_addresses_of_the_named_server(monkeypatch):
     async def quoted(address, statements):
         made.append((address, statements.split()[0]))
 
-    monkeypatch.setattr("tests.postgres.fixtures.said", quoted)
+    monkeypatch.setattr("tests.postgres.fixtures.read_text", quoted)
     databases = Databases("postgres://me:pw@host:5433/mine?sslmode=require")
     address = databases.take()
     assert address.startswith("postgres://me:pw@host:5433/thinktwice_test_")

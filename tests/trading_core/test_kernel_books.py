@@ -89,7 +89,7 @@ STOPS = {
 
 
 @BOTH_SIDES
-@check_each(("last", "execution", "policy", "told"), STOPS.values(), ids=STOPS)
+@check_each(("last", "execution", "policy", "shown"), STOPS.values(), ids=STOPS)
 def test_kernel_stop_is_met_where_it_stands(last, execution, policy, shown, direction):
     assert play([FLAT, FLAT, *last], direction, execution=execution, **policy).story() == shown
 

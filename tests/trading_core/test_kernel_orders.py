@@ -223,7 +223,7 @@ def test_kernel_policy_that_stands_arms_again(ends):
 
 
 @BOTH_SIDES
-@check_each(("never_ends", "told"), [(True, []), (False, ["policy_expired"])])
+@check_each(("never_ends", "shown"), [(True, []), (False, ["policy_expired"])])
 def test_kernel_policy_ends_at_its_horizon_unless_it_never_ends(never_ends, shown, direction):
     """Installed before the first bar for three bars; the fourth is one too many."""
     done = play([FLAT] * 6, direction, setup=[], horizon=3, never_ends=never_ends)
@@ -255,7 +255,7 @@ def test_kernel_invalidation_may_be_the_first_column(row, shown):
 
 
 @BOTH_SIDES
-@check_each(("close", "told"), [(101.0, []), (101.5, ["5 entry 100"])])
+@check_each(("close", "shown"), [(101.0, []), (101.5, ["5 entry 100"])])
 def test_kernel_thesis_without_activation_rule_waits_for_a_close_beyond_the_setup_bar(
     close, shown, direction
 ):

@@ -6,7 +6,6 @@ is whole; the second signal breaks off wherever the program is. A process that t
 closed terminal (SIGHUP) for a request as well, and prints nothing from then on.
 """
 
-import asyncio
 import os
 import signal
 import stat
@@ -61,12 +60,16 @@ def interrupt_at_once() -> Iterator[None]:
 
 def run_async(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a command's work in an event loop; Ctrl-C cancels it."""
+    import asyncio
+
     unwind_on_ctrl_c()
     return asyncio.run(work)
 
 
 def hear_stops(heard: Callable[[signal.Signals], None]) -> None:
     """Tell of SIGINT, SIGTERM and SIGHUP in the running event loop; one that `nohup` ignores is not told."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, heard, signum)

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from agents.reply_forms import PURSES
 from services.model_calls.quoting import visible
-from services.model_calls.record import Purse
 from worker.pages.figures import counts
 
 Document = dict[str, Any]
@@ -70,6 +68,9 @@ def _seats(document: Document) -> Iterator[SeatAnswers]:
 
     A text's that limits alone left unanswered is none: no model failed.
     """
+    from agents.reply_forms import PURSES
+    from services.model_calls.record import Purse
+
     used = _used_answers(document)
     for seat in document["model"]["seats"]:
         name = SEATS.get(seat["prompt"], visible(seat["prompt"]))

@@ -90,6 +90,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "them), or entries that the feed or the operator has blocked",
     "order_paused_after_losses": "envelope.max_symbol_losses and loss_pause_bars",
     "order_unfilled": "the market never met the entry order: rules.*.entry, or entry_kind",
-    "order_reward_to_risk": "move rules.*.target away or .stop nearer: reflection.min_reward_to_risk",
+    "order_reward_to_risk": "move rules.*.target away or .stop nearer, or lower "
+    "reflection.min_reward_to_risk",
     "order_invalidated": "rules.*.invalidation was true before the order was met",
 }

@@ -3,7 +3,7 @@ from tests.each_case import check_each
 
 
 @check_each(
-    ("answered", "asked", "right"),
+    ("answered", "requested", "right"),
     [
         ("claude-x", "claude-x", True),
         ("claude-x-20250929", "claude-x", True),

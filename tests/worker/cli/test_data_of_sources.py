@@ -88,7 +88,7 @@ class Site(BaseHTTPRequestHandler):
 
 @contextmanager
 def served(**wrong: object) -> Iterator[tuple[str, list[str]]]:
-    site: type[Site] = type("Site", (Site,), {"asked": [], **wrong})
+    site: type[Site] = type("Site", (Site,), {"requested": [], **wrong})
     server = ThreadingHTTPServer(("127.0.0.1", 0), site)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

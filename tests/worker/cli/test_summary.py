@@ -89,11 +89,11 @@ def test_summary_says_what_the_agent_thought(document):
 
 
 @pytest.mark.parametrize(
-    ("name", "passed", "trades", "shown"),
+    ("name", "passed", "trades", "is_first"),
     [("model", 0, 0, True), ("rules", 0, 0, False), ("model", 1, 0, False), ("model", 0, 2, False)],
 )
 def test_summary_names_a_strategist_whose_every_plan_was_sent_back_first(
-    name, passed, trades, shown, document
+    name, passed, trades, is_first, document
 ):
     met = document["policy_loop"]["reflections"] | {"pass": passed, "revise": 7, "block": 2}
     found = {"over_confident": 3, "reward_to_risk_too_low": 6}
@@ -107,7 +107,7 @@ def test_summary_names_a_strategist_whose_every_plan_was_sent_back_first(
         "every plan of the strategist was sent back, 9 of 9, and there was no trade: most often for "
         "reward_to_risk_too_low (6)"
     )
-    assert (text.splitlines()[0] == message) is shown
+    assert (text.splitlines()[0] == message) is is_first
 
 
 def test_summary_says_what_was_proven_and_degraded(document):

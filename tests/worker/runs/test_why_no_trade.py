@@ -181,7 +181,7 @@ def test_runs_list_shows_the_first_reason_beside_no_trades():
     def shown(document: dict[str, Any] | None) -> Any:
         record: Any = SimpleNamespace(
             run_id="r0001", status="finished", created_at=0, name="n", data=data, events=1, head_hash="ab",
-            document=document,
+            document=document, ended_early=None,
         )  # fmt: skip
         return _row(record)["trades"]
 
