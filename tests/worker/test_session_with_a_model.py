@@ -142,7 +142,8 @@ def test_session_full_question_to_a_reader_names_something_that_its_verdict_may_
     counted = done.document["policy_loop"]["reader"]
     assert counted["asked"] == len(model.prompts) > 0
     assert counted["nothing_to_decide"] > 0
-    assert sum(counted.values()) == done.document["policy_loop"]["reflections"]["pass"]
+    passed = done.document["policy_loop"]["reflections"]["pass"]
+    assert counted["asked"] + counted["nothing_to_decide"] == passed
 
 
 @READ
