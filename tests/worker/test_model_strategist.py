@@ -337,6 +337,7 @@ def test_run_with_a_strategist_over_its_limit_goes_on_by_rules(monkeypatch):
     assert {row["prompt"] for row in made.of("model_budget")} == {"strategist"}
 
 
+@pytest.mark.usefixtures("over_the_cap")
 def test_run_with_both_models_asks_the_strategist_and_the_second_reader(monkeypatch):
     with desk(monkeypatch, first_plan) as strategist:
         made = run(proposing("full"), (SLICE[0], "2003-08-15"))

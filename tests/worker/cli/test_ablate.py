@@ -146,6 +146,7 @@ def test_ablate_without_a_seed_throws_no_coin(tmp_path):
     assert all(entry["against_chance"] is None for entry in document["tiers"])
 
 
+@pytest.mark.usefixtures("over_the_cap")
 def test_ablate_with_a_model_runs_the_arm_that_asks_it(tmp_path, monkeypatch):
     config = tmp_path / "model.toml"
     config.write_text(MODEL)

@@ -103,6 +103,7 @@ def test_faults_with_a_reader_that_is_not_configured_exit_2(stored):
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
 
 
+@pytest.mark.usefixtures("over_the_cap")
 def test_faults_with_a_reader_ask_the_configured_model_where_rules_let_pass(stored, tmp_path, monkeypatch):
     _, run_id, url = stored
     (tmp_path / "model.toml").write_text(MODEL)
@@ -150,6 +151,7 @@ def test_faults_exit_1_where_the_strategist_proposed_nothing_to_plant_into(store
     assert done.stderr == ("thinktwice: no fault was planted: 0 plans for 4 questions, 0 of them refused\n")
 
 
+@pytest.mark.usefixtures("over_the_cap")
 def test_faults_exit_1_where_the_reader_gave_no_verdict(stored, tmp_path, monkeypatch):
     _, run_id, url = stored
     (tmp_path / "model.toml").write_text(MODEL.replace("fast = ", "model = "))

@@ -224,6 +224,7 @@ def test_paper_live_store_that_is_away_blocks_entries_and_loses_nothing(tmp_path
     assert (report.ok, report.problem) == (True, None)
 
 
+@pytest.mark.usefixtures("over_the_cap")
 def test_paper_live_run_with_a_model_is_killed_and_goes_on_without_asking_again(tmp_path) -> None:
     first, second = AnsweringModel(json.dumps(AGREES)), AnsweringModel(json.dumps(AGREES))
     dying = Live(1, FULL, KillAt("validated", 250), Models(fast=first, slow=first))
@@ -242,6 +243,7 @@ def test_paper_live_run_with_a_model_is_killed_and_goes_on_without_asking_again(
     assert (report.ok, report.problem) == (True, None)
 
 
+@pytest.mark.usefixtures("over_the_cap")
 def test_paper_live_run_that_records_goes_on_with_its_cassette_and_verify_leaves_it_alone(tmp_path) -> None:
     tape = tmp_path / "tape.jsonl"
     runtime = FULL.runtime.model_copy(update={"llm": "record", "cassette": str(tape)})

@@ -198,6 +198,7 @@ def _counted(part: Any) -> Any:
     return part
 
 
+@pytest.mark.usefixtures("over_the_cap")
 def test_paper_live_run_with_a_model_goes_on_from_a_savepoint_and_replays_to_its_hash(
     tmp_path, monkeypatch
 ) -> None:
@@ -347,6 +348,7 @@ def test_paper_savepoint_is_not_taken_while_no_evaluation_may_begin(draining, ta
 MANY = ("AAPL", "IBM", "GOOG", "MSFT")
 
 
+@pytest.mark.usefixtures("over_the_cap")
 def test_paper_savepoints_and_trials_do_not_starve_under_a_model_that_is_always_behind(
     tmp_path, monkeypatch
 ) -> None:
