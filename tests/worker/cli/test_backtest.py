@@ -104,8 +104,11 @@ def test_backtest_out_holds_summary_trades_equity_and_reports(shell):
     report = json.loads((shell.folder / f"out/reports/{REPORT_ID}.json").read_text())
     assert report["verdict"]["decision"] == "hold"
     page = (shell.folder / f"out/reports/{REPORT_ID}.md").read_text()
-    figures = "| trend_pullback | all | 21 | +0.10 R | [-0.20, +0.40] | - | - | - | 1.50 | +0.60 R |"
-    assert f"{figures} - | - | - | count_only | hold |" in page
+    trades = (
+        "| trend_pullback | all | 21 | 9 | +0.10 R | -0.20 R | +0.40 R | - | - | +0.00 R | - | - | 1.50 |"
+    )
+    held = "+0.60 R | - | - | - | count_only | hold | reference_not_excluded: 21 trades |"
+    assert f"{trades} {held}" in page
     assert "- volume | drifts" in page
 
 
