@@ -1,14 +1,12 @@
 """The strategist that the settings name: the rules, or a model with the rules behind it."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from agents.strategies.model_strategist import ModelStrategist, PlanReaders, PlanTerms
 from agents.strategies.rule_strategist import RuleStrategist
 from prompts import PromptTemplate
 from schemas.errors import ConfigError
-from schemas.reflection import InvariantContext
 from schemas.settings import Settings
-from schemas.snapshot import PolicySnapshot
 from services.context import RunContext
 from services.deliberation.forms import CRITIQUE, REASONS
 from services.deliberation.text_models import TextModels
@@ -48,11 +46,8 @@ def configured_rules(
 ) -> RuleStrategist:
     """The rules of a run over these symbols: bases that cannot pass now are not offered."""
     envelope = settings.envelope
-
-    @lru_cache(maxsize=1)  # of one snapshot every base is asked
-    def invariants(snapshot: PolicySnapshot) -> InvariantContext:
-        return invariant_context(settings, snapshot, playbooks, symbols)
-
+    of_snapshot = partial(invariant_context, settings, playbooks=playbooks, symbols=symbols)
+    invariants = lru_cache(maxsize=1)(of_snapshot)  # of one snapshot every base is asked
     check = SnapshotCheck(settings.reflection, playbooks, invariants)
     return RuleStrategist(playbooks, envelope.allowed_directions, envelope.allowed_playbooks, check)
 

@@ -150,7 +150,7 @@ def wired(root: Any) -> Iterator[tuple[str, str]]:
         seen.add(id(value))
         for name, item in attributes_of(value):
             if inspect.isroutine(item):
-                yield f"{path}.{name}", item.__qualname__
+                yield f"{path}.{name}", str(getattr(item, "__qualname__", "partial"))
             else:
                 rest.append((f"{path}.{name}", item))
 
