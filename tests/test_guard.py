@@ -1015,13 +1015,18 @@ def test_guard_second_reader_may_send_an_order_back_and_its_call_is_journalled(b
 
         def complete(self, *, system, prompt, **_rest):
             questions.append(prompt)
-            return "{}"
+            return json.dumps({"verdict": "revise", "comment": None, "findings": ["late_hour"]})
 
-    guard = guard_at(bars, model=Reader())
+    def late(_seen):
+        return tt.finding("late_hour", "it is late", "minor")
+
+    guard = guard_at(bars, model=Reader(), critics=[late])
     last = bars["close"].iloc[-1]
     order = {"symbol": "IBM", "side": "buy", "quantity": 20, "stop": last * 0.97, "target": last * 1.06}
-    guard.check(order, bars=bars, account=ACCOUNT)
+    verdict = guard.check(order, bars=bars, account=ACCOUNT)
     assert len(questions) == 1
+    assert verdict.status == "revise"
+    assert "model_lowered_verdict" in codes(verdict)
     kinds = [row.kind for row in rows(address)]
     assert kinds[-2:] == ["model_call", "guard_verdict"]
 

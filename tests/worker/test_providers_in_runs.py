@@ -34,6 +34,7 @@ prices = [{{ model = "claude-test", input_usd = 0.0, output_usd = 0.0 }}]
 budget_event_ms = 20_000
 budget_heartbeat_ms = 20_000
 """
+UNCRITICISED = "[deliberation.pass]\nenabled = false\n"
 SPAN = ("--from", "2003-01-01", "--to", "2003-09-30")
 TAPE = ("--cassette", "c.jsonl")
 
@@ -41,8 +42,10 @@ TAPE = ("--cassette", "c.jsonl")
 class ProviderDesk(Desk):
     """Commands whose models are asked over one provider's wire."""
 
-    def backtest(self, *words: str, budget: float = 20_000.0, provider: str = "anthropic") -> Any:
-        (self.folder / "p.toml").write_text(CONFIG.format(provider=provider), "utf-8")
+    def backtest(
+        self, *words: str, budget: float = 20_000.0, provider: str = "anthropic", more: str = ""
+    ) -> Any:
+        (self.folder / "p.toml").write_text(CONFIG.format(provider=provider) + more, "utf-8")
         return self.run("backtest", "p.toml", *SPAN, *words)
 
 
@@ -301,7 +304,7 @@ def test_run_whose_rules_answered_for_a_tenth_of_its_strategists_replies_says_so
     strategist = StrategistOnTheWire(decide)
     with wire(monkeypatch, strategist) as server:
         strategist.server = server
-        done = desk.backtest("--strategist", "model", "--json")
+        done = desk.backtest("--strategist", "model", "--json", more=UNCRITICISED)
     document = json.loads(done.stdout)
     assert document["model"]["unusable"] == 0
     by_rules = document["strategist"]["fallbacks"]["unknown_base"]
