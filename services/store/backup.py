@@ -18,8 +18,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import ConfigError, StoreError
 from services.store import health, migrate
-from services.store.failures import StoreMissing, stale_companions, store_error
-from services.store.file_watch import companions_of, made_private
+from services.store.failures import StoreMissing, store_error
+from services.store.identity import companions_of, describe_stale, make_private
 from services.store.migrations import HEAD
 from services.store.opening import alone, check_file
 from services.store.revision import RevisionState, make_tables, revision_state
@@ -179,11 +179,11 @@ def _new_file(path: Path) -> Iterator[Path]:
     if path.exists():
         raise ConfigError(f"{str(path)!r} is there already: give the name of a new file")
     if stale := companions_of(path):
-        raise ConfigError(f"nothing was written to {str(path)!r}: {stale_companions(stale)}")
+        raise ConfigError(f"nothing was written to {str(path)!r}: {describe_stale(stale)}")
     if not path.parent.is_dir():
         raise ConfigError(f"the directory of {str(path)!r} does not exist: create it, or give another name")
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    made_private(partial)
+    make_private(partial)
     try:
         yield partial
         partial.rename(path)

@@ -1,9 +1,10 @@
 """The engine: one writer transaction at a time on SQLite, bounded waits on PostgreSQL."""
 
 import sqlite3
-from contextlib import nullcontext
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, ExceptionContext, event
@@ -11,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from schemas.errors import InvariantViolation
 from services.store.failures import READ_ONLY
-from services.store.file_watch import FileWatch, made_private
+from services.store.identity import Identity, StoreFile
 from services.store.urls import StoreUrl
 
 WRITES = "thinktwice_writes"
@@ -48,8 +49,7 @@ def build_engine(
         return engine
     if url.path is None:
         raise InvariantViolation(f"store {url.text} has neither a server nor a file")
-    watch = FileWatch(url.path)
-    factory = partial(_open, watch, url.path if create else None)
+    factory = partial(_open, StoreFile(url.path), create)
     from services.store.sqlite_driver import connect  # loads what few commands need
 
     file_args = {
@@ -75,18 +75,9 @@ class Unlocking(sqlite3.Connection):
     statements; after a cancelled call that is until the next collection of garbage, and every writer waits.
     """
 
-    watch: FileWatch | None = None
+    file: StoreFile | None = None
+    _companions: Mapping[Path, Identity] = MappingProxyType({})
     _is_closed = False
-
-    def cursor(self, *args: Any, **named: Any) -> Any:
-        """A cursor; for what begins a transaction only while the files are those that were opened.
-
-        Raises:
-            FileLost: they are not, and whatever is read from them says nothing of the store.
-        """
-        if self.watch is not None and not self.in_transaction:
-            self.watch.check()
-        return super().cursor(*args, **named)
 
     def commit(self) -> None:
         """Commit, unless the files of the store are not there any more.
@@ -94,30 +85,27 @@ class Unlocking(sqlite3.Connection):
         Raises:
             FileLost: they are gone or others; what was committed last may be gone with them.
         """
-        if self.watch is None or not self.in_transaction:
+        if self.file is None or not self.in_transaction:
             return super().commit()
-        self.watch.check(self)
+        self.file.check(self._companions)
         super().commit()
-        self.watch.check(self)
+        self._companions = self.file.check(self._companions)
 
     def close(self) -> None:
         """Roll back what was not committed, and close; a second time does nothing."""
         if self._is_closed:
             return
-        with nullcontext() if self.watch is None else self.watch.leaving(self):
-            if self.in_transaction:
-                self.rollback()
-            super().close()
+        if self.in_transaction:
+            self.rollback()
+        super().close()
         self._is_closed = True
 
 
-def _open(watch: FileWatch, new: Path | None, *args: Any, **named: Any) -> Unlocking:
+def _open(file: StoreFile, create: bool, *args: Any, **named: Any) -> Unlocking:
     """A connection to the file that the others have open; never to another one that lies there by now."""
-    watch.check()
-    if new is not None:
-        made_private(new)
+    file.open(create=create)
     connection = Unlocking(*args, **named)
-    connection.watch = watch
+    connection.file = file
     return connection
 
 

@@ -10,17 +10,18 @@ waits for whatever passes without it being started anew: connections that ran ou
 cancelled a command, a server that goes down or took over.
 """
 
+import asyncio
 import re
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from schemas.errors import StoreError
-from services.store.file_watch import FileLost, StoreLost
+from services.store.identity import FileLost, StoreLost, damage_in
 from services.store.open_files import chain_of, is_refused, too_few_files
 from services.store.urls import StoreUrl
 
@@ -91,20 +92,6 @@ class StoreMissing(StoreError):
 
 class StoreDamaged(StoreError):
     """The file cannot be read to its end."""
-
-
-def stale_companions(files: Sequence[Path]) -> str:
-    """What to do with log and index that were written for another file than the one at the address."""
-    names = " and ".join(repr(str(file)) for file in files)
-    return f"move {names} away first: SQLite would write what they hold of another file into this one"
-
-
-def _not_stored(lost: FileLost) -> str:
-    first = f"{stale_companions(lost.stale)}; then " if lost.stale else ""
-    return (
-        f"nothing more is written; find what deletes or replaces it, {first}restore a backup if the store is "
-        "gone (`thinktwice db restore`), and start again"
-    )
 
 
 MEND = "restore a backup (`thinktwice db restore FILE --db URL`), or give another --db"
@@ -194,8 +181,7 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
     chain = list(chain_of(error))
     for cause in chain:
         if isinstance(cause, FileLost):
-            text = f"store {url.text}: {cause}: {_not_stored(cause)}"
-            return StoreLost(text, lost=cause, url=url)
+            return StoreLost(f"store {url.text}: {cause}", url=url)
     state, message = _read_code(chain)
     if any(getattr(link, "sqlite_errorname", None) == "SQLITE_IOERR_SHORT_READ" for link in chain):
         # The index names frames that the log lacks; it is made anew once nobody has it open.
@@ -207,7 +193,7 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
             return StoreError(f"store {url.text} cannot be opened: {limited}")
     if found is not None:
         if found is DAMAGED:
-            return StoreDamaged(f"store {url.text} {found.text}", file=url.path)
+            return StoreDamaged(f"store {url.text} {found.text}", url=url)
         return StoreError(f"store {url.text} {found.text}", retryable=found.retryable)
     if any(isinstance(link, (OSError, PoolTimeout)) for link in chain):
         return StoreError(
@@ -223,6 +209,45 @@ def store_errors(url: StoreUrl) -> Iterator[None]:
         yield
     except _failures(url) as error:
         raise store_error(error, url) from error
+
+
+@contextmanager
+def losses_of(run_id: str) -> Iterator[None]:
+    """Add to the loss of a store's file, and to damage in it, the command that tells what is left of a run.
+
+    Raises:
+        StoreLost: with that command.
+        StoreDamaged: with that command.
+    """
+    try:
+        yield
+    except (StoreLost, StoreDamaged) as error:
+        url = error.context.get("url")
+        if url is None:
+            raise
+        words = f"verify {run_id}" if isinstance(error, StoreLost) else "db check --full"
+        raise type(error)(
+            f"{error}; which rows of run {run_id} are in the file is known only when every process that has "
+            f"the store open has ended: {url.command(words)} tells it then",
+            run_id=run_id,
+        ) from error
+
+
+async def require_readable(url: StoreUrl) -> None:
+    """Look once through the pages of a SQLite store, so that no run ends well in one that cannot be read.
+
+    Raises:
+        StoreDamaged: SQLite finds something wrong.
+        StoreError: the file cannot be read at all.
+    """
+    if url.path is None:
+        return
+    try:
+        damage = await asyncio.to_thread(damage_in, url.path)
+    except (OSError, sqlite3.Error) as error:
+        raise store_error(error, url) from error
+    if damage is not None:
+        raise StoreDamaged(f"store {url.text} is damaged: {damage}: {MEND}", url=url)
 
 
 def _failures(url: StoreUrl) -> tuple[type[Exception], ...]:

@@ -14,8 +14,7 @@ from sqlalchemy import Row, Select, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.trials import MOST, TrialCounts, TrialLedger
-from services.store.failures import MEND, StoreDamaged, readable
-from services.store.losses import losses_of
+from services.store.failures import MEND, StoreDamaged, losses_of, readable
 from services.store.operator_requests import tell_of_rule
 from services.store.repository import Repository
 from services.store.seals import CHANGED, TRIAL, hash_values, seal_of_trial, seal_trial, trial_of
