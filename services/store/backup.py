@@ -140,7 +140,7 @@ async def _from_server(source: StoreUrl, target: StoreUrl) -> health.Heads:
     async with alone(source, snapshot=True) as reading:
         found = await _fill(reading, source)
         async with alone(target, create=True, writes=True) as writing:
-            await writing.run_sync(migrate.migrate, None, str(found.revision))
+            await writing.run_sync(migrate.migrate, str(found.revision))
             await _copy_rows(reading, writing, await writing.run_sync(_tables, found.tables))
         return await health.heads(reading)
 
