@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, select, update
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.store.database_time import insert_once, now_ms
+from services.store.engine import StoreEngine
 from services.store.failures import readable
 from services.store.repository import Repository
 from services.store.seals import demand_sealed, name_row, own_seal, seal_row
@@ -50,7 +50,7 @@ class OnDemandReport:
 class OnDemandRepository(Repository):
     """Keeps reports on demand and the verdicts on them, and shows none that is not as it was sealed."""
 
-    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
+    def __init__(self, engine: StoreEngine, url: StoreUrl) -> None:
         super().__init__(engine, url)
         self._rows = select(reports_on_demand, own_seal(reports_on_demand))
 

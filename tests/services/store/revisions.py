@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from services.store import backup, migrate, migrations, revision
+from services.store import migrate, migrations, revision
 
 SECOND = '''"""Notes on runs."""
 
@@ -29,5 +29,5 @@ def add_revision(folder: Path, monkeypatch: pytest.MonkeyPatch, *, text: str = S
     (copied / "versions" / "v0002_notes.py").write_text(text, "utf-8")
     monkeypatch.setattr(migrate, "SCRIPTS", str(copied))
     monkeypatch.setattr(revision, "REVISIONS", ("0001", "0002"))
-    for module in (backup, migrate, revision):
+    for module in (migrate, revision):
         monkeypatch.setattr(module, "HEAD", "0002")

@@ -229,9 +229,8 @@ def test_store_on_connections_that_were_ended_between_two_calls_notices_nothing(
 def test_store_on_a_connection_to_what_has_become_a_standby_takes_another(postgres_url):
     async def scenario(server):
         async with await open_store(postgres_url, create=True) as store:
-            async with store._engine.connect() as connection:
+            async with store._engine.begin() as connection:
                 await connection.execute(text("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"))
-                await connection.commit()
             with pytest.raises(StoreError, match="is read-only, as a standby is") as caught:
                 await store.leases.take("x", "me", 1_000)
             return caught.value.retryable, await store.leases.take("x", "me", 1_000)

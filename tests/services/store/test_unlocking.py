@@ -3,7 +3,6 @@
 import asyncio
 import sqlite3
 from contextlib import closing
-from typing import Any
 
 import pytest
 
@@ -52,11 +51,9 @@ def test_store_on_a_file_uses_connections_that_unlock(tmp_path):
     async def kind():
         async with (
             await open_store(f"sqlite:///{tmp_path}/x.db", create=True) as store,
-            store._engine.connect() as connection,
+            store._engine.begin() as connection,
         ):
-            raw = await connection.get_raw_connection()
-            driver: Any = raw.driver_connection
-            return type(driver._conn)
+            return await connection.run_sync(lambda found: type(found.connection.driver_connection))
 
     assert asyncio.run(kind()) is Unlocking
 
