@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Executable, Result, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import StoreError
@@ -71,6 +72,10 @@ class Repository:
 
         with store_errors(self._url):
             return await run_transaction(self._writer, write_fenced)
+
+    async def _select(self, query: Executable) -> Result[*tuple[Any, ...]]:
+        """The rows of one statement that reads."""
+        return await self._run_read(lambda connection: connection.execute(query))
 
     async def _run_read(self, work: Work[Found]) -> Found:
         """What `work` returns of a transaction that reads; see `run_transaction`."""

@@ -8,21 +8,18 @@ from sqlalchemy import Connection, inspect
 from schemas.errors import StoreError
 from services.store.change_plans import ChangePlanRepository
 from services.store.checkpoints import SavepointRepository
-from services.store.claims import ClaimRepository
-from services.store.conversations import Conversations
+from services.store.claims import ClaimRepository, LeaseRepository
+from services.store.conversations import Conversations, ToolPins
 from services.store.engine import StoreEngine, build_engine
 from services.store.failures import StoreMissing
 from services.store.integrity import SealRepository
 from services.store.journal_repository import JournalRepository
-from services.store.leases import LeaseRepository
 from services.store.opening import check_file, transaction
 from services.store.operator_requests import OperatorRequests
-from services.store.reports import ReportRepository
-from services.store.reports_on_demand import OnDemandRepository
+from services.store.reports import OnDemandRepository, ReportRepository
 from services.store.revision import behind_error, make_tables, revision_state
 from services.store.run_repository import RunRepository
 from services.store.tables import metadata
-from services.store.tool_pins import ToolPins
 from services.store.trading import TradingRepository
 from services.store.trials import TrialRepository
 from services.store.urls import StoreUrl, parse_url

@@ -167,8 +167,7 @@ class TrialRepository(Repository):
         Raises:
             StoreDamaged: a row cannot be read, is not as it was sealed, or is gone.
         """
-        async with self._read() as connection:
-            return await self._find(connection)
+        return await self._run_read(self._find)
 
     def _rows(self) -> Select[Any]:
         """Rows in order with their seals; `until` of a run under way is the label of its last stored bars."""
