@@ -110,10 +110,10 @@ async def _examine(url: StoreUrl, before: health.Heads) -> Copy:
             damage = await health.missing(connection, before)
         if damage:
             raise StoreError(f"the copy is not what the store held: {damage[0]}; nothing was kept of it")
-        return await _described(connection, url)
+        return await _describe_copy(connection, url)
 
 
-async def _described(connection: AsyncConnection, url: StoreUrl) -> Copy:
+async def _describe_copy(connection: AsyncConnection, url: StoreUrl) -> Copy:
     found = await connection.run_sync(revision_state, url)
     rows = await health.row_counts(connection, found.tables)
     return Copy(str(found.revision), rows, tuple(await health.journal_problems(connection)))
@@ -146,7 +146,7 @@ async def _fill_server(source: Path, target: StoreUrl, copy: Copy, before: healt
 
     async with alone(target, create=True, writes=True) as writing:
         await writing.run_sync(fill)
-        if await health.missing(writing, before) or await _described(writing, target) != copy:
+        if await health.missing(writing, before) or await _describe_copy(writing, target) != copy:
             raise StoreError(f"store {target.text} did not take the backup as it is; nothing was kept")
 
 

@@ -229,7 +229,9 @@ class OnDemandRepository(Repository):
             statement = insert_once(self._url.dialect, reports_on_demand).values(row)
             new = (await connection.execute(statement)).rowcount == 1
             if new:
-                await seal_row(connection, reports_on_demand, _asked(run_id, report.content_hash[:ID_LENGTH]))
+                await seal_row(
+                    connection, reports_on_demand, _at_report(run_id, report.content_hash[:ID_LENGTH])
+                )
         return new
 
     async def decide(
@@ -246,7 +248,7 @@ class OnDemandRepository(Repository):
             "calls": canonical_json(calls),
             "decided_ms": now_ms(self._url.dialect),
         }
-        own = _asked(run_id, report_id)
+        own = _at_report(run_id, report_id)
         async with self._write() as connection:
             await connection.execute(select(reports_on_demand.c.report_id).where(own).with_for_update())
             row = (await connection.execute(ON_DEMAND.where(own))).one_or_none()
@@ -304,7 +306,7 @@ def _read_stored(row: Row[Any], decided: Row[Any] | None) -> StoredReport:
         )
 
 
-def _asked(run_id: str, report_id: str) -> ColumnElement[bool]:
+def _at_report(run_id: str, report_id: str) -> ColumnElement[bool]:
     return (reports_on_demand.c.run_id == run_id) & (reports_on_demand.c.report_id == report_id)
 
 

@@ -110,7 +110,7 @@ class SqliteEngine:
         Raises:
             InvariantViolation: it waits for something else than statements of its connection.
         """
-        with self._taken() as thread:
+        with self._take_thread() as thread:
             return await thread.run(lambda: self._finish(work, thread))
 
     def _finish(self, work: Work[Found], thread: StoreThread) -> Found:
@@ -126,7 +126,7 @@ class SqliteEngine:
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[AsyncConnection]:
         """A connection in a transaction, which is committed at the end."""
-        with self._taken() as thread:
+        with self._take_thread() as thread:
             transaction = self._engine.begin()
             try:
                 yield _as_async(await thread.run(transaction.__enter__), thread)
@@ -137,13 +137,13 @@ class SqliteEngine:
 
     async def dispose(self) -> None:
         """Close every connection that is not in use."""
-        with self._taken() as thread:
+        with self._take_thread() as thread:
             await thread.run(self._engine.dispose)
         while self._idle:
             self._idle.pop().end()
 
     @contextmanager
-    def _taken(self) -> Iterator[StoreThread]:
+    def _take_thread(self) -> Iterator[StoreThread]:
         thread = self._idle.pop() if self._idle else StoreThread()
         try:
             yield thread
