@@ -29,8 +29,7 @@ from schemas.plan import ChangePlan
 from services.journal.chain import GENESIS_HASH, JournalRow, damage, misfit
 from services.journal.kinds import PLAN_KINDS
 from services.journal.sparse_index import RowSpan, Sought
-from services.store.failures import MEND, NO_TEXT, StoreDamaged
-from services.store.losses import losses_of
+from services.store.failures import MEND, NO_TEXT, StoreDamaged, losses_of
 from services.store.plan_records import (
     PlanDecision,
     StoredPlan,
@@ -77,7 +76,7 @@ class JournalRepository(Repository):
         """
         if not rows:
             return
-        with losses_of(run_id, rows[-1].seq):
+        with losses_of(run_id):
             await self._run_write(lambda connection: append_rows(connection, run_id, rows, first=first))
 
     async def rows(

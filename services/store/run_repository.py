@@ -10,9 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from schemas.errors import ConfigError, StoreError, nearest
 from services.journal.chain import GENESIS_HASH, JournalRow
 from services.store.bar_rows import store_bars
-from services.store.failures import MEND, StoreDamaged
+from services.store.failures import MEND, StoreDamaged, losses_of, require_readable
 from services.store.journal_repository import append_rows
-from services.store.losses import demand_readable, losses_of
 from services.store.records import Closing, NewRun, RunRecord, RunStatus
 from services.store.repository import Lease, Repository
 from services.store.seals import KEPT, row_problems, seal_end, seal_run, seals_of_row
@@ -73,7 +72,7 @@ class RunRepository(Repository):
             closing = Closing("finished", document(run_id))
             await close_run(connection, run_id, closing)
         with losses_of(run_id):
-            await demand_readable(self._url)
+            await require_readable(self._url)
         return run_id, True
 
     async def _same(self, connection: AsyncConnection, run: NewRun, head_hash: str) -> str | None:
@@ -113,7 +112,7 @@ class RunRepository(Repository):
         if result.rowcount != 1:
             raise StoreError(f"run {run_id!r} is not running: it cannot be marked {status}")
         with losses_of(run_id):
-            await demand_readable(self._url)
+            await require_readable(self._url)
 
     async def reopen(self, run_id: str, lease: Lease) -> None:
         """Let an interrupted run go on.

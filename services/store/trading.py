@@ -20,9 +20,8 @@ from schemas.trials import TrialCounts
 from services.journal.chain import JournalRow
 from services.store.bar_rows import store_bars
 from services.store.database_time import insert_into, insert_once, now_ms
-from services.store.failures import MEND, StoreDamaged
+from services.store.failures import MEND, StoreDamaged, losses_of, require_readable
 from services.store.journal_repository import append_rows
-from services.store.losses import demand_readable, losses_of
 from services.store.records import Closing
 from services.store.repository import Lease, Repository
 from services.store.run_repository import close_run, is_closed
@@ -112,10 +111,10 @@ class TradingRepository(Repository):
                 if closing.status == "finished":
                     await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
 
-        with losses_of(run_id, rows[-1].seq if rows else None):
+        with losses_of(run_id):
             await self._run_write(work, lease)
             if closing is not None:
-                await demand_readable(self._url)
+                await require_readable(self._url)
 
     async def _store_rows(self, connection: AsyncConnection, run_id: str, rows: Sequence[JournalRow]) -> None:
         await append_rows(connection, run_id, rows)

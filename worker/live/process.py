@@ -18,7 +18,7 @@ from schemas.errors import ConfigError, FeedError, StoreError
 from services.feeds.port import BarRow, FeedAnomaly
 from services.store import RunRecord
 from services.store.failures import StoreDamaged
-from services.store.file_watch import StoreLost
+from services.store.identity import StoreLost
 from services.store.records import Closing
 from services.store.repository import Lease, LeaseLost
 from worker.live.process_inputs import ProcessInputs

@@ -28,7 +28,6 @@ ROOT = "thinktwice"
 # At DEBUG these print whole prompts, headers and statements; those at WARNING tell of every request at INFO.
 LIBRARIES = {
     "aiohttp": logging.INFO,
-    "aiosqlite": logging.WARNING,
     "anthropic": logging.INFO,
     "apscheduler": logging.WARNING,
     "asyncio": logging.INFO,

@@ -32,29 +32,11 @@ def replace(folder: Path) -> None:
     (folder / "copy.db").replace(folder / STORE)
 
 
-def copy_over(folder: Path) -> None:
-    """As `cp` does it: another store in the same file."""
-    with closing(sqlite3.connect(folder / "other.db")) as other, other:
-        other.execute("CREATE TABLE runs (run_id TEXT, created_at INTEGER, events INTEGER)")
-        other.execute("INSERT INTO runs VALUES ('r0001', 1, 1)")
-    shutil.copyfile(folder / "other.db", folder / STORE)
-
-
-def cut_off(folder: Path) -> None:
-    os.truncate(folder / STORE, (folder / STORE).stat().st_size // 2)
-
-
-def write_into(folder: Path) -> None:
-    with (folder / STORE).open("r+b", buffering=0) as file:
-        file.seek((folder / STORE).stat().st_size // 2)
-        file.write(bytes(range(256)) * 80)
-
-
 def delete_log(folder: Path) -> None:
     (folder / f"{STORE}-wal").unlink()
 
 
-@pytest.mark.parametrize("lose", [delete, replace, delete_log, cut_off, write_into])
+@pytest.mark.parametrize("lose", [delete, replace, delete_log])
 @pytest.mark.parametrize("stopped_by", [None, signal.SIGINT, signal.SIGTERM])
 def test_backtest_whose_store_is_lost_ends_with_two_and_never_with_stored(shell, lose, stopped_by):
     def at_bar(t: int) -> None:
@@ -115,10 +97,6 @@ def lost_under(
         ("paper", delete, None),
         ("paper", replace, signal.SIGINT),
         ("worker", delete_log, None),
-        ("paper", copy_over, None),
-        ("paper", cut_off, None),
-        ("paper", write_into, signal.SIGINT),
-        ("worker", write_into, None),
     ],
 )
 def test_paper_process_whose_store_is_lost_ends_with_two_and_never_with_stored(tmp_path, command, lose, stop):
