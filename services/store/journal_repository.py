@@ -31,6 +31,7 @@ from services.journal.kinds import PLAN_KINDS
 from services.journal.sparse_index import RowSpan, Sought
 from services.store.failures import MEND, NO_TEXT, StoreDamaged
 from services.store.losses import losses_of
+from services.store.packed_text import PackedText, Unpacked, unpack
 from services.store.plan_records import (
     PlanDecision,
     StoredPlan,
@@ -48,7 +49,7 @@ MOST_TEXTS = 20  # of one kind in a query: more would cost more than to read the
 ROW_COLUMNS = tuple(column for column in journal.c if column.name != "run_id")
 ROW_NAMES = tuple(column.name for column in ROW_COLUMNS)
 RAW_COLUMNS = tuple(
-    cast(column, LargeBinary) if isinstance(column.type, Text) else column
+    cast(column, LargeBinary) if isinstance(column.type, Text | PackedText) else column
     for column in ROW_COLUMNS
 )
 
@@ -168,7 +169,7 @@ async def stored_page(connection: AsyncConnection, run_id: str, **bounds: Any) -
         if NO_TEXT not in str(error.orig):
             raise
         raw = (await connection.execute(page_query(RAW_COLUMNS, run_id, **bounds))).all()
-        return [JournalRow(*map(_as_text, record)) for record in raw]
+        return [JournalRow(*map(unpack, record)) for record in raw]
     return [JournalRow(*record) for record in found]
 
 
@@ -214,12 +215,8 @@ def _matching(sought: Collection[Sought]) -> Iterator[ColumnElement[bool]]:
             key = canonical_json(wanted.key)
             texts.setdefault(wanted.kind, set()).add(f'"{wanted.field}":{key if wanted.whole else key[:-1]}')
     for kind, found in sorted(texts.items()):
-        any_of = [journal.c.payload.contains(text, autoescape=True) for text in sorted(found)]
+        any_of = [Unpacked(journal.c.payload).contains(text, autoescape=True) for text in sorted(found)]
         yield and_(journal.c.kind == kind, or_(*any_of) if len(any_of) <= MOST_TEXTS else true())
-
-
-def _as_text(value: Any) -> Any:
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
 async def numbering_problem(connection: AsyncConnection, run_id: str) -> str | None:

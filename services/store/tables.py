@@ -1,4 +1,4 @@
-"""The tables, portable between SQLite and PostgreSQL: integer times, text payloads, no dialect types.
+"""The tables, portable between SQLite and PostgreSQL: integer times, text payloads, hardly a dialect.
 
 `journal` keeps its rowid on SQLite; no other table's name contains `journal`. `runs` holds what is not
 hashed: the run's name, its data, its environment and its last document. The others are the worker's: who may
@@ -26,6 +26,8 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+
+from services.store.packed_text import PackedText
 
 metadata = MetaData()
 CORE = frozenset({"runs", "journal"})
@@ -61,7 +63,7 @@ journal = Table(
     Column("known_at", BigInteger, nullable=False),
     Column("kind", Text, nullable=False),
     Column("symbol", Text, nullable=True),
-    Column("payload", Text, nullable=False),
+    Column("payload", PackedText, nullable=False),
     Column("telemetry", Text, nullable=True),
     Column("prev_hash", Text, nullable=False),
     Column("hash", Text, nullable=False),

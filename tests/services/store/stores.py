@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from services.store import NewRun
+from services.store.packed_text import bring_unpack
 from services.store.seals import DESCRIPTION, END, hash_values
 
 CONFIG_HASH = "c" * 64
@@ -30,6 +31,13 @@ def new_run(**changes: Any) -> NewRun:
         "environment": {"python": "3.11"},
     }
     return NewRun(**values | changes)
+
+
+def opened(path: Path | str) -> sqlite3.Connection:
+    """A connection to a SQLite store, in which `unpacked(payload)` is the text of a payload."""
+    store = sqlite3.connect(path)
+    bring_unpack(store)
+    return store
 
 
 def seal_again(path: Path) -> None:

@@ -16,7 +16,7 @@ from services.journal.chain import JournalRow
 from services.journal.index import Event, RecentRows
 from services.journal.kinds import JOURNAL_KINDS
 from services.store.tables import metadata
-from tests.services.store.stores import seal_again
+from tests.services.store.stores import opened, seal_again
 from tests.worker.evidence_stores import CLOCK, client_of, server_of
 from worker.cli.printing import time_option
 
@@ -27,8 +27,10 @@ MODES = ("auto", "legacy", "2026-07-28")
 
 def rows_of(path, *kinds):
     marks = ",".join("?" * len(kinds))
-    with sqlite3.connect(path) as store:
-        found = store.execute(f"select seq, payload from journal where kind in ({marks}) order by seq", kinds)
+    with opened(path) as store:
+        found = store.execute(
+            f"select seq, unpacked(payload) from journal where kind in ({marks}) order by seq", kinds
+        )
         return [(seq, json.loads(payload)) for seq, payload in found]
 
 
