@@ -150,8 +150,8 @@ def grow(path: Path, rows: int = ROWS) -> int:
         for ts_event, known_at, kind, symbol, payload in _repeat(recorded, rows // len(recorded) + 1):
             fields = {"ts_event": ts_event, "known_at": known_at, "kind": kind, "symbol": symbol}
             own = link(head, seq=seq, payload=payload, **fields)  # type: ignore[arg-type]
-            values = (run, seq, ts_event, known_at, kind, symbol, pack(payload), None, head, own)
-            store.execute("insert into journal values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            values = (run, seq, ts_event, known_at, kind, symbol, pack(payload), None, own)
+            store.execute("insert into journal values (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
             head, seq = own, seq + 1
         store.execute("update runs set events = ?, head_hash = ?", (seq, head))
         ended = store.execute("select status, document, events, head_hash, bars from runs").fetchone()

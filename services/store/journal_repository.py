@@ -26,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from schemas.canonical import canonical_json
 from schemas.errors import StoreError
 from schemas.plan import ChangePlan
-from services.journal.chain import JournalRow, damage, follow
+from services.journal.chain import GENESIS_HASH, JournalRow, damage, follow
 from services.journal.kinds import PLAN_KINDS
 from services.journal.sparse_index import RowSpan, Sought
 from services.store.failures import MEND, NO_TEXT, StoreDamaged
@@ -46,8 +46,16 @@ from services.store.tables import change_plans, journal, runs
 
 PAGE_ROWS = 5_000
 MOST_TEXTS = 20  # of one kind in a query: more would cost more than to read the kind
-ROW_COLUMNS = tuple(column for column in journal.c if column.name != "run_id")
-ROW_NAMES = tuple(column.name for column in ROW_COLUMNS)
+ROW_NAMES = tuple(column.name for column in journal.c if column.name != "run_id")
+# What a row follows is not stored: it is the hash of the row before.
+BEFORE = journal.alias("before")
+LINKED = journal.outerjoin(
+    BEFORE, (BEFORE.c.run_id == journal.c.run_id) & (BEFORE.c.seq == journal.c.seq - 1)
+)
+ROW_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(
+    func.coalesce(BEFORE.c.hash, GENESIS_HASH).label(name) if name == "prev_hash" else journal.c[name]
+    for name in JournalRow.__slots__
+)
 RAW_COLUMNS = tuple(
     cast(column, LargeBinary) if isinstance(column.type, Text | PackedText) else column
     for column in ROW_COLUMNS
@@ -192,7 +200,7 @@ def page_query(
         chosen.append(journal.c.known_at <= until)
     if sought is not None:
         chosen += [journal.c.kind.in_(_kinds_of(sought)), or_(false(), *_matching(sought))]
-    return select(*columns).where(*chosen).order_by(place).limit(PAGE_ROWS)
+    return select(*columns).select_from(LINKED).where(*chosen).order_by(place).limit(PAGE_ROWS)
 
 
 def _kinds_of(sought: Collection[Sought]) -> list[str]:

@@ -65,7 +65,6 @@ journal = Table(
     Column("symbol", Text, nullable=True),
     Column("payload", PackedText, nullable=False),
     Column("telemetry", Text, nullable=True),
-    Column("prev_hash", Text, nullable=False),
     Column("hash", Text, nullable=False),
     Index("journal_kinds", "run_id", "kind", "seq"),
 )

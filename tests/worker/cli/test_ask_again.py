@@ -132,12 +132,11 @@ def chain_anew(desk: Desk) -> None:
     """Give changed rows the hashes that they would have had, as of a run of another version."""
     with opened(desk.folder / "thinktwice.db") as store:
         head = GENESIS_HASH
-        columns = "seq, ts_event, known_at, kind, symbol, unpacked(payload), telemetry, prev_hash, hash"
+        columns = "seq, ts_event, known_at, kind, symbol, unpacked(payload), telemetry, '', hash"
         for values in store.execute(f"SELECT {columns} FROM journal ORDER BY seq").fetchall():
             row = replace(JournalRow(*values), prev_hash=head)
             head = relink(row)
-            update = "UPDATE journal SET prev_hash = ?, hash = ? WHERE seq = ?"
-            store.execute(update, (row.prev_hash, head, row.seq))
+            store.execute("UPDATE journal SET hash = ? WHERE seq = ?", (head, row.seq))
         store.execute("UPDATE runs SET head_hash = ?", (head,))
     store.close()
     seal_again(desk.folder / "thinktwice.db")
