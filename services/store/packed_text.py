@@ -60,11 +60,11 @@ class Unpacked(FunctionElement[str]):
 
 
 @compiles(Unpacked)
-def _as_it_is(element: Unpacked, compiler: Any, **named: Any) -> str:
+def _compile_column(element: Unpacked, compiler: Any, **named: Any) -> str:
     return str(compiler.process(element.clauses, **named))
 
 
 @compiles(Unpacked, "sqlite")
-def _called(element: Unpacked, compiler: Any, **named: Any) -> str:
+def _compile_call(element: Unpacked, compiler: Any, **named: Any) -> str:
     column = compiler.process(element.clauses, **named)
     return f"CASE typeof({column}) WHEN 'blob' THEN {element.name}({column}) ELSE {column} END"
