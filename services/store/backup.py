@@ -1,7 +1,7 @@
 """Copies of a store: whichever database it lies in, a backup is one SQLite file that every command can read.
 
-The tables hold plain integers and text, so nothing changes between the databases. A copy gets its name only
-after it was held against its source; faults that the source has itself are copied and told.
+The tables hold integers and text, packed or not, so nothing changes between the databases. A copy gets its
+name only after it was held against its source; faults that the source has itself are copied and told.
 """
 
 import os

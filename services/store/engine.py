@@ -13,10 +13,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from schemas.errors import InvariantViolation
 from services.store.failures import READ_ONLY
 from services.store.identity import Identity, StoreFile
+from services.store.packed_text import bring_unpack
 from services.store.sqlite_engine import Found, SqliteEngine, Work
 from services.store.urls import StoreUrl
 
 WRITES = "thinktwice_writes"
+PAGE_BYTES = 16_384  # of a new file: long rows leave less of a page empty
 
 StoreEngine = AsyncEngine | SqliteEngine
 
@@ -124,6 +126,7 @@ def _open(file: StoreFile, create: bool, *args: Any, **named: Any) -> Unlocking:
 
 def _foreign_keys(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA foreign_keys=ON")
+    bring_unpack(connection)
 
 
 def _reading_only(connection: Any, record: Any) -> None:
@@ -133,6 +136,7 @@ def _reading_only(connection: Any, record: Any) -> None:
 
 def _journal_mode(connection: Any, record: Any) -> None:
     _foreign_keys(connection, record)
+    connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
 

@@ -28,14 +28,13 @@ DAMAGES = {
     "digit": f"UPDATE journal SET payload = replace(payload, '\"bar_label\":1', '\"bar_label\":2') {AT}",
     "time": f"UPDATE journal SET known_at = known_at + 1 {AT}",
     "hash": f"UPDATE journal SET hash = 'ab' || substr(hash, 3) {AT}",
-    "previous_hash": f"UPDATE journal SET prev_hash = 'ab' || substr(prev_hash, 3) {AT}",
     "null": f"{FREE} UPDATE journal SET payload = NULL {AT}",
     "deleted": f"DELETE FROM journal {AT}",
     "twice": f"{FREE} INSERT INTO journal SELECT * FROM journal {AT}",
 }
 APPENDED = (
     "INSERT INTO journal SELECT run_id, seq + 1, ts_event, known_at, kind, symbol, payload, telemetry, "
-    f"prev_hash, hash {LIKE_LAST}"
+    f"hash {LIKE_LAST}"
 )
 
 

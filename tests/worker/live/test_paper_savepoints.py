@@ -133,7 +133,8 @@ def test_paper_run_killed_again_and_again_goes_on_from_savepoints_to_the_head_of
 DAMAGED = {
     "journal": "UPDATE journal SET payload = replace(payload, ':', ': ') WHERE seq = 17",
     "journal_time": "UPDATE journal SET known_at = known_at + 1 WHERE seq = 17",
-    "journal_and_its_hash": "UPDATE journal SET hash = prev_hash WHERE seq = 17",
+    "journal_and_its_hash": "UPDATE journal SET hash = (SELECT hash FROM journal WHERE seq = 16) "
+    "WHERE seq = 17",
     "journal_row_gone": "DELETE FROM journal WHERE seq = 17",
     "bars": "UPDATE paper_bars SET bars = replace(bars, ':', ': ') WHERE number = 17",
     "bars_gone": "DELETE FROM paper_bars WHERE number = 17",
