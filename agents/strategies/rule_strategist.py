@@ -110,7 +110,7 @@ class RuleStrategist:
         if snapshot.position is not None:
             return hold_or_tighten(snapshot, snapshot.position)
         if revision is not None and (better := tighten(revision.proposal, revision.findings)) is not None:
-            return StrategistAnswer(
+            return StrategistAnswer.trust(
                 kind=PlanKind.PROPOSE, reason=f"tightened: {revision.reason}", proposal=better
             )
         refused = None if revision is None else revision.proposal
@@ -162,12 +162,12 @@ def _answer_of(
     if chosen is None:
         where = UNKNOWN if snapshot.labels is None else snapshot.labels.key
         reason = f"{'no other eligible playbook' if ranked else _why_none(bases)} ({where})"
-        return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=reason, passed_over=over)
+        return StrategistAnswer.trust(kind=PlanKind.ABSTAIN, reason=reason, passed_over=over)
     plan = chosen.candidate
     measured = f"expectancy {plan.expectancy_r:.3f}R over {plan.episodes} episodes"
     reason = f"rank {place + 1} of {len(ranked)}: {measured}"
     proposal = with_reasons(chosen.proposal, snapshot)
-    return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reason, proposal=proposal, passed_over=over)
+    return StrategistAnswer.trust(kind=PlanKind.PROPOSE, reason=reason, proposal=proposal, passed_over=over)
 
 
 def _why_none(bases: list[OwnBase]) -> str:
@@ -257,5 +257,5 @@ def hold_or_tighten(snapshot: PolicySnapshot, position: PositionView) -> Strateg
         level = position.entry_price
         reason = "1R ahead: stop to the entry price"
     if level is not None and (level - position.stop) * sign > 0 and (snapshot.close - level) * sign > 0:
-        return StrategistAnswer(kind=PlanKind.TIGHTEN, reason=reason, tighter_stop=level)
-    return StrategistAnswer(kind=PlanKind.HOLD, reason="the position's own exits are in charge")
+        return StrategistAnswer.trust(kind=PlanKind.TIGHTEN, reason=reason, tighter_stop=level)
+    return StrategistAnswer.trust(kind=PlanKind.HOLD, reason="the position's own exits are in charge")
