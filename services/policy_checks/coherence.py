@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
+from schemas.order_terms import OrderTerms
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import OWN, PolicyProposal
 from schemas.reasons import PlanReason
@@ -92,9 +93,10 @@ def rules_differ_from_playbook(request: PolicyLevelReflectionRequest, levels: Pl
 
 def orders_differ_from_playbook(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """An entry, a refinement, a break-even or a scale-out of another kind or at another place."""
-    for name, wanted in request.playbook.terms().items():
+    for name in OrderTerms.model_fields if levels.differs else ():
         if name in levels.differs:
-            message = f"{name} is {getattr(request.proposal, name)!r}, the playbook says {wanted!r}"
+            given, wanted = getattr(request.proposal, name), getattr(request.playbook, name)
+            message = f"{name} is {given!r}, the playbook says {wanted!r}"
             yield major("orders_differ_from_playbook", message, name, remedy=own_term(request, name))
 
 

@@ -8,7 +8,7 @@ reflection, used by the coherence and expectation checks.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import isfinite, isnan, nan
 from typing import Any, cast
 
@@ -168,7 +168,6 @@ def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
 
     unreadable = {rule_text(proposal, role) for role in broken}
 
-    @cache  # a plan mostly says what its playbook says
     def price(text: str | None) -> float | None:
         if text is None:
             return snapshot.close

@@ -48,7 +48,7 @@ class NodeProgram:
             inputs: values at the bar, in the order of `inputs`.
         """
         program = self._program
-        values = program.scratch(1)
+        values = np.empty((program.height, 1))
         values[: len(inputs), 0] = inputs
         self._run(program.code, program.factors, self.initial_state(), values, 1)
         found: list[float] = values[self._written, 0].tolist()
