@@ -7,7 +7,6 @@ import re
 import shlex
 import shutil
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 
@@ -20,6 +19,7 @@ from services.claims.sections import render
 from services.evidence.tools import TOOLS
 from services.evidence_tools.tool_claims import CLAIMS
 from services.store import open_store
+from tests.commands.started import run_to_end
 from tests.worker.cli.terminals import in_terminal
 from tests.worker.evidence_stores import CLOCK, EARLIER, store_run
 from tools.docs_pages import DOCS
@@ -342,7 +342,5 @@ def test_fresh_process_answers_without_pandas(desk):
         f"try:\n    app(['ask', {QUESTIONS[1]!r}])\nexcept SystemExit as end:\n    assert end.code == 0\n"
         "print(sorted({'pandas', 'numba', 'mcp', 'anthropic', 'openai'} & set(sys.modules)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=desk.folder, capture_output=True, text=True, check=True
-    )
+    done = run_to_end([sys.executable, "-c", code], desk.folder)
     assert done.stdout.splitlines()[-1] == "[]"

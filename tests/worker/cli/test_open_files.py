@@ -2,17 +2,15 @@
 
 import os
 import stat
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from services.store.urls import parse_url
+from tests.commands.started import run_to_end
 from worker.doctor.store_checks import loose_files
 from worker.live.crash_counter import StartNotes
 
-ROOT = Path(__file__).resolve().parents[3]
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {limit}))
@@ -42,11 +40,7 @@ def test_command_works_with_as_many_files_as_it_says_and_help_with_fewer(shell, 
 
 
 def limited(shell, limit, words):
-    return subprocess.run(
-        [sys.executable, "-c", LIMITED.format(limit=limit, words=words)],
-        cwd=shell.folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-        check=False, timeout=300,
-    )  # fmt: skip
+    return run_to_end([sys.executable, "-c", LIMITED.format(limit=limit, words=words)], shell.folder)
 
 
 def test_what_is_written_is_read_by_its_owner_alone_and_a_looser_store_is_told(shell):

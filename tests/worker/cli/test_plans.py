@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import time
 
@@ -12,6 +11,7 @@ from schemas.judge import JudgeAction
 from schemas.plan import ChangePlan
 from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import alter
+from tests.commands.started import run_to_end
 from tests.services.store.stores import seal_again
 from tests.worker.cli.test_replan import answered, in_store, journalled
 from tests.worker.planted_store import world
@@ -108,9 +108,7 @@ def test_plan_of_a_typed_change_is_made_without_compiler_frames_or_model_sdk(pla
         "heavy = {'numba', 'pandas', 'pyarrow', 'scipy', 'anthropic', 'openai', 'mcp'} & set(sys.modules)\n"
         "print(code, sorted(heavy), file=sys.stderr)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=planted.folder, capture_output=True, text=True, check=False
-    )
+    done = run_to_end([sys.executable, "-c", program], planted.folder)
     assert done.stderr.splitlines()[-1] == "0 []", done.stderr
 
 

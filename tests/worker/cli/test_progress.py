@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import thinktwice as tt
-from tests.commands.started import python
+from tests.commands.started import python, run_to_end
 from tests.worker.cli.conftest import Shell, at_defaults
 from tests.worker.cli.terminals import in_terminal
 from tools.docs_examples import shell_environment
@@ -68,9 +68,8 @@ def test_progress_on_a_terminal_that_moves_no_cursor_is_silent_while_it_is_short
 
 
 def test_progress_of_a_short_run_that_is_piped_is_silent(tmp_path):
-    words = [python(), *WORDS[1:]]
-    done = subprocess.run(words, cwd=tmp_path, env=shell_environment({}), capture_output=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"result\n", b"")
+    done = run_to_end([python(), *WORDS[1:]], tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "result\n", "")
 
 
 def test_progress_of_a_long_run_that_is_piped_is_a_plain_line_now_and_then(capsys, monkeypatch):
@@ -99,9 +98,7 @@ def _wait_for_lines(capsys, lines):
 def test_progress_is_told_at_most_once_in_five_seconds(tmp_path):
     """Read in a process of its own: the tests make their own pauses."""
     program = "from worker.runs import progress; print(progress.EVERY_S)"
-    words = [python(), "-c", program]
-    done = subprocess.run(words, cwd=tmp_path, env=shell_environment({}), capture_output=True, check=True)
-    assert float(done.stdout) == 5.0
+    assert float(run_to_end([python(), "-c", program], tmp_path).stdout) == 5.0
 
 
 ROWS = """
@@ -123,20 +120,15 @@ def test_reading_of_many_rows_is_drawn_in_a_terminal_and_told_piped(tmp_path):
     seen.demand_clean()
     assert (seen.code, seen.lines[-1]) == (0, "31")
     assert "reading 10 of 31 rows" in seen.text
-    words = [python(), "-c", ROWS]
-    done = subprocess.run(words, cwd=tmp_path, env=shell_environment({}), capture_output=True, check=True)
-    assert done.stdout == b"31\n"
-    assert b"[0:00] reading 10 of 31 rows\n" in done.stderr
+    done = run_to_end([python(), "-c", ROWS], tmp_path)
+    assert done.stdout == "31\n"
+    assert "[0:00] reading 10 of 31 rows\n" in done.stderr
 
 
 def test_reading_of_few_rows_is_silent(tmp_path):
-    words = [
-        python(),
-        "-c",
-        ROWS.replace("READ_EACH, progress.EVERY_S = 10", "READ_EACH, progress.EVERY_S = 31"),
-    ]
-    done = subprocess.run(words, cwd=tmp_path, env=shell_environment({}), capture_output=True, check=True)
-    assert (done.stdout, done.stderr) == (b"31\n", b"")
+    program = ROWS.replace("READ_EACH, progress.EVERY_S = 10", "READ_EACH, progress.EVERY_S = 31")
+    done = run_to_end([python(), "-c", program], tmp_path)
+    assert (done.stdout, done.stderr) == ("31\n", "")
 
 
 def test_progress_hears_a_signal():
@@ -296,8 +288,7 @@ def test_library_speaks_before_it_imports_the_engine_where_a_person_waits(words,
     """A terminal and a notebook, each with the engine compiled; a script that is piped says nothing."""
     compile_engine()
     shown = shell_environment({"TERM": "xterm"})
-    program = [sys.executable, "-c", FIRST_WORD.format(**words)]
-    done = subprocess.run(program, env=shown, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = run_to_end([sys.executable, "-c", FIRST_WORD.format(**words)], tmp_path, env=shown)
     assert done.stdout == f"{first!r}\n"
 
 
