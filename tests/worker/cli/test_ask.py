@@ -20,6 +20,7 @@ from services.evidence.tools import TOOLS
 from services.evidence_tools.tool_claims import CLAIMS
 from services.store import open_store
 from tests.commands.started import run_to_end
+from tests.each_case import check_each
 from tests.worker.cli.terminals import in_terminal
 from tests.worker.evidence_stores import CLOCK, EARLIER, store_run
 from tools.docs_pages import DOCS
@@ -63,6 +64,15 @@ def ended_earlier(tmp_path_factory):
     return store_run(tmp_path_factory.mktemp("earlier") / DB, EARLIER)
 
 
+@pytest.fixture(scope="module")
+def facts(stored_to_ask):
+    async def read():
+        async with await open_store(f"sqlite:///{stored_to_ask}", create=False, read_only=True) as store:
+            return await read_facts(store, await store.runs.find("latest"))
+
+    return asyncio.run(read())
+
+
 @pytest.fixture
 def desk(shell, stored_to_ask):
     shutil.copy(stored_to_ask, shell.folder / DB)
@@ -102,12 +112,11 @@ def test_every_tool_with_claims_is_asked_here():
     assert set(CALLS) == set(CLAIMS)
 
 
-@pytest.mark.parametrize("tool", CALLS)
-def test_claims_of_a_tool_hold_in_the_facts_of_the_run_and_read_as_code_writes_them(desk, tool):
+@check_each("tool", CALLS)
+def test_claims_of_a_tool_hold_in_the_facts_of_the_run_and_read_as_code_writes_them(desk, facts, tool):
     payload = read_requests(desk, tool, *CALLS[tool])
     assert statements(payload)
     assert payload["results"]["c1"]["run_id"] == "r0001"
-    facts = desk_facts(desk)
     for answer in statements(payload):
         claim = TypeAdapter(Claim).validate_python(answer["claim"])
         held = check(claim, facts)
@@ -117,14 +126,6 @@ def test_claims_of_a_tool_hold_in_the_facts_of_the_run_and_read_as_code_writes_t
     printed = desk.run("ask", tool, *CALLS[tool])
     assert (printed.exit_code, printed.stderr) == (0, "")
     assert all(fields["text"] in printed.stdout for fields in statements(payload))
-
-
-def desk_facts(desk):
-    async def read():
-        async with await open_store(f"sqlite:///{desk.folder / DB}", create=False, read_only=True) as store:
-            return await read_facts(store, await store.runs.find("latest"))
-
-    return asyncio.run(read())
 
 
 def test_each_tool_is_a_subcommand_with_the_words_and_options_of_its_schema(desk):
@@ -230,8 +231,9 @@ def test_answer_as_of_a_time_is_the_same_whatever_came_after_it(desk, ended_earl
     shutil.copy(ended_earlier, desk.folder / DB)
     assert [without_times(read_requests(desk, *word)) for word in words] == late
     assert {payload["known_at"][:10] for payload in late} == {CLOCK}
-    now = [read_requests(desk, question)["answer"] for question in QUESTIONS[:4]]
-    assert now != [payload["answer"] for payload in late[:4]], "without the clock it is another answer"
+    assert read_requests(desk, QUESTIONS[0])["answer"] != late[0]["answer"], (
+        "without the clock it is another answer"
+    )
 
 
 def test_asking_changes_no_byte_of_the_store_and_needs_no_right_to_write(desk):
