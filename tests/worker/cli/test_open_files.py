@@ -62,18 +62,3 @@ def test_what_is_written_is_read_by_its_owner_alone_and_a_looser_store_is_told(s
     text = shell.run("doctor").stdout
     assert "other users may read the store" in text
     assert "chmod 600 thinktwice.db" in text
-
-
-@pytest.mark.parametrize(
-    "words",
-    [("backtest", "--data"), ("playbooks", "export"), ("backtest", "--db")],
-    ids=lambda words: words[-1],
-)
-def test_name_that_no_file_can_have_is_named_in_one_line(shell, words):
-    name = "x" * 300
-    given = f"sqlite:///{name}.db" if words[-1] == "--db" else f"{name}.csv"
-    done = shell.run(*words, given)
-    assert done.exit_code == 2
-    [line] = done.stderr.splitlines()
-    assert name in line
-    assert line.endswith("File name too long; give a shorter one")

@@ -11,7 +11,6 @@ from schemas.plan import ChangePlan
 from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import alter
 from tests.commands.started import run_to_end
-from tests.each_case import check_each
 from tests.services.store.stores import seal_again
 from tests.worker.cli.test_replan import answered, in_store, journalled
 from tests.worker.planted_store import world
@@ -333,52 +332,6 @@ def test_nothing_is_left_of_actions_that_are_all_refused(planted):
     assert "unchanged" in text
     text = planted.complaint("plans", "make", "replan", "--run", "latest", "--into", "b")
     assert "replan: it needs a run that trades" in text
-
-
-BAD = [
-    (["make", "report"], "--into DIR says where"),
-    (["make", "latest"], "plans make 'latest': there is no such change."),
-    (
-        ["make", "do something\x1b"],
-        "'do something\\x1b': there is no such change. Words go to `thinktwice plans",
-    ),
-    (["make", "set-risk", *RISK[1:]], "Did you mean 'set-risk-fraction'?"),
-    (["make", *RISK, "--run", "latest"], "--into DIR says where"),
-    (["make", *RISK, "--run", "latest", "--into", "."], "--into '.' holds other files"),
-    (["make", *RISK, "--run", "latest", "--into", "a\x1bb"], "cannot be seen"),
-    (["make", *RISK, "--reason", "so\u202e", "--into", "b"], "cannot be seen"),
-    (["make", "text", "halve the risk of it", "--into", "b"], "give --config FILE with one"),
-    (["make", "text", "ban\u202e x", "--run", "latest", "--into", "b"], "cannot be seen"),
-    (["show", "0123"], "no plan '0123' in this store"),
-    (["show", "\x1b[2J"], "no plan '\\x1b[2J'"),
-    (["approve", "PLAN", "--hash", "123"], "at least 12 digits"),
-    (["approve", "PLAN", "--hash", "0" * 64], "newest revision 1"),
-    (["approve", "PLAN", "--hash", "HASH", "--by", "a\nb"], "give a name"),
-    (["approve", "PLAN", "--hash", "HASH", "--by", " "], "give a name"),
-    (["edit", "PLAN"], "give --set"),
-    (["edit", "PLAN", "--drop", "9"], "its steps are 1, 2"),
-    (["edit", "PLAN", "--drop", "1"], "no step would be left"),
-    (["edit", "PLAN", "--drop", "2"], "cannot be edited or dropped"),
-    (["edit", "PLAN", "--set", "value=1"], "write it like steps.1.value"),
-    (["edit", "PLAN", "--set", "steps.1.value=\x1b"], "write it like steps.1.value"),
-    (["edit", "PLAN", "--set", "steps.1.value=much"], "a number is wanted"),
-    (["edit", "PLAN", "--set", "steps.1.value=0.5"], "risk_out_of_bounds"),
-    (["edit", "PLAN", "--set", "steps.1.playbook_id=mean_reversion"], "cannot be edited"),
-    (["edit", "PLAN", "--file", "nowhere.json"], "cannot be read"),
-    (["edit", "PLAN", "--file", "thinktwice.db"], "holds more than the 1,000,000 bytes"),
-]
-
-
-def test_bad_input_is_one_line(planted):
-    plan = made(planted)
-
-    @check_each(("words", "quoted"), BAD)
-    def refused(words, quoted):
-        filled = [{"PLAN": plan["plan_id"], "HASH": plan["hash"]}.get(word, word) for word in words]
-        assert quoted in planted.complaint("plans", *filled)
-        assert answered(planted, "plans", "show", plan["plan_id"]) == plan
-
-    refused()
 
 
 def test_value_off_its_grid_is_refused_with_the_grid(planted):

@@ -9,7 +9,6 @@ import pytest
 from services.playbooks.loader import load_playbooks, read_playbook
 from services.store import open_store
 from tests.agents.language_models.wire_server import events, stream
-from tests.each_case import check_each
 from tests.services.store.stores import new_run
 from tests.worker.planted_store import definitions, new_planted, world
 from tests.worker.shared_runs import losing_settings
@@ -174,23 +173,6 @@ def test_replan_asks_a_model_judge_that_drops_and_keeps_its_raw_reply(
     read = [item["ids"] for told_of in payload["evidence"] for item in told_of["calls"]]
     assert read == [call["payload"]["ids"] for call in kept.calls if call["kind"] == "evidence_call"]
     assert {name for ids in read for name in ids} <= set(payload["verdict"]["evidence_ids"])
-
-
-@check_each(
-    ("words", "shown"),
-    [
-        (["replan", "ffffffffffffffff"], "no report 'ffffffffffffffff' in this store"),
-        (["replan", "latest", "--run", "latest"], "--run goes with a report"),
-        (["replan", "ab", "--at", "2020-02-01"], "--at goes with a run"),
-        (["replan", "latest", "--write", "thinktwice.db"], "is a file: name a folder"),
-        (["replan", "latest", "--write", "."], "holds other files"),
-        (["reflect", "--at", "1970-01-01"], "had not closed a bar by then"),
-        (["reflect", "--at", "soon"], "--at 'soon' is not a time"),
-    ],
-)
-def test_what_cannot_be_answered_says_the_next_step(planted, words, shown):
-    assert shown in planted.complaint(*words)
-    assert in_store(lambda store: store.on_demand.of_run("r0001")) == []
 
 
 def test_report_that_several_runs_have_needs_the_run(planted):
