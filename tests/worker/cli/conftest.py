@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 import pytest
 from typer.testing import Result
 
+from schemas.settings import Settings
 from tests.made_once import read_made
 from tests.worker.cli.checking import run
 from tests.worker.cli.fake_runner import FakeRunner
+from tests.worker.cli.paper_stores import feed
+from tests.worker.live.paper_runs import killed
 from tests.worker.planted_store import definitions, store_planted, world
 from worker.review import rebuilt
 from worker.runs import run_inputs
@@ -85,6 +88,14 @@ def with_planted(shell: Shell, store: Path, patch: pytest.MonkeyPatch) -> Shell:
     patch.setattr(run_inputs, "playbooks", lambda settings: definitions())
     patch.setattr(run_inputs, "backtest_runner", lambda *tell: run_backtest)
     return shell
+
+
+@pytest.fixture(scope="session")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a paper run that was killed."""
+    folder = tmp_path_factory.mktemp("left")
+    assert killed(folder, Settings(), feed(), "committed", 160)
+    return folder / "paper.db"
 
 
 class Reported(NamedTuple):
