@@ -270,7 +270,7 @@ class Heard:
 sys.stderr = Heard()
 import thinktwice as tt
 from worker.runs import progress
-progress.FIRST_S = 3_600.0
+progress.FIRST_S = progress.EVERY_S = 3_600.0
 tt.backtest
 print(None)
 """
