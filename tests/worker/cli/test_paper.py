@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from tests.worker.cli.terminals import in_terminal
 from worker.cli import app
 
-BARS = ("--symbols", "AAPL,IBM", "--from", "2009-01-01", "--to", "2009-12-31")
+BARS = ("--symbols", "AAPL,IBM", "--from", "2009-01-01", "--to", "2009-06-30")
 
 
 def run(*words: str, code: int = 0) -> str:
