@@ -5,6 +5,7 @@ import gc
 import hashlib
 import json
 import sqlite3
+from typing import Any
 
 import pytest
 from mcp import Client
@@ -67,7 +68,7 @@ async def answers(client, calls):
 def tools(stored):
     """Calls a tool with arguments, through one client."""
     with asyncio.Runner() as runner:
-        called: asyncio.Queue = asyncio.Queue()
+        called: asyncio.Queue[Any] = asyncio.Queue()
 
         async def serve():
             async with client_of(stored) as client:
@@ -159,12 +160,13 @@ def test_answer_of_a_tool_carries_its_claims_in_words_with_their_rows(stored, to
 
 
 def test_pages_of_episodes_are_all_of_them_once_newest_first(stored, tools):
-    seen, more = [], {}
-    while more is not None:
-        payload = tools("trades", limit=7, **more).structured_content
-        seen += [episode["row"]["seq"] for episode in payload["trades"]]
-        figures, cursor = payload["figures"], payload["next_cursor"]
-        more = {"cursor": cursor} if cursor else None
+    payload = tools("trades", limit=7).structured_content
+    pages, figures = [payload], payload["figures"]
+    while payload["next_cursor"] is not None:
+        payload = tools("trades", limit=7, cursor=payload["next_cursor"]).structured_content
+        pages.append(payload)
+    seen = [episode["row"]["seq"] for page in pages for episode in page["trades"]]
+    assert [page["figures"] for page in pages] == [figures] * len(pages)
     stored_rows = [seq for seq, _ in rows_of(stored, "episode")]
     assert seen == stored_rows[::-1]
     r = [payload["episode"]["r"] for _, payload in rows_of(stored, "episode")]
