@@ -93,10 +93,12 @@ def python() -> str:
     return str(_folder() / "python")
 
 
-def run_to_end(words: Sequence[str], folder: Path, **given: Any) -> "subprocess.CompletedProcess[str]":
+def run_to_end(words: Sequence[str], folder: Path, **given: Any) -> "subprocess.CompletedProcess[Any]":
     """A process in a folder, with no setting from outside; `given` goes to `subprocess.run`."""
-    kept = {"cwd": folder, "env": shell_environment({}), "capture_output": True, "encoding": "utf-8"}
-    return subprocess.run(words, check=False, **(kept | given))
+    environment = given.pop("env", None) or shell_environment({})
+    return subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False, **given
+    )
 
 
 def on_path() -> dict[str, str]:
