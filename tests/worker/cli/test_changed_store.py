@@ -15,8 +15,8 @@ from schemas.settings import Settings
 from services.store.failures import StoreDamaged
 from tests.golden.stored import released
 from tests.services.store.stores import seal_again
-from tests.worker.live.paper_runs import address, killed, traded, waiting_feed
-from tests.worker.shared_runs import embedded_bars
+from tests.worker.cli.paper_stores import feed, read_text
+from tests.worker.live.paper_runs import address, killed, traded
 from worker.cli import app
 from worker.runs.replay import differences
 
@@ -66,10 +66,6 @@ RESUMABLE = [
 RESUMABLE = [name for name in RESUMABLE if name != "no_end"]
 
 
-def feed():
-    return waiting_feed(embedded_bars("2003-01-01", "2003-09-30").select(("AAPL", "IBM")))
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
@@ -78,24 +74,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "paper.db"
 
 
-@pytest.fixture(scope="module")
-def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("left")
-    assert killed(folder, Settings(), feed(), "committed", 160)
-    return folder / "paper.db"
-
-
 def changed(made: Path, folder: Path, statement: str) -> None:
     shutil.copy(made, folder / "paper.db")
     with closing(sqlite3.connect(folder / "paper.db")) as store, store:
         assert store.execute(statement).rowcount > 0
-
-
-def read_text(folder: Path, *words: str, code: int) -> str:
-    done = CliRunner().invoke(app, [*words, "--db", address(folder)])
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    assert done.exit_code == code, done.output
-    return done.output
 
 
 @pytest.mark.parametrize("statement", BOTH.values(), ids=BOTH)
