@@ -67,7 +67,7 @@ def unclassified_share(failures: Mapping[str, int]) -> float | None:
 def regime_marginals(episodes: Sequence[Episode], gate: GateSettings) -> tuple[dict[str, Any], ...]:
     """One row per regime over all playbooks: shown beside the clusters, not a hypothesis of its own."""
     groups: dict[str, list[Episode]] = {}
-    for item in by_exit(episodes):
+    for item in episodes:
         groups.setdefault(item.regime, []).append(item)
     rows = []
     for regime, members in sorted(groups.items()):

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from types import MappingProxyType
 
 import numpy as np
@@ -25,6 +26,7 @@ from services.statistics.drift import Decay, detect_decay
 from services.statistics.multiplicity import WHOLE
 from services.statistics.track import Bounds, Sample, Track
 
+_EXIT = attrgetter("exit_label", "known_at", "episode_id")
 Starts = Mapping[str, int]
 EVERY_TRADE: Starts = MappingProxyType({})
 Key = tuple[str, str | None, str | None]
@@ -197,7 +199,7 @@ class Measure:
 
 def by_exit(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
     """Episodes in order of exit, ties by the time they were known and by id."""
-    return tuple(sorted(episodes, key=lambda item: (item.exit_label, item.known_at, item.episode_id)))
+    return tuple(sorted(episodes, key=_EXIT))
 
 
 def measure(
