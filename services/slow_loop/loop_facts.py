@@ -93,7 +93,6 @@ class LoopFacts(Stateful):
         self._policies: dict[str, FrozenPolicy] = {}
         self._overrides: list[tuple[int, OverrideReason]] = []
         self._deferred: list[tuple[int, DeferredItem]] = []
-        self._looked: tuple[tuple[Any, ...], CadenceFacts] | None = None
         self._looked: tuple[list[PastRun], tuple[int | None, ...], CadenceFacts] | None = None
         self._drift = DriftWindow()
         self._signals = UntradedSignals(settings.execution)
