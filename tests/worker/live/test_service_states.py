@@ -61,7 +61,7 @@ WITHOUT_STATE: dict[str, set[str]] = {
     "RuleStrategist": set(),
     "RunEvidence": set(),
     "SharedColumns": set(),
-    "ShadowLedgers": set(),
+    "ShadowLedgers": {"_bare", "_searched"},
     "SnapshotBuilder": {"_first_rows", "_places", "_regime_seen"},
     "TickEventDecoder": set(),
 }
