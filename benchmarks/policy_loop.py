@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from benchmarks.growth import Growth
 from benchmarks.walks import walk
 from schemas.errors import ConfigError
 from schemas.settings import Settings
@@ -85,9 +84,9 @@ def loop_table(timings: Sequence[LoopTiming]) -> str:
         "run", "bars", "evaluations", "evaluations per s", "reflection p50, ms", "p95", "p99",
         "policy loop's share of the time", "slow loop's", "run, wall s", "CPU s",
     )  # fmt: skip
-    walks = [(run.document["data"]["bars"], run.cpu_s) for run in timings[1:]]
-    slope = np.polyfit(*np.log(walks).T, 1)[0]
-    return f"{table(names, rows)}\n\nSlope of the walks: {slope:.2f}."
+    sizes = tuple(run.document["data"]["bars"] for run in timings[1:])
+    walks = Growth(sizes, sizes, tuple(run.cpu_s for run in timings[1:]))
+    return f"{table(names, rows)}\n\nSlope of the walks: {walks.slope:.2f}."
 
 
 if __name__ == "__main__":

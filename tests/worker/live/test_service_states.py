@@ -69,6 +69,7 @@ MADE_AGAIN = frozenset(
     {"FeatureColumns", "GrowingBars", "RegimeColumns", "RegimeTracker", "RuleBank", "RuleColumns"}  # of bars
     | {"Populations", "TradeOutcomes"}  # of episodes
     | {"EvidenceEpochs"}  # of the playbook versions
+    | {"CadenceFacts"}  # of the rows, at the next look
     | {"EvidenceBuffer"}  # of the rows, which savepoints hold beside the state
     | {"MemorySink", "ParkingJournal"}  # of the run
 )
