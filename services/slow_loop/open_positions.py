@@ -40,17 +40,17 @@ class OpenPositions(Stateful):
 
     def forget(self, until: int) -> None:
         """Nobody asks again what was open at `until`, ns, or before."""
-        self._closed = [position for position in self._closed if _ended_after(position, until)]
+        self._closed = [position for position in self._closed if _lasts_beyond(position, until)]
 
     def at(self, clock: int) -> tuple[OpenEntry, ...]:
         """What was open at a time, ns, by entry and playbook."""
         found = [
             position.entry
             for position in (*self._open.values(), *self._closed)
-            if position.known_at <= clock and _ended_after(position, clock)
+            if position.known_at <= clock and _lasts_beyond(position, clock)
         ]
         return tuple(sorted(found, key=lambda entry: (entry.entry_label, entry.playbook_id, entry.regime)))
 
 
-def _ended_after(position: _Position, clock: int) -> bool:
+def _lasts_beyond(position: _Position, clock: int) -> bool:
     return position.closed_at is None or position.closed_at > clock

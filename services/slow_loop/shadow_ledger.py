@@ -88,7 +88,7 @@ class ShadowLedgers:
     def engines(self, ledger: "ShadowLedger") -> list[TriggerEngine]:
         """The engines of a ledger over the bars that are there."""
         engines, rows = [], slice(0, self.market.bars.shape[0])
-        for direction in self._allowed(ledger):
+        for direction in self._list_sides(ledger):
             engine = self._new_engine()
             engine.t = ledger.start_row
             for s, orders in self._orders(ledger, direction, engine.columns, rows):
@@ -106,7 +106,7 @@ class ShadowLedgers:
             engine = self._new_engine(_RowBank(length, rows))
             self._bare = engine, engine.snapshot()
         (engine, fresh), trades = self._bare, []
-        for direction in self._allowed(ledger):
+        for direction in self._list_sides(ledger):
             bank, stood = _RowBank(length, rows), ledger.stood.get(direction)
             engine.restore({**(stood or fresh), "columns": bank})
             engine.t = start
@@ -146,7 +146,7 @@ class ShadowLedgers:
         )
         return Trades(entries, exits[:count], r)
 
-    def _allowed(self, ledger: "ShadowLedger") -> list[Direction]:
+    def _list_sides(self, ledger: "ShadowLedger") -> list[Direction]:
         return [side for side in ledger.directions if side in self._envelope.allowed_directions]
 
     def _new_engine(self, columns: EngineColumns | None = None) -> TriggerEngine:
