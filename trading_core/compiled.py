@@ -11,6 +11,8 @@ from typing import Any, Final, TypeVar, cast
 
 from numba import njit
 
+from trading_core.engine_image import cached, without_wrapper
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 _OPTIONS: Final[dict[str, Any]] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 
@@ -36,7 +38,7 @@ def entry_point(function: Callable[..., Any]) -> Any:
 
     Division by zero gives infinities and NaN, as in numpy.
     """
-    return njit(cache=True, **_OPTIONS)(function)
+    return cached(njit(**_OPTIONS)(function))
 
 
 def compiled(function: Function) -> Function:
@@ -55,7 +57,4 @@ def _inner(function: Function, more: Mapping[str, Any] = MappingProxyType({})) -
     if dispatcher is function:  # NUMBA_DISABLE_JIT
         return function
     door = njit(**_OPTIONS)(lambda *values: dispatcher(*values))
-    # Numba would call the wrapper that is not there: it is told of none, and given the door when it asks.
-    dispatcher._insert = lambda *_: None
-    dispatcher._compile_for_args = lambda *_, **__: door
-    return cast(Function, dispatcher)
+    return cast(Function, without_wrapper(dispatcher, door))

@@ -1,6 +1,7 @@
 """`simulate`: one rule on bars, through the backtest's kernel; the public entry for rule research."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import nan
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -37,20 +38,61 @@ SWITCHES: Final = (
 Read = TypeVar("Read", ExecutionSettings, OrderTerms)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SimulationResult:
-    """Trades of one simulation and its equity at every bar close.
+    """Trades of one simulation and its equity at every bar close; tables of pandas are made when read.
 
     Attributes:
-        trades: one row per closed position, in order of exit; times are the input's labels, pnl is net
-            of fees, r is pnl over the planned risk, mae_r <= 0 <= mfe_r.
-        equity: mark-to-market value by bar label.
         refused: orders that were not accepted, by reason; reasons without one are left out.
+        symbols: of the bars, as `records` counts them.
+        times: int64 (T,), UTC ns, the labels of the bars.
+        records: `records.TRADE` of each closed position, in order of exit.
+        values: float64 (T,), mark-to-market value at every close.
     """
 
-    trades: "pd.DataFrame"
-    equity: "pd.Series[float]"
     refused: dict[str, int]
+    symbols: tuple[str, ...] = field(repr=False)
+    times: npt.NDArray[np.int64] = field(repr=False)
+    records: npt.NDArray[Any] = field(repr=False)
+    values: npt.NDArray[np.float64] = field(repr=False)
+
+    @cached_property
+    def trades(self) -> "pd.DataFrame":
+        """One row per closed position, in order of exit; times are the input's labels (aware UTC).
+
+        `pnl` is net of fees, `r` is pnl over the planned risk, `mae_r` <= 0 <= `mfe_r`.
+        """
+        import pandas as pd
+
+        trades = self.records
+        names = pd.array(list(self.symbols), dtype="str")
+        sides = pd.array(["short", "long"], dtype="str")
+        reasons = pd.array([str(reason) for reason in REASONS], dtype="str")
+        return pd.DataFrame(
+            {
+                "symbol": names.take(trades["s"]),
+                "direction": sides.take((trades["direction"] > 0).astype(np.int64)),
+                "entry_time": _labels(self.times[trades["entry_t"]]),
+                "entry_price": trades["entry_price"],
+                "exit_time": _labels(self.times[trades["exit_t"]]),
+                "exit_price": trades["exit_price"],
+                "quantity": trades["quantity"],
+                "fees": trades["fees"],
+                "pnl": trades["pnl"],
+                "r": trades["r"],
+                "mae_r": trades["mae_r"],
+                "mfe_r": trades["mfe_r"],
+                "bars_held": trades["bars_held"],
+                "exit_reason": reasons.take(trades["reason"]),
+            }
+        )
+
+    @cached_property
+    def equity(self) -> "pd.Series[float]":
+        """Mark-to-market value by bar label."""
+        import pandas as pd
+
+        return pd.Series(self.values, index=_labels(self.times), name="equity")
 
 
 def simulate(
@@ -125,9 +167,7 @@ def simulate(
         trades.append(engine.advance().trades)
     counts = zip(REFUSALS, engine.portfolio["refused"][0].tolist(), strict=False)
     refused = {reason: count for reason, count in counts if count}
-    return SimulationResult(
-        trades_frame(bars, np.concatenate(trades)), _equity_series(bars, engine.equity), refused
-    )
+    return SimulationResult(refused, bars.symbols, bars.times, np.concatenate(trades), engine.equity)
 
 
 def _truths(columns: RuleColumns, entry: str | BoolArray, s: int) -> npt.NDArray[np.int8]:
@@ -242,40 +282,7 @@ def _engine(
     return engine
 
 
-def trades_frame(bars: BarSeries, trades: npt.NDArray[Any]) -> "pd.DataFrame":
-    """Trade records as a table with the input's labels (aware UTC)."""
-    import pandas as pd
-
-    names = pd.array(list(bars.symbols), dtype="str")
-    sides = pd.array(["short", "long"], dtype="str")
-    reasons = pd.array([str(reason) for reason in REASONS], dtype="str")
-    return pd.DataFrame(
-        {
-            "symbol": names.take(trades["s"]),
-            "direction": sides.take((trades["direction"] > 0).astype(np.int64)),
-            "entry_time": _labels(bars.times[trades["entry_t"]]),
-            "entry_price": trades["entry_price"],
-            "exit_time": _labels(bars.times[trades["exit_t"]]),
-            "exit_price": trades["exit_price"],
-            "quantity": trades["quantity"],
-            "fees": trades["fees"],
-            "pnl": trades["pnl"],
-            "r": trades["r"],
-            "mae_r": trades["mae_r"],
-            "mfe_r": trades["mfe_r"],
-            "bars_held": trades["bars_held"],
-            "exit_reason": reasons.take(trades["reason"]),
-        }
-    )
-
-
 def _labels(times: npt.NDArray[np.int64]) -> "pd.DatetimeIndex":
     import pandas as pd
 
     return pd.DatetimeIndex(times, dtype=pd.DatetimeTZDtype("ns", "UTC"))
-
-
-def _equity_series(bars: BarSeries, equity: npt.NDArray[np.float64]) -> "pd.Series[float]":
-    import pandas as pd
-
-    return pd.Series(equity, index=_labels(bars.times), name="equity")

@@ -1,0 +1,277 @@
+"""The engine as optimised LLVM IR, shipped with its sources: machine code of it takes a second, compiling a minute.
+
+An image is used for the very sources, versions and processor features that it was made for, and only while
+its self-test is not over; on any doubt numba compiles as ever, with the same results. The names that numba
+keeps to itself are used in this module alone.
+"""
+
+import hashlib
+import json
+import logging
+import lzma
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import llvmlite
+import numba
+from llvmlite import binding as llvm
+from numba.core import types, typing
+from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import FunctionCache
+from numba.core.compiler import compile_result
+from numba.core.environment import Environment
+from numba.core.funcdesc import PythonFunctionDescriptor
+
+ROOMS: Final = Path(__file__).resolve().parent.parent
+IMAGE: Final = ROOMS / "trading_core" / "engine_image.xz"
+SOURCES: Final = (
+    "trading_core/kernel", "trading_core/features", "trading_core/regime_recurrence.py",
+    "trading_core/compiled.py", "trading_core/engine_image.py", "schemas/vocabulary.py",
+    "services/memory/scan.py", "services/statistics/claim_path.py", "services/statistics/lazy_kernels.py",
+)  # fmt: skip
+CPU: Final = "x86-64-v3"  # what an image is made for, whatever made it
+FEATURES: Final = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")
+FIRST_NUMBER: Final = 1_000_000  # of the functions of an image: numba counts those that it compiles from 1
+_log = logging.getLogger(__name__)
+
+
+class UnusableImage(Exception):
+    """An image that is not for here; says why."""
+
+
+def hash_sources(rooms: Path = ROOMS) -> str:
+    """SHA-256 over all that is compiled, the same in a checkout and below the package of a wheel."""
+    digest = hashlib.sha256()
+    for place in SOURCES:
+        for path in sorted((rooms / place).rglob("*.py")) or [rooms / place]:
+            text = path.read_bytes().replace(b"\r\n", b"\n")
+            text = text.replace(b"from thinktwice import ", b"import ").replace(b"from thinktwice.", b"from ")
+            digest.update(path.relative_to(rooms).as_posix().encode() + b"\0" + text + b"\0")
+    return digest.hexdigest()
+
+
+def _made_for() -> dict[str, str]:
+    return {
+        "sources": hash_sources(),
+        "numba": numba.__version__,
+        "llvmlite": llvmlite.__version__,
+        "platform": llvm.get_process_triple(),
+    }
+
+
+def read_image(path: Path) -> dict[str, Any]:
+    """What an image file holds: what it was made for, the answer of its self-test, and its functions.
+
+    Raises:
+        UnusableImage: it is not there, is damaged, or is not for here.
+    """
+    try:
+        document: dict[str, Any] = json.loads(lzma.decompress(path.read_bytes()))
+    except (OSError, lzma.LZMAError, ValueError) as error:
+        raise UnusableImage(f"{path} cannot be read: {error}") from error
+    for name, here in _made_for().items():
+        made_for = document["made_for"][name]
+        if made_for != here:
+            raise UnusableImage(f"{path} is for {name} {made_for}, here is {here}")
+    found = llvm.get_host_cpu_features()
+    missing = [feature for feature in document["features"] if not found.get(feature)]
+    if missing:
+        raise UnusableImage(f"{path} is for processors with {missing[0]}")
+    return document
+
+
+class EngineImage:
+    """The functions of an image file, made machine code as they are asked for; read when the first is."""
+
+    def __init__(self, path: Path = IMAGE) -> None:
+        self.loaded: list[tuple["ImageCache", Any, Any]] = []
+        self._path = path
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """What the file holds; without parts where it is not for here, which is logged."""
+        try:
+            return read_image(self._path)
+        except UnusableImage as error:
+            _log.info("%s: the engine is compiled", error)
+            return {"parts": {}, "answer": ""}
+
+    def load(self, cache: "ImageCache", arguments: Any, context: Any) -> Any:
+        """A function for these types of arguments as numba would have compiled it; None if it is not here."""
+        part = self.document["parts"].get(_key(cache.function, arguments))
+        if part is None:
+            return None
+        try:
+            made = _make_machine_code(cache.function, arguments, context, part)
+        except (RuntimeError, LookupError, AttributeError, TypeError) as error:
+            self._refuse(f"{self._path} is damaged: {error}")
+            return None
+        self.loaded.append((cache, arguments, made))
+        return made
+
+    def keep(self) -> None:
+        """Put what was loaded into numba's cache, where the next process finds it."""
+        for cache, arguments, made in self.loaded:
+            cache.save_overload(arguments, made)
+
+    def drop(self) -> None:
+        """Forget what was loaded: it computes wrongly, and is compiled when it is called again."""
+        self._refuse(f"{self._path} failed its self-test")
+        for cache, _, _ in self.loaded:
+            cache.dispatcher._make_finalizer()()
+            cache.dispatcher._reset_overloads()
+        self.loaded.clear()
+
+    def _refuse(self, reason: str) -> None:
+        _log.warning("%s: the engine is compiled", reason)
+        self.document["parts"] = {}
+
+
+class ImageCache(FunctionCache):  # type: ignore[misc]  # numba ships no types
+    """Numba's cache on disk of one function, which asks the image for what is not there."""
+
+    image: ClassVar[EngineImage | None] = None
+    all: ClassVar[list["ImageCache"]] = []
+
+    def __init__(self, dispatcher: Any) -> None:
+        super().__init__(dispatcher.py_func)
+        self.function, self.dispatcher = dispatcher.py_func, dispatcher
+        ImageCache.all.append(self)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """See `EngineImage.load`."""
+        found = super().load_overload(sig, target_context)
+        if found is None and ImageCache.image is not None:
+            found = ImageCache.image.load(self, sig, target_context)
+        return found
+
+
+def cached(dispatcher: Any) -> Any:
+    """A function that is kept on disk with all that it calls, and may come from the image."""
+    if hasattr(dispatcher, "py_func"):  # else NUMBA_DISABLE_JIT
+        dispatcher._cache = ImageCache(dispatcher)
+    return dispatcher
+
+
+def without_wrapper(dispatcher: Any, door: Any) -> Any:
+    """A function that Python enters by a door.
+
+    Numba would call the wrapper that is not there: it is told of none, and given the door when it asks.
+    """
+    dispatcher._insert = lambda *_: None
+    dispatcher._compile_for_args = lambda *_, **__: door
+    return dispatcher
+
+
+def try_out(self_test: Callable[[], str], image: EngineImage) -> None:
+    """Run the self-test on functions of the image; a wrong answer compiles them, a right one keeps them.
+
+    Args:
+        self_test: calls every function of the engine; returns a digest of what they computed.
+        image: asked for what numba's cache has not.
+    """
+    ImageCache.image = image
+    try:
+        answer = self_test()
+    finally:
+        ImageCache.image = None
+    if image.loaded and answer != image.document["answer"]:
+        image.drop()
+        self_test()
+    image.keep()
+
+
+def number_apart() -> None:
+    """Number what is compiled from now on as no other process numbers it: the linker goes by these names."""
+    FunctionIdentity._unique_ids = count(FIRST_NUMBER)
+
+
+def encode_image(answer: str) -> bytes:
+    """An image of what this process compiled; the same bytes each time.
+
+    Raises:
+        UnusableImage: a function came from the cache, or holds objects of Python.
+    """
+    parts = dict(sorted(_list_parts()))
+    document = {"made_for": _made_for(), "features": FEATURES, "answer": answer, "parts": parts}
+    return lzma.compress(json.dumps(document).encode(), preset=9)
+
+
+def _list_parts() -> Iterator[tuple[str, dict[str, str]]]:
+    for cache in ImageCache.all:
+        for arguments, made in cache.dispatcher.overloads.items():
+            if made.environment.consts or made.library._disable_inspection:
+                raise UnusableImage(f"{cache.function.__name__} was loaded, or holds objects of Python")
+            yield (
+                _key(cache.function, arguments),
+                {
+                    "symbol": made.fndesc.mangled_name,
+                    "environment": made.fndesc.env_name,
+                    "returns": _name_type(made.signature.return_type),
+                    "ir": _strip(made.library._final_module),
+                },
+            )
+
+
+def _key(function: Any, arguments: Sequence[Any]) -> str:
+    module = function.__module__.removeprefix("thinktwice.")
+    types_told = hashlib.sha256(str(tuple(arguments)).encode()).hexdigest()[:16]
+    return f"{module}.{function.__qualname__} {types_told}"
+
+
+def _make_machine_code(function: Any, arguments: Any, context: Any, part: Mapping[str, str]) -> Any:
+    library = context.codegen().create_library(part["symbol"])
+    library.enable_object_caching()
+    library._final_module = llvm.parse_assembly(part["ir"])
+    library._finalize_final_module()
+    descriptor = PythonFunctionDescriptor(
+        native=True,
+        modname=function.__module__,
+        qualname=function.__qualname__,
+        unique_name=function.__qualname__,
+        doc="",
+        typemap=None,
+        restype=_type_named(part["returns"]),
+        calltypes=None,
+        args=function.__code__.co_varnames[: function.__code__.co_argcount],
+        kws=(),
+        mangler=lambda *_, **__: part["symbol"],
+        argtypes=tuple(arguments),
+        env_name=part["environment"],
+    )
+    environment = Environment.from_fndesc(descriptor)
+    return compile_result(
+        target_context=context,
+        typing_context=context.typing_context,
+        library=library,
+        environment=environment,
+        entry_point=context.get_executable(library, descriptor, environment),
+        fndesc=descriptor,
+        signature=typing.signature(descriptor.restype, *arguments),
+        objectmode=False,
+        lifted=(),
+        reload_init=(),
+        referenced_envs=(),
+    )
+
+
+def _type_named(names: str) -> Any:
+    members = [getattr(types, name) for name in names.split()]
+    return types.Tuple(members) if len(members) > 1 else members[0]
+
+
+def _name_type(returned: Any) -> str:
+    return " ".join(map(str, returned)) if isinstance(returned, types.BaseTuple) else str(returned)
+
+
+def _strip(module: Any) -> str:
+    """The text of a module without the names of its local values, which are a quarter of it."""
+    stripped, passes = module.clone(), llvm.create_new_module_pass_manager()
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine()
+    passes.add_strip_symbols_pass()
+    passes.run(stripped, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+    return str(stripped)
