@@ -1,8 +1,8 @@
-"""The engine as optimised LLVM IR, shipped with its sources: machine code of it takes a second, compiling a minute.
+"""The engine as optimised LLVM IR, shipped with its sources: machine code of it takes a second, not a minute.
 
-An image is used for the very sources, versions and processor features that it was made for, and only while
-its self-test is not over; on any doubt numba compiles as ever, with the same results. The names that numba
-keeps to itself are used in this module alone.
+An image serves the very sources, versions and platform that it was made for, and what it gives is kept only
+after a self-test; on any doubt numba compiles as ever, with the same results. The names that numba keeps to
+itself are used in this module alone.
 """
 
 import hashlib
@@ -10,7 +10,6 @@ import json
 import logging
 import lzma
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -19,19 +18,23 @@ from typing import Any, ClassVar, Final
 import llvmlite
 import numba
 from llvmlite import binding as llvm
-from numba.core import types, typing
+from numba.core import types
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache
 from numba.core.compiler import compile_result
 from numba.core.environment import Environment
 from numba.core.funcdesc import PythonFunctionDescriptor
+from numba.core.typing.templates import signature
 
 ROOMS: Final = Path(__file__).resolve().parent.parent
 IMAGE: Final = ROOMS / "trading_core" / "engine_image.xz"
-SOURCES: Final = (
-    "trading_core/kernel", "trading_core/features", "trading_core/regime_recurrence.py",
-    "trading_core/compiled.py", "trading_core/engine_image.py", "schemas/vocabulary.py",
-    "services/memory/scan.py", "services/statistics/claim_path.py", "services/statistics/lazy_kernels.py",
+SOURCES: Final = (  # of compiled functions and of the constants in them
+    "schemas/vocabulary.py", "services/memory/scan.py", "services/statistics/claim_path.py",
+    "services/statistics/lazy_kernels.py", "trading_core/compiled.py", "trading_core/features/blocks.py",
+    "trading_core/features/graph.py", "trading_core/features/group_recurrences.py",
+    "trading_core/features/moving_mean.py", "trading_core/features/nodes.py",
+    "trading_core/features/pointwise.py", "trading_core/features/recurrences.py",
+    "trading_core/features/window_recurrences.py", "trading_core/kernel", "trading_core/regime_recurrence.py",
 )  # fmt: skip
 CPU: Final = "x86-64-v3"  # what an image is made for, whatever made it
 FEATURES: Final = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")
@@ -54,15 +57,6 @@ def hash_sources(rooms: Path = ROOMS) -> str:
     return digest.hexdigest()
 
 
-def _made_for() -> dict[str, str]:
-    return {
-        "sources": hash_sources(),
-        "numba": numba.__version__,
-        "llvmlite": llvmlite.__version__,
-        "platform": llvm.get_process_triple(),
-    }
-
-
 def read_image(path: Path) -> dict[str, Any]:
     """What an image file holds: what it was made for, the answer of its self-test, and its functions.
 
@@ -71,34 +65,51 @@ def read_image(path: Path) -> dict[str, Any]:
     """
     try:
         document: dict[str, Any] = json.loads(lzma.decompress(path.read_bytes()))
-    except (OSError, lzma.LZMAError, ValueError) as error:
+        made_for, features = dict(document["made_for"]), list(document["features"])
+    except (OSError, lzma.LZMAError, ValueError, LookupError, TypeError) as error:
         raise UnusableImage(f"{path} cannot be read: {error}") from error
-    for name, here in _made_for().items():
-        made_for = document["made_for"][name]
-        if made_for != here:
-            raise UnusableImage(f"{path} is for {name} {made_for}, here is {here}")
+    for name, here in _here().items():
+        if made_for.get(name) != here:
+            raise UnusableImage(f"{path} is for {name} {made_for.get(name)}, here is {here}")
     found = llvm.get_host_cpu_features()
-    missing = [feature for feature in document["features"] if not found.get(feature)]
-    if missing:
+    if missing := [feature for feature in features if not found.get(feature)]:
         raise UnusableImage(f"{path} is for processors with {missing[0]}")
     return document
 
 
+def _here() -> dict[str, str]:
+    return {
+        "sources": hash_sources(),
+        "numba": numba.__version__,
+        "llvmlite": llvmlite.__version__,
+        "platform": llvm.get_process_triple(),
+    }
+
+
 class EngineImage:
-    """The functions of an image file, made machine code as they are asked for; read when the first is."""
+    """The functions of an image file, made machine code as they are asked for; read when the first is.
+
+    Attributes:
+        loaded: what was given: the cache of the function, types of its arguments, and the function.
+    """
 
     def __init__(self, path: Path = IMAGE) -> None:
-        self.loaded: list[tuple["ImageCache", Any, Any]] = []
+        self.loaded: list[tuple[ImageCache, Any, Any]] = []
         self._path = path
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """What the file holds; without parts where it is not for here, which is logged."""
+        """See `read_image`; without functions where the file is not for here, which is logged."""
         try:
             return read_image(self._path)
         except UnusableImage as error:
             _log.info("%s: the engine is compiled", error)
             return {"parts": {}, "answer": ""}
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it holds functions for here."""
+        return bool(self.document["parts"])
 
     def load(self, cache: "ImageCache", arguments: Any, context: Any) -> Any:
         """A function for these types of arguments as numba would have compiled it; None if it is not here."""
@@ -108,7 +119,7 @@ class EngineImage:
         try:
             made = _make_machine_code(cache.function, arguments, context, part)
         except (RuntimeError, LookupError, AttributeError, TypeError) as error:
-            self._refuse(f"{self._path} is damaged: {error}")
+            self._refuse(f"is damaged: {error}")
             return None
         self.loaded.append((cache, arguments, made))
         return made
@@ -119,15 +130,15 @@ class EngineImage:
             cache.save_overload(arguments, made)
 
     def drop(self) -> None:
-        """Forget what was loaded: it computes wrongly, and is compiled when it is called again."""
-        self._refuse(f"{self._path} failed its self-test")
+        """Forget what was loaded: whatever is called again is compiled."""
+        self._refuse("failed its self-test")
         for cache, _, _ in self.loaded:
             cache.dispatcher._make_finalizer()()
             cache.dispatcher._reset_overloads()
         self.loaded.clear()
 
     def _refuse(self, reason: str) -> None:
-        _log.warning("%s: the engine is compiled", reason)
+        _log.warning("%s %s: the engine is compiled", self._path, reason)
         self.document["parts"] = {}
 
 
@@ -135,12 +146,12 @@ class ImageCache(FunctionCache):  # type: ignore[misc]  # numba ships no types
     """Numba's cache on disk of one function, which asks the image for what is not there."""
 
     image: ClassVar[EngineImage | None] = None
-    all: ClassVar[list["ImageCache"]] = []
+    every: ClassVar[list["ImageCache"]] = []
 
     def __init__(self, dispatcher: Any) -> None:
         super().__init__(dispatcher.py_func)
         self.function, self.dispatcher = dispatcher.py_func, dispatcher
-        ImageCache.all.append(self)
+        ImageCache.every.append(self)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """See `EngineImage.load`."""
@@ -168,10 +179,10 @@ def without_wrapper(dispatcher: Any, door: Any) -> Any:
 
 
 def try_out(self_test: Callable[[], str], image: EngineImage) -> None:
-    """Run the self-test on functions of the image; a wrong answer compiles them, a right one keeps them.
+    """Run the self-test with functions of the image: kept where the answer is right, else compiled.
 
     Args:
-        self_test: calls every function of the engine; returns a digest of what they computed.
+        self_test: calls every function of the engine; returns a digest of what they said.
         image: asked for what numba's cache has not.
     """
     ImageCache.image = image
@@ -191,27 +202,27 @@ def number_apart() -> None:
 
 
 def encode_image(answer: str) -> bytes:
-    """An image of what this process compiled; the same bytes each time.
+    """An image of what this process compiled, with the answer of the self-test; the same bytes each time.
 
     Raises:
         UnusableImage: a function came from the cache, or holds objects of Python.
     """
-    parts = dict(sorted(_list_parts()))
-    document = {"made_for": _made_for(), "features": FEATURES, "answer": answer, "parts": parts}
+    document = {"made_for": _here(), "features": FEATURES, "answer": answer, "parts": dict(sorted(_parts()))}
     return lzma.compress(json.dumps(document).encode(), preset=9)
 
 
-def _list_parts() -> Iterator[tuple[str, dict[str, str]]]:
-    for cache in ImageCache.all:
+def _parts() -> Iterator[tuple[str, dict[str, str]]]:
+    for cache in ImageCache.every:
         for arguments, made in cache.dispatcher.overloads.items():
             if made.environment.consts or made.library._disable_inspection:
                 raise UnusableImage(f"{cache.function.__name__} was loaded, or holds objects of Python")
+            returned = made.signature.return_type
             yield (
                 _key(cache.function, arguments),
                 {
                     "symbol": made.fndesc.mangled_name,
                     "environment": made.fndesc.env_name,
-                    "returns": _name_type(made.signature.return_type),
+                    "returns": " ".join(map(str, getattr(returned, "types", [returned]))),
                     "ir": _strip(made.library._final_module),
                 },
             )
@@ -219,8 +230,17 @@ def _list_parts() -> Iterator[tuple[str, dict[str, str]]]:
 
 def _key(function: Any, arguments: Sequence[Any]) -> str:
     module = function.__module__.removeprefix("thinktwice.")
-    types_told = hashlib.sha256(str(tuple(arguments)).encode()).hexdigest()[:16]
-    return f"{module}.{function.__qualname__} {types_told}"
+    taken = hashlib.sha256(str(tuple(arguments)).encode()).hexdigest()[:16]
+    return f"{module}.{function.__qualname__} {taken}"
+
+
+def _strip(module: Any) -> str:
+    """The text of a module without the names of its local values, which are a third of it."""
+    stripped, passes = module.clone(), llvm.create_new_module_pass_manager()
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine()
+    passes.add_strip_symbols_pass()
+    passes.run(stripped, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+    return str(stripped)
 
 
 def _make_machine_code(function: Any, arguments: Any, context: Any, part: Mapping[str, str]) -> Any:
@@ -228,6 +248,7 @@ def _make_machine_code(function: Any, arguments: Any, context: Any, part: Mappin
     library.enable_object_caching()
     library._final_module = llvm.parse_assembly(part["ir"])
     library._finalize_final_module()
+    members = [getattr(types, name) for name in part["returns"].split()]
     descriptor = PythonFunctionDescriptor(
         native=True,
         modname=function.__module__,
@@ -235,7 +256,7 @@ def _make_machine_code(function: Any, arguments: Any, context: Any, part: Mappin
         unique_name=function.__qualname__,
         doc="",
         typemap=None,
-        restype=_type_named(part["returns"]),
+        restype=types.Tuple(members) if len(members) > 1 else members[0],
         calltypes=None,
         args=function.__code__.co_varnames[: function.__code__.co_argcount],
         kws=(),
@@ -251,27 +272,9 @@ def _make_machine_code(function: Any, arguments: Any, context: Any, part: Mappin
         environment=environment,
         entry_point=context.get_executable(library, descriptor, environment),
         fndesc=descriptor,
-        signature=typing.signature(descriptor.restype, *arguments),
+        signature=signature(descriptor.restype, *arguments),
         objectmode=False,
         lifted=(),
         reload_init=(),
         referenced_envs=(),
     )
-
-
-def _type_named(names: str) -> Any:
-    members = [getattr(types, name) for name in names.split()]
-    return types.Tuple(members) if len(members) > 1 else members[0]
-
-
-def _name_type(returned: Any) -> str:
-    return " ".join(map(str, returned)) if isinstance(returned, types.BaseTuple) else str(returned)
-
-
-def _strip(module: Any) -> str:
-    """The text of a module without the names of its local values, which are a quarter of it."""
-    stripped, passes = module.clone(), llvm.create_new_module_pass_manager()
-    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine()
-    passes.add_strip_symbols_pass()
-    passes.run(stripped, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
-    return str(stripped)

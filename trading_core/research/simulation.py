@@ -16,7 +16,8 @@ from schemas.settings import MAX_COUNT, ExecutionSettings
 from trading_core.bars import BarSeries, BoolArray
 from trading_core.kernel.fresh import parameter_record
 from trading_core.kernel.records import REFUSALS
-from trading_core.rules import RuleColumns
+from trading_core.policy_orders import PolicyOrders
+from trading_core.rules.columns import RuleColumns, SharedColumns, rule_of_kind
 from trading_core.rules.orders import SymbolColumns, compile_orders
 from trading_core.tick_events import REASONS, PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
@@ -170,11 +171,16 @@ def simulate(
     return SimulationResult(refused, bars.symbols, bars.times, np.concatenate(trades), engine.equity)
 
 
-def _truths(columns: RuleColumns, entry: str | BoolArray, s: int) -> npt.NDArray[np.int8]:
-    """The truths of an entry for the kernel, (T,): 1 true, 0 false, -1 unknown or absent."""
+def _setups(columns: RuleColumns, entry: str | BoolArray) -> list[int]:
+    """Index of each symbol's column of an entry: 1 true, 0 false, -1 unknown or absent."""
+    bars, symbols = columns.bars, range(columns.bars.shape[1])
     if isinstance(entry, str):
-        return columns.boolean(entry, s)
-    return np.where(columns.bars.present[:, s], entry[:, s], -1).astype(np.int8)
+        rule_of_kind(entry, "boolean")
+        return [columns.place(entry, s).index for s in symbols]
+    truths = np.where(bars.present, entry, -1).astype(np.int8)
+    setups = [columns.bank.new(truth=True).index for _ in symbols]
+    columns.bank.truths[setups, : bars.shape[0]] = truths.T
+    return setups
 
 
 def _check_types(bars: BarSeries, entry: str | BoolArray, **switches: bool) -> None:
@@ -269,16 +275,26 @@ def _engine(
 ) -> TriggerEngine:
     """An engine before its first bar with one plan for every symbol, which trades as often as it may."""
     columns, flags = RuleColumns(bars), np.zeros(bars.shape, dtype=np.uint8)
-    engine = TriggerEngine(bars, flags, parameters, cash, TickGuard(), TickEventDecoder(bars, "", ""))
-    for s in range(bars.shape[1]):
-        place = SymbolColumns(columns, engine.columns, s)
-        setup = engine.columns.truth(("entry", s), _truths(columns, entry, s))
+    bank = SharedColumns(columns)
+    engine = TriggerEngine(
+        bars, flags, parameters, cash, TickGuard(), TickEventDecoder(bars, "", ""), columns=bank
+    )
+    texts = [*filter(None, (rules.stop, rules.target, rules.exit, rules.trail, rules.invalidation))]
+    columns.load([entry, *texts] if isinstance(entry, str) else texts)
+    setups = _setups(columns, entry)
+
+    def orders_of(s: int) -> PolicyOrders:
         orders = compile_orders(
-            rules, terms, place, tag=PolicyTag("", ""), window=0, risk_fraction=0.0, setup=setup,
-            never_ends=True, direction=policy["direction"], horizon=policy["time_stop_bars"],
+            rules, terms, SymbolColumns(columns, bank, s), tag=PolicyTag("", ""), window=0, risk_fraction=0.0,
+            setup=setups[s], never_ends=True, direction=policy["direction"], horizon=policy["time_stop_bars"],
         )  # fmt: skip
-        percents = {"stop_pct": policy["stop_pct"], "target_pct": policy["target_pct"]}
-        engine.install(s, replace(orders, **percents))
+        return replace(orders, stop_pct=policy["stop_pct"], target_pct=policy["target_pct"])
+
+    if texts:
+        for s in range(bars.shape[1]):
+            engine.install(s, orders_of(s))
+    else:
+        engine.install_everywhere(orders_of(0), setups)
     return engine
 
 

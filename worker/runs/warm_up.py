@@ -65,7 +65,11 @@ def _trades(bars: BarSeries) -> Iterator[npt.ArrayLike]:
 
 def _cases() -> Iterator[npt.ArrayLike]:
     cases, found = room(LANES, 1), nothing_found(np.full(3, 4, dtype=np.int64))
-    cases.points[0, 0], cases.day[:], cases.kind[:] = _uneven(LANES) / 100.0, np.arange(LANES), np.arange(LANES) % 3
+    cases.points[0, 0], cases.day[:], cases.kind[:] = (
+        _uneven(LANES) / 100.0,
+        np.arange(LANES),
+        np.arange(LANES) % 3,
+    )
     scan(cases, found, np.full(1, 0.5), 0, 0, LANES)
     count(cases, found.counts, 0, 0, LANES)
     yield from (found.rows, found.distances, found.counts)
