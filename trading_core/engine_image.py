@@ -201,18 +201,19 @@ def number_apart() -> None:
     FunctionIdentity._unique_ids = count(FIRST_NUMBER)
 
 
-def encode_image(answer: str) -> bytes:
+def encode_image(answer: str, caches: Sequence[ImageCache] = ImageCache.every) -> bytes:
     """An image of what this process compiled, with the answer of the self-test; the same bytes each time.
 
     Raises:
         UnusableImage: a function came from the cache, or holds objects of Python.
     """
-    document = {"made_for": _here(), "features": FEATURES, "answer": answer, "parts": dict(sorted(_parts()))}
+    parts = dict(sorted(_parts(caches)))
+    document = {"made_for": _here(), "features": FEATURES, "answer": answer, "parts": parts}
     return lzma.compress(json.dumps(document).encode(), preset=9)
 
 
-def _parts() -> Iterator[tuple[str, dict[str, str]]]:
-    for cache in ImageCache.every:
+def _parts(caches: Sequence[ImageCache]) -> Iterator[tuple[str, dict[str, str]]]:
+    for cache in caches:
         for arguments, made in cache.dispatcher.overloads.items():
             if made.environment.consts or made.library._disable_inspection:
                 raise UnusableImage(f"{cache.function.__name__} was loaded, or holds objects of Python")
