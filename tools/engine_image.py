@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from trading_core.engine_image import CPU, IMAGE, UnusableImage, read_image
+from trading_core.compiled import CPU, IMAGE, UnusableImage, read_image
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = """
 import sys
 from pathlib import Path
-from trading_core.engine_image import encode_image, number_apart
+from trading_core.compiled import encode_image, number_apart
 number_apart()
 from worker.runs.warm_up import call_everything
 Path(sys.argv[1]).write_bytes(encode_image(call_everything()))

@@ -38,15 +38,14 @@ class Kernels:
         if not self._compiled:
             from numba import njit
 
-            from trading_core import compiled  # noqa: F401 - numba looks for no BLAS
-            from trading_core.engine_image import cached
+            from trading_core.compiled import cache_on_disk
 
             known = dict(self._functions[0][0].__globals__)
             for function, options in self._functions:
                 own = FunctionType(function.__code__, known, function.__name__)
                 own.__module__, own.__qualname__ = function.__module__, function.__qualname__
                 made = njit(**options)(own)
-                made = made if "no_cpython_wrapper" in options else cached(made)
+                made = made if "no_cpython_wrapper" in options else cache_on_disk(made)
                 known[function.__name__] = self._compiled[function.__name__] = made
         found: Callable[..., Any] = self._compiled[name]
         return found

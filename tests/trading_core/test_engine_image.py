@@ -12,9 +12,17 @@ from numba.core import event
 
 from hatch_build import below_package
 from tools import engine_image as tool
-from trading_core import engine_image
-from trading_core.compiled import entry_point
-from trading_core.engine_image import IMAGE, ROOMS, SOURCES, EngineImage, ImageCache, encode_image, try_out
+from trading_core import compiled
+from trading_core.compiled import (
+    IMAGE,
+    ROOMS,
+    SOURCES,
+    EngineImage,
+    ImageCache,
+    encode_image,
+    entry_point,
+    try_out,
+)
 
 VALUES = np.arange(5.0)
 
@@ -150,7 +158,7 @@ def test_image_of_functions_that_came_from_a_cache_is_refused(path, fresh, tmp_p
     fresh.answer()
     again = Compiled(tmp_path / "fresh", monkeypatch)
     again.answer()
-    with pytest.raises(engine_image.UnusableImage, match="scaled_sum was loaded"):
+    with pytest.raises(compiled.UnusableImage, match="scaled_sum was loaded"):
         encode_image("", [ImageCache.every[-1]])
 
 
@@ -160,16 +168,16 @@ def test_sources_have_one_hash_in_a_checkout_and_in_a_wheel(tmp_path):
             target = tmp_path / source.relative_to(ROOMS)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(below_package(source.read_text("utf-8"), str(source)), "utf-8")
-    assert engine_image.hash_sources(tmp_path) == engine_image.hash_sources()
+    assert compiled.hash_sources(tmp_path) == compiled.hash_sources()
     (tmp_path / "schemas" / "vocabulary.py").write_text("", "utf-8")
-    assert engine_image.hash_sources(tmp_path) != engine_image.hash_sources()
+    assert compiled.hash_sources(tmp_path) != compiled.hash_sources()
 
 
 def test_sources_hold_what_compiled_functions_read_of_other_modules():
     files = {source for place in SOURCES for source in _files(place)}
-    compiled = [source for source in files if "trading_core.compiled import" in source.read_text("utf-8")]
-    read = {ROOMS / name for source in compiled for name in _imported(source)}
-    assert len(compiled) > 15
+    users = [source for source in files if "trading_core.compiled import" in source.read_text("utf-8")]
+    read = {ROOMS / name for source in users for name in _imported(source)}
+    assert len(users) > 15
     assert read <= files
 
 

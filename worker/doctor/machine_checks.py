@@ -68,7 +68,7 @@ async def kernel(_: DoctorContext) -> Finding:
         return ok("compiled, and it runs")
     from numba import njit
 
-    from trading_core.engine_image import EngineImage
+    from trading_core.compiled import EngineImage
 
     twice: Any = njit(lambda number: number * 2)
     if twice(21) != 42:

@@ -18,8 +18,8 @@ from services.memory.store import room
 from services.statistics.blocks import Trades
 from services.statistics.track import Bounds, Track
 from trading_core.bars import BarSeries
+from trading_core.compiled import EngineImage, try_out
 from trading_core.compiled_cache import full_mark
-from trading_core.engine_image import EngineImage, try_out
 from trading_core.features.program import NodeProgram
 from trading_core.features.registry import resolve
 from trading_core.kernel.execution import on_tick
