@@ -193,7 +193,7 @@ class EngineImage:
         self.document["parts"] = {}
 
 
-class ImageCache(FunctionCache):  # type: ignore[misc]  # numba ships no types
+class ImageCache(FunctionCache):
     """Numba's cache on disk of one function, which asks the image for what is not there."""
 
     image: ClassVar[EngineImage | None] = None

@@ -20,10 +20,11 @@ def bars():
     random = np.random.default_rng(7)
     close = 100.0 * np.exp(np.cumsum(random.normal(0.0, 0.01, (ROWS, SYMBOLS)), axis=0))
     present = random.random((ROWS, SYMBOLS)) > 0.1
-    prices = [np.where(present, close * factor, np.nan) for factor in (1.0, 1.002, 0.997, 1.0)]
+    opened, high, low = (np.where(present, close * factor, np.nan) for factor in (1.0, 1.002, 0.997))
+    volume = np.where(present, 5.0, np.nan)
     times = np.arange(ROWS, dtype=np.int64) * 3_600 * 1_000_000_000
     names = tuple(f"S{k:02d}" for k in range(SYMBOLS))
-    return BarSeries(times, names, "1h", "open", *prices, np.where(present, 5.0, np.nan), present)
+    return BarSeries(times, names, "1h", "open", opened, high, low, opened.copy(), volume, present)
 
 
 def _alone(bars, text, s):
@@ -36,7 +37,12 @@ def _alone(bars, text, s):
 
 def _planned(monkeypatch):
     made, original = [], Graph.program
-    monkeypatch.setattr(Graph, "program", lambda *given: made.append(given) or original(*given))
+
+    def program(*given):
+        made.append(given)
+        return original(*given)
+
+    monkeypatch.setattr(Graph, "program", program)
     return made
 
 
@@ -104,9 +110,13 @@ def test_simulation_of_a_number_as_entry_says_so(bars):
 def test_tables_of_a_simulation_are_made_when_they_are_read(bars, monkeypatch):
     import pandas as pd
 
-    made = []
-    original = pd.DataFrame
-    monkeypatch.setattr(pd, "DataFrame", lambda *given: made.append(given) or original(*given))
+    made, original = [], pd.DataFrame
+
+    def frame(*given):
+        made.append(given)
+        return original(*given)
+
+    monkeypatch.setattr(pd, "DataFrame", frame)
     found = simulate(bars, ENTRY)
     assert made == []
     assert found.trades is found.trades

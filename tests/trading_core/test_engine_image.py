@@ -146,7 +146,12 @@ def test_function_that_computes_wrongly_fails_the_self_test_and_is_compiled(
 ):
     _change(path, lambda document: _rename(document, "7.000000e+00", "8.000000e+00"))
     seen = []
-    try_out(lambda: seen.append(fresh.answer()) or seen[-1], EngineImage(path))
+
+    def self_test():
+        seen.append(fresh.answer())
+        return seen[-1]
+
+    try_out(self_test, EngineImage(path))
     assert seen == ["(81.0, 1.0)", "(71.0, 1.0)"]
     assert f"{path} failed its self-test: the engine is compiled" in caplog.text
     assert (fresh.answer(), fresh.compilations) == ("(71.0, 1.0)", 1)
@@ -187,7 +192,9 @@ def _files(place):
 
 def _imported(source):
     for node in ast.walk(ast.parse(source.read_text("utf-8"))):
-        module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        module = node.module or ""
         if module.split(".")[0] in ("schemas", "services", "trading_core"):
             name = module.replace(".", "/")
             is_module = (ROOMS / f"{name}.py").is_file()

@@ -67,7 +67,8 @@ def _all_bars(path: Path) -> BarSeries:
     tables, present = np.full((len(COLUMNS), *shape), np.nan), np.zeros(shape, dtype=np.bool_)
     tables[:, t, s] = np.array([row[2:] for row in rows], dtype=np.float64).T
     present[t, s] = True
-    return BarSeries(times, tuple(symbols.tolist()), "1d", "open", *tables, present=present)
+    prices = dict(zip(COLUMNS, tables, strict=True))
+    return BarSeries(times, tuple(symbols.tolist()), "1d", "open", present=present, **prices)
 
 
 def _check_content() -> None:
