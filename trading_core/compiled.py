@@ -11,7 +11,6 @@ itself are used in this module alone.
 
 import hashlib
 import json
-import logging
 import lzma
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +47,6 @@ SOURCES: Final = (  # of compiled functions and of the constants in them
 CPU: Final = "x86-64-v3"  # what an image is made for, whatever made it
 FEATURES: Final = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")
 FIRST_NUMBER: Final = 1_000_000  # of the functions of an image: numba counts those that it compiles from 1
-_log = logging.getLogger(__name__)
 BLAS: Final = "scipy.linalg.cython_blas"
 
 
@@ -144,17 +142,17 @@ class EngineImage:
         loaded: what was given: the cache of the function, types of its arguments, and the function.
     """
 
-    def __init__(self, path: Path = IMAGE) -> None:
+    def __init__(self, path: Path = IMAGE, tell: Callable[[str], None] = lambda reason: None) -> None:
         self.loaded: list[tuple[ImageCache, Any, Any]] = []
-        self._path = path
+        self._path, self._tell = path, tell
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """See `read_image`; without functions where the file is not for here, which is logged."""
+        """See `read_image`; without functions where the file is not for here, which is told."""
         try:
             return read_image(self._path)
         except UnusableImage as error:
-            _log.info("%s: the engine is compiled", error)
+            self._tell(f"{error}: the engine is compiled")
             return {"parts": {}, "answer": ""}
 
     @property
@@ -189,7 +187,7 @@ class EngineImage:
         self.loaded.clear()
 
     def _refuse(self, reason: str) -> None:
-        _log.warning("%s %s: the engine is compiled", self._path, reason)
+        self._tell(f"{self._path} {reason}: the engine is compiled")
         self.document["parts"] = {}
 
 

@@ -5,6 +5,7 @@ fresh machine, is measured apart from the engine.
 """
 
 import hashlib
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -37,7 +38,7 @@ UNKNOWN = -1e9
 def compile_engine() -> float:
     """Wall seconds until kernel, features, memory and gate are ready; 0 when they were before."""
     started = time.perf_counter()
-    try_out(call_everything, EngineImage())
+    try_out(call_everything, EngineImage(tell=logging.getLogger(__name__).warning))
     with suppress(OSError):  # a folder that takes no mark keeps no compiled code either
         full_mark().touch()
     return time.perf_counter() - started

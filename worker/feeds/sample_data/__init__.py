@@ -67,8 +67,9 @@ def _all_bars(path: Path) -> BarSeries:
     tables, present = np.full((len(COLUMNS), *shape), np.nan), np.zeros(shape, dtype=np.bool_)
     tables[:, t, s] = np.array([row[2:] for row in rows], dtype=np.float64).T
     present[t, s] = True
-    prices = dict(zip(COLUMNS, tables, strict=True))
-    return BarSeries(times, tuple(symbols.tolist()), "1d", "open", present=present, **prices)
+    opened, high, low, close, volume = tables
+    names = tuple(symbols.tolist())
+    return BarSeries(times, names, "1d", "open", opened, high, low, close, volume, present)
 
 
 def _check_content() -> None:
