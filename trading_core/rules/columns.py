@@ -77,9 +77,7 @@ class RuleColumns:
             RuleError: a text is no rule.
         """
         rules = [parse(part) for text in texts for part in column_parts(parse(text).tree)]
-        wanted = [_choose_node(rule) for rule in rules]
-        for s in range(len(self.bars.symbols)):
-            places = self.features.store(wanted, s)
+        for s, places in enumerate(self.features.store_everywhere([_choose_node(rule) for rule in rules])):
             self._places.update({(rule.text, s): place for rule, place in zip(rules, places, strict=True)})
 
     def place(self, text: str, s: int) -> Place:
