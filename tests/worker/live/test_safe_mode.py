@@ -1,12 +1,8 @@
 """Safe mode as a machine: entered for a reason, left when none is left, hard ones only by the operator."""
 
-import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from schemas.settings.live import OperationsSettings
-from worker.live.crash_counter import crash_loop
 from worker.live.entry_guard import EntryGuard
 from worker.live.safe_mode import HARD, SafeMode, SafeModeReason
 
@@ -119,22 +115,3 @@ class Machine(RuleBasedStateMachine):
 
 
 TestMachine = Machine.TestCase
-
-
-LIMIT = OperationsSettings(start_limit=3, start_window_s=60)
-
-
-@pytest.mark.parametrize(
-    ("ages", "looping"),
-    [([], False), ([1, 2, 3], False), ([1, 2, 3, 4], True), ([1, 2, 3, 61], False), ([60, 1, 2, 3], True)],
-)
-def test_too_many_crashes_within_the_window_are_a_loop(ages, looping):
-    now = 1_000 * SECOND
-    assert crash_loop([now - age * SECOND for age in ages], now, LIMIT) is looping
-
-
-@given(st.lists(st.integers(-100, 200), max_size=20))
-def test_crash_loop_never_turns_off_by_one_more_crash(ages):
-    now = 1_000 * SECOND
-    crashes = [now - age * SECOND for age in ages]
-    assert crash_loop([*crashes, now], now, LIMIT) >= crash_loop(crashes, now, LIMIT)
