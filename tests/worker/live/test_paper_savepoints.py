@@ -53,7 +53,7 @@ NEVER = Pace(events=10**9, rows=10**9)
 @cache
 def bars() -> BarSeries:
     """A world in which reports, verdicts and shadow trials come early."""
-    return make_world("reverting", seed=3, bars=1_000, symbols=3)
+    return make_world("reverting", seed=3, bars=560, symbols=3)
 
 
 @cache
@@ -111,7 +111,7 @@ def test_paper_run_killed_again_and_again_goes_on_from_savepoints_to_the_head_of
     tmp_path,
 ) -> None:
     process, played = Process(tmp_path), []
-    for rows in (130, 333, 180, 220):
+    for rows in (130, 260, 90, 30):
         process.dies(rows)
         played += [entry["rows_played"] for entry in process.quoted("recovered")]
     kinds = {row.kind for row in rows_stored(tmp_path)}
