@@ -26,7 +26,7 @@ from trading_core.bars import COLUMNS, BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.slow_worker.waker import Waker
 
-HISTORY, BARS = 200, 440
+HISTORY, BARS = 200, 350
 HOUR_S = 3_600.0
 FEEDS = ["file", "exchange"]
 
