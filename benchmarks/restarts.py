@@ -117,8 +117,8 @@ def restart_table(found: list[Restart]) -> str:
     """A line for each restart."""
     heads = ("rows stored", "goes on from", "rows played again", "wall, s", "CPU, s")
     rows = [
-        (f"{one.rows:,}", one.how, f"{one.played:,}", f"{one.wall_s:.1f}", f"{one.cpu_s:.1f}")
-        for one in found
+        (f"{timed.rows:,}", timed.how, f"{timed.played:,}", f"{timed.wall_s:.1f}", f"{timed.cpu_s:.1f}")
+        for timed in found
     ]
     return table(heads, rows)
 
@@ -128,4 +128,4 @@ if __name__ == "__main__":
         asyncio.run(trade(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
     else:
         sizes = [int(text) for text in sys.argv[1:]] or ROWS
-        sys.stdout.write(restart_table([one for rows in sizes for one in time_restarts(rows)]) + "\n")
+        sys.stdout.write(restart_table([timed for rows in sizes for timed in time_restarts(rows)]) + "\n")
