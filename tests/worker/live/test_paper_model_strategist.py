@@ -40,7 +40,9 @@ def backgrounds(folder: Path) -> int:
 
 
 @pytest.fixture(scope="module", params=[0, 1])
-def answered(request, tmp_path_factory) -> tuple[Path, Live, Asked]:
+def answered(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Live, Asked]:
     """A live run to its end whose model answers, at once or a row later."""
     folder, model = tmp_path_factory.mktemp("answered"), Asked()
     live = Live(request.param, SETTINGS, models=Models(strategist=model))
@@ -123,7 +125,7 @@ class Refused(Asked):
 
 
 @pytest.fixture(scope="module")
-def lost(tmp_path_factory) -> bytes:
+def lost(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The store of a run that was killed once its model was lost."""
     folder, first = tmp_path_factory.mktemp("lost"), Refused(mended=False)
     with pytest.raises(Killed):

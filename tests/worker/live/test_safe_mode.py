@@ -74,6 +74,6 @@ def test_operators_release_ends_the_reason_of_crashes_and_no_other() -> None:
     guard.release()
     assert (guard.reasons, guard.summary) == ((STORE,), "store_away")
     guard.release(STORE)
-    assert guard.reasons == ()
-    assert guard.summary is None
+    left: tuple[Any, Any] = guard.reasons, guard.summary
+    assert left == ((), None)
     assert shown == [("entered", LOOP), ("raised", STORE), ("ended", LOOP), ("left", STORE)]
