@@ -65,7 +65,7 @@ def test_forked_command_that_is_stopped_ends_as_a_fresh_one(tmp_path, number, co
         process = subprocess.Popen(
             words,
             cwd=folder,
-            env=environment(folder),
+            env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -29,7 +29,7 @@ def started(folder: Path, command: list[str], *before: str) -> Iterator[tuple[su
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-S", "-c", TAKE, *before, thinktwice(), *command],
-        cwd=ROOT, env=environment(folder), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        cwd=ROOT, env=environment(), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
     )  # fmt: skip
     os.close(theirs)
     try:
