@@ -97,6 +97,12 @@ class LeaseRepository(Repository):
         freed = update(leases).where(leases.c.name == lease.name, tenure).values(until_ms=0)
         await self._run_write(lambda connection: connection.execute(freed))
 
+    async def list_in_force(self, prefix: str) -> list[Lease]:
+        """The leases whose names begin so and that have not run out, by name."""
+        named = leases.c.name.startswith(prefix, autoescape=True)
+        query = select(leases).where(named, leases.c.until_ms > now_ms(self._url.dialect))
+        return [Lease(*row) for row in await self._select(query.order_by(leases.c.name))]
+
     async def probe(self) -> None:
         """Write nothing, as a writer: whether the store would take a row now.
 

@@ -187,7 +187,7 @@ class PaperProcess:
     async def _trade(self, run_id: str, lease: Lease, began: float, compiled_s: float) -> PaperOutcome:
         record = await self._inputs.store.runs.find(run_id)
         given = self._inputs
-        crash_loop = self._inputs.crashed_too_often(run_id)
+        crash_loop = await self._inputs.crashed_too_often(run_id)
         run = TradedRun(given, self._stop, record, lease)
         await run.start()
         self.traded = run

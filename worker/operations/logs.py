@@ -214,7 +214,7 @@ WARNINGS = (  # events of a running process, whichever command runs it; the rest
     "savepoint_not_stored",
     "savepoint_not_used",
     "slot_failed",
-    "start_notes_failed",
+    "start_not_withdrawn",
     "store_away",
     "waker_silent",
 )

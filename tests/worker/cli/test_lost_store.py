@@ -23,8 +23,7 @@ STORE = "thinktwice.db"
 
 def delete(folder: Path) -> None:
     for path in folder.glob(f"{STORE}*"):
-        if path.is_file():  # beside it lies the folder of starts
-            path.unlink()
+        path.unlink()
 
 
 def replace(folder: Path) -> None:
@@ -55,10 +54,9 @@ def test_backtest_whose_store_is_lost_ends_with_two_and_never_with_stored(shell,
     assert "is kept" not in done.stderr
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """Of a process whose notes of starts lie in the test's folder."""
-    given = {name: value for name, value in os.environ.items() if not name.startswith("THINKTWICE_")}
-    return given | {"XDG_STATE_HOME": str(folder)}
+def environment() -> dict[str, str]:
+    """Of a process without settings of this machine."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("THINKTWICE_")}
 
 
 def rows_of(path: Path, table: str) -> int:
@@ -74,7 +72,7 @@ def lost_under(
     """Exit code and last words of a process whose store is lost once a table of it has three rows."""
     with subprocess.Popen(
         [thinktwice(), *command],
-        cwd=ROOT, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         until = time.monotonic() + 240
         while rows_of(folder / STORE, table) < 3 and time.monotonic() < until:
@@ -128,7 +126,7 @@ def test_command_named_when_the_log_is_deleted_works_once_nobody_has_the_store_o
     def run() -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [thinktwice(), *shlex.split(named), "--data", str(data)],
-            cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, check=False,
+            cwd=ROOT, env=environment(), capture_output=True, text=True, check=False,
         )  # fmt: skip
 
     early = run()

@@ -37,7 +37,7 @@ from worker.session import Session
 SERIES = bars()
 MARKET = BarAxes(SERIES.symbols, SERIES.timeframe, SERIES.label)
 ROWS = rows_of(SERIES)
-END = 700
+END = 450
 
 # What a class without state of its own fills as it works: a cache, or what wiring alone says.
 WITHOUT_STATE: dict[str, set[str]] = {
