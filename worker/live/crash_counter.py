@@ -12,7 +12,7 @@ from itertools import count
 
 from schemas.errors import InfrastructureError, OperatorError, StoreError
 from schemas.settings.live import OperationsSettings
-from services.store.leases import LeaseRepository
+from services.store.claims import LeaseRepository
 from services.store.repository import Lease
 from worker.operations.logs import EventSink
 
