@@ -1082,3 +1082,14 @@ def test_guard_foreign_text_is_escaped_wherever_it_is_shown(address, clock, monk
         ]
     assert all(sign not in text for sign in ("\x1b", "\u202e", "\N{ZERO WIDTH SPACE}") for text in shown)
     assert "symbol_not_allowed" in refused.reply
+
+
+def test_first_check_with_bars_makes_the_engine_ready_of_its_image(address, clock, monkeypatch):
+    made = []
+    monkeypatch.setattr("worker.runs.readiness.is_compiled", lambda: False)
+    monkeypatch.setattr("worker.runs.readiness.ready_engine", lambda: made.append(1))
+    with tt.guard(store=address, account=lambda: ACCOUNT, clock=clock) as guard:
+        guard.check(BUY)
+        assert made == []
+        guard.check(BUY, bars=pd.DataFrame())
+    assert made == [1]

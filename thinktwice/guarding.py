@@ -312,7 +312,9 @@ class Guard:
         from thinktwice.inputs import bars_of, settings_of
         from trading_core.bars import BarSeries
         from worker.feeds.files.names import role_of
+        from worker.runs.readiness import ready_once
 
+        ready_once()  # of its image: to compile it while an order waits takes half a minute
         if isinstance(given, BarSeries):
             return given
         if not hasattr(given, "columns"):
