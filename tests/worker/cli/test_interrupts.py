@@ -62,7 +62,7 @@ def test_ctrl_c_while_a_command_starts_is_one_line_and_130(tmp_path, after_s):
 
 
 @pytest.mark.parametrize(
-    "module", ["typer", "pydantic", "worker.cli.backtest", "pandas", "numba", "sqlalchemy"]
+    "module", ["typer", "pydantic", "worker.cli.backtest", "scipy", "numba", "sqlalchemy"]
 )
 def test_ctrl_c_in_the_middle_of_an_import_is_one_line_and_130(tmp_path, module):
     program = AT_IMPORT.format(module=module, command=", ".join(map(repr, BACKTEST[1:])))
