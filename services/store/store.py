@@ -10,6 +10,7 @@ from schemas.errors import StoreError
 from services.store.change_plans import ChangePlanRepository
 from services.store.checkpoints import SavepointRepository
 from services.store.claims import ClaimRepository
+from services.store.console_users import ConsoleUsers
 from services.store.conversations import Conversations
 from services.store.engine import build_engine
 from services.store.failures import StoreMissing
@@ -50,6 +51,7 @@ class Store:
         self.trials = TrialRepository(engine, url)
         self.tool_pins = ToolPins(engine, url)
         self.conversations = Conversations(engine, url)
+        self.console = ConsoleUsers(engine, url)
 
     async def close(self) -> None:
         """Release every connection."""

@@ -123,7 +123,7 @@ async def trade(
         with nothing_to_lose():
             ready_engine()
         async with await open_for_writing(settings.runtime.db, command_s=COMMAND_S) as store:
-            owner, surroundings = new_owner(), OperatedMonitor(prepared)
+            owner, surroundings = new_owner(), OperatedMonitor(prepared, settings.runtime.console.url)
             place, operations = partial(place_notes, settings.runtime.db), settings.runtime.operations
             limit = StartLimit(place, operations, surroundings.note)
             around: Monitor = surroundings

@@ -12,7 +12,6 @@ rebinding). uvicorn reads and writes HTTP; its server, which takes signals and l
 import asyncio
 import hmac
 import json
-import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,18 +29,22 @@ from uvicorn.server import ServerState
 from schemas.guard import MOST_BODY
 from schemas.settings.live import OperationsSettings
 from worker.operations import metrics
-from worker.operations.endpoint_access import is_address, listening, most_connections
+from worker.operations.endpoint_access import (
+    LOOPBACK_NAMES,
+    host_of,
+    is_address,
+    listening,
+    most_connections,
+)
 from worker.operations.status import ProcessStatus, VitalSource, not_ready
 from worker.secrets.redaction import Redactor
 
-LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 DEADLINE_S = 5.0
 CHECK_S = 8.0  # to check an order: longer than a store waits for its lock
 LONGEST_HEAD = 8_192
 MOST_FIELDS = 64
 CHECK = "/check"
 ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Connection": "close"}
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::([0-9]{1,5}))?")
 _Places = dict["_Connection", asyncio.TimerHandle]  # the oldest first
 
 
@@ -192,7 +195,7 @@ class Endpoint:
         return answers[request.scope["path"]]()
 
     def _admit(self, request: Request) -> None:
-        host = _host_of(request)
+        host = host_of(request)
         if host not in self._hosts and not (self._token is not None and is_address(host)):
             raise HTTPException(421, "this is not the host that was asked for: see runtime.operations.hosts")
         if "origin" in request.headers:
@@ -273,10 +276,3 @@ def _demand_plain(request: Request) -> None:
     for name in ("host", "authorization"):
         if len(fields.getlist(name)) > 1:
             raise HTTPException(400, f"the field {name} is given twice")
-
-
-def _host_of(request: Request) -> str:
-    match = _HOST.fullmatch(request.headers.get("host", ""))
-    if match is None or int(match[2] or 0) > 65_535:
-        raise HTTPException(400, "the Host field is missing or is no host")
-    return match[1].strip("[]").lower().removesuffix(".")
