@@ -17,6 +17,7 @@ from schemas.plan import PlanState
 from services.evidence.tools import TOOLS
 from services.store.plan_records import summary_of
 from worker.console.backtests import BacktestForm, StartedBacktest, bar_files
+from worker.console.chart import chart_figure
 from worker.console.desk import Desk, desk_of
 from worker.console.guards import demand_operator
 from worker.console.people import Person
@@ -134,6 +135,26 @@ async def events(
 ) -> StreamingResponse:
     """Rows as they are written, each with its sequence number as its id (text/event-stream)."""
     return await event_stream(desk, await desk.run(run), request, after)
+
+
+@api.get("/runs/{run}/chart")
+async def chart(run: Name, desk: ApiDesk) -> dict[str, Any]:
+    """Symbols, the last window in ms, and the empty figure of the candles."""
+    charted = await desk.charts.of(desk, await desk.run(run))
+    return {**charted.head(), "figure": chart_figure()}
+
+
+@api.get("/runs/{run}/window")
+async def window(
+    run: Name,
+    desk: ApiDesk,
+    start: Annotated[float, Query(ge=-1e16, le=1e16, allow_inf_nan=False)],
+    end: Annotated[float, Query(ge=-1e16, le=1e16, allow_inf_nan=False)],
+    symbol: Annotated[int, Query(ge=0, le=100_000)] = 0,
+) -> dict[str, Any]:
+    """Candles, fills, levels and reflections between two times, ms; 1,500 candles at most."""
+    charted = await desk.charts.of(desk, await desk.run(run))
+    return charted.window(symbol, int(start), int(end))
 
 
 @api.get("/runs/{run}/why/{fill}")

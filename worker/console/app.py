@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bokeh.resources import Resources
 from bokeh.util.paths import static_path
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -63,11 +62,6 @@ async def console_app(
         yield app
     finally:
         await backtests.close()
-
-
-def bokeh_scripts() -> list[str]:
-    """Names of the scripts of Bokeh that a page of charts loads, in order."""
-    return [Path(name).name for name in Resources(mode="server", minified=True).js_files]
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from schemas.errors import ConfigError
 from services.journal.kinds import JOURNAL_KINDS
 from services.journal.lineage import trace_named
+from worker.console.chart import Charts
 from worker.console.people import People, Person
 from worker.review.plan_decisions import OperatorDecision
 from worker.review.run_views import RunViews
@@ -34,6 +35,7 @@ class Desk:
         backtests: that were started here.
         environment: of keys.
         views: rows of runs, each read once.
+        charts: bars of runs that were looked at.
     """
 
     store: "Store"
@@ -42,6 +44,7 @@ class Desk:
     backtests: "Backtests"
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     views: RunViews = field(init=False)
+    charts: Charts = field(default_factory=Charts)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "views", RunViews(self.store))

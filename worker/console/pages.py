@@ -5,6 +5,7 @@ A page that a local person opens begins a session, so that what it writes carrie
 
 import time
 from functools import cache
+from pathlib import PurePosixPath
 from typing import Annotated, Any
 from urllib.parse import parse_qs
 
@@ -85,6 +86,15 @@ def _page(request: Request, template: str, title: str, **shown: Any) -> Response
     if cookie is not None:
         set_cookie(request, response, cookie)
     return response
+
+
+@cache
+def bokeh_scripts() -> list[str]:
+    """Names of the scripts of Bokeh that a page of charts loads, in order."""
+    from bokeh.resources import Resources
+
+    found = Resources(mode="server", components=["bokeh"], minified=True).js_files
+    return [PurePosixPath(name.partition("?")[0]).name for name in found]
 
 
 def set_cookie(request: Request, response: Response, cookie: str) -> None:
@@ -247,6 +257,7 @@ async def run_page(request: Request, run: str, desk: PageDesk) -> Response:
         playbooks=None if is_guard else await document_of_run(desk.store, record, None, lambda _: None),
         slots=None if is_guard else await list_slots(desk.store, record),
         reports=await list_reports(desk.store, record.run_id),
+        bokeh=bokeh_scripts(),
     )
 
 
