@@ -28,7 +28,7 @@ POLICY = (
 ALWAYS = {
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
