@@ -134,13 +134,13 @@ async def events(
     run: Name, request: Request, desk: ApiDesk, after: Annotated[int, Query(ge=-1, le=2**53)] = -1
 ) -> StreamingResponse:
     """Rows as they are written, each with its sequence number as its id (text/event-stream)."""
-    return await event_stream(desk, await desk.run(run), request, after)
+    return await event_stream(desk.store, await desk.run(run), request, after)
 
 
 @api.get("/runs/{run}/chart")
 async def chart(run: Name, desk: ApiDesk) -> dict[str, Any]:
     """Symbols, the last window in ms, and the empty figure of the candles."""
-    charted = await desk.charts.of(desk, await desk.run(run))
+    charted = await desk.charts.of(desk.store, desk.views, await desk.run(run))
     return {**charted.head(), "figure": chart_figure()}
 
 
@@ -153,7 +153,7 @@ async def window(
     symbol: Annotated[int, Query(ge=0, le=100_000)] = 0,
 ) -> dict[str, Any]:
     """Candles, fills, levels and reflections between two times, ms; 1,500 candles at most."""
-    charted = await desk.charts.of(desk, await desk.run(run))
+    charted = await desk.charts.of(desk.store, desk.views, await desk.run(run))
     return charted.window(symbol, int(start), int(end))
 
 
@@ -167,7 +167,7 @@ async def why(run: Name, fill: Annotated[str, Path(pattern=r"^[0-9A-Za-z_.-]{1,8
 async def reflections(run: Name, desk: ApiDesk) -> dict[str, Any]:
     """Statuses, findings by code and month, and how long each tier took."""
     record = await desk.run(run)
-    return await reflections_of(desk, record)
+    return await reflections_of(desk.store, record)
 
 
 @api.get("/runs/{run}/playbooks")
@@ -202,7 +202,7 @@ async def kill(run: Name, switch: Switch, desk: ApiDesk, person: Operator) -> An
         done: Awaitable[Any] = run_status.switch_guards(desk.store, record, on=switch.on, by=person.name)
     else:
         done = run_status.switch_run(desk.store, record, on=switch.on)
-    return await _decided(desk, person, what, f"run {record.run_id}", done)
+    return await _decide(desk, person, what, f"run {record.run_id}", done)
 
 
 @api.get("/compare")
@@ -210,7 +210,7 @@ async def compare(
     first: Annotated[RunName, Query()], second: Annotated[RunName, Query()], desk: ApiDesk
 ) -> dict[str, Any]:
     """Settings that differ between two runs, their figures, and the first decision at which they part."""
-    return await compare_runs(desk, await desk.run(first), await desk.run(second))
+    return await compare_runs(desk.store, await desk.run(first), await desk.run(second))
 
 
 @api.get("/plans")
@@ -237,7 +237,7 @@ async def approve(
     """Approve the revision with this hash; another one is 409."""
     stored = await desk.plan(plan, run, time.time_ns())
     decision = await desk.decision(person, stored)
-    done = await _decided(desk, person, "approve", _named(stored), decision.approve(given.hash))
+    done = await _decide(desk, person, "approve", _describe_plan(stored), decision.approve(given.hash))
     return document_of(done)
 
 
@@ -246,7 +246,7 @@ async def cancel(plan: PlanId, desk: ApiDesk, person: Operator, run: RunOf = Non
     """Cancel a plan that waits; nothing of it happens."""
     stored = await desk.plan(plan, run, time.time_ns())
     decision = await desk.decision(person, stored)
-    return document_of(await _decided(desk, person, "cancel", _named(stored), decision.cancel()))
+    return document_of(await _decide(desk, person, "cancel", _describe_plan(stored), decision.cancel()))
 
 
 @api.post("/plans/{plan}/rollback")
@@ -254,7 +254,7 @@ async def rollback(plan: PlanId, desk: ApiDesk, person: Operator, run: RunOf = N
     """Return every playbook that a plan changed to its version of before."""
     stored = await desk.plan(plan, run, time.time_ns())
     decision = await desk.decision(person, stored)
-    return document_of(await _decided(desk, person, "roll back", _named(stored), decision.roll_back()))
+    return document_of(await _decide(desk, person, "roll back", _describe_plan(stored), decision.roll_back()))
 
 
 @api.post("/plans/{plan}/edit")
@@ -269,7 +269,7 @@ async def edit(
         raise HTTPException(409, f"it was edited meanwhile: revision {stored.record.revision} stands now")
     decision = await desk.decision(person, stored)
     edited = decision.edit(list(given.set), list(given.drop), None)
-    return document_of(await _decided(desk, person, "edit", _named(stored), edited))
+    return document_of(await _decide(desk, person, "edit", _describe_plan(stored), edited))
 
 
 @api.get("/tools")
@@ -325,7 +325,7 @@ async def start_backtest(
     form: Annotated[BacktestForm, Body()], desk: ApiDesk, person: Operator
 ) -> dict[str, Any]:
     """Start a backtest in a process of its own; its run is in the store when it has ended."""
-    started = await _decided(desk, person, "backtest", "start", desk.backtests.start(form, person.name))
+    started = await _decide(desk, person, "backtest", "start", desk.backtests.start(form, person.name))
     return cast("StartedBacktest", started).document()
 
 
@@ -351,11 +351,11 @@ async def cancel_backtest(
     return found.document()
 
 
-def _named(stored: Any) -> str:
+def _describe_plan(stored: Any) -> str:
     return f"plan {stored.record.plan_id} of run {stored.record.run_id}"
 
 
-async def _decided(desk: Desk, person: Person, action: str, subject: str, deciding: Awaitable[Any]) -> Any:
+async def _decide(desk: Desk, person: Person, action: str, subject: str, deciding: Awaitable[Any]) -> Any:
     """What a decision gives; the audit has it either way.
 
     Raises:

@@ -17,11 +17,13 @@ from starlette.staticfiles import StaticFiles
 from schemas.errors import StoreError
 from worker.console.api import api
 from worker.console.backtests import Backtests
+from worker.console.chart import Charts
 from worker.console.desk import Desk
 from worker.console.guards import Address, ConsoleGuard, wants_page
 from worker.console.pages import error_page, pages
 from worker.console.people import People
 from worker.operations.endpoint_access import is_loopback
+from worker.review.rebuilt import traded_bars
 
 if TYPE_CHECKING:
     from schemas.settings import Settings
@@ -39,7 +41,7 @@ async def console_app(
     folder = None if settings.runtime.console.folder is None else Path(settings.runtime.console.folder)
     backtests = Backtests(settings.runtime.db, folder)
     people = People(store.console, local=is_loopback(address.host) and not address.secure)
-    desk = Desk(store, settings, people, backtests, environment)
+    desk = Desk(store, settings, people, backtests, Charts(traded_bars), environment)
     app = FastAPI(
         title=TITLE,
         version="1",

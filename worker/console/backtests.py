@@ -144,7 +144,7 @@ class Backtests:
             ConfigError: two run already, or its bars are not there.
         """
         words = await asyncio.to_thread(form.words, self.folder)
-        if sum(one.state == "running" for one in self._started.values()) >= AT_ONCE:
+        if sum(started.state == "running" for started in self._started.values()) >= AT_ONCE:
             raise ConfigError(f"{AT_ONCE} backtests run already: wait for one, or cancel it")
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "thinktwice", "backtest", "--json", *words),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +16,16 @@ from worker.pages.figures import r_multiple, shown_time
 from worker.pages.run_figures import candle_figure
 from worker.pages.run_marks import FillMark, SymbolMarks, marks_of
 from worker.pages.run_page import figure_item
-from worker.review.rebuilt import traded_bars
 from worker.runs.kept_run import kept_bars
 from worker.runs.replay import NotReplayable
 
 if TYPE_CHECKING:
-    from services.store import RunRecord
-    from worker.console.desk import Desk
+    from services.store import RunRecord, Store
+    from worker.review.run_views import RunViews
 
 MOST_CANDLES, MOST_MARKS, KEPT, LAST_BARS = 1_500, 1_000, 3, 150
 NS_PER_MS = 1_000_000
+ReadBars = Callable[["Store", "RunRecord"], Awaitable[BarSeries | None]]
 UP, DOWN, NEUTRAL = "#009e73", "#d55e00", "#0072b2"
 STATUS_COLORS = {"pass": UP, "revise": "#c79200", "block": DOWN, "error": "#b4568a"}
 
@@ -150,13 +151,18 @@ def _fills(marks: list[FillMark]) -> dict[str, list[Any]]:
 
 
 class Charts:
-    """Bars and marks of the runs that were looked at last, each read once as long as no row is added."""
+    """Bars and marks of the runs that were looked at last, each read once as long as no row is added.
 
-    def __init__(self) -> None:
+    Args:
+        read_bars: the bars that a finished run traded; None where only the run played again says them.
+    """
+
+    def __init__(self, read_bars: ReadBars) -> None:
+        self._read_bars = read_bars
         self._kept: OrderedDict[tuple[str, int], ChartedRun] = OrderedDict()
         self._reading = asyncio.Lock()
 
-    async def of(self, desk: "Desk", record: "RunRecord") -> ChartedRun:
+    async def of(self, store: "Store", views: "RunViews", record: "RunRecord") -> ChartedRun:
         """The chart of a run as far as it has come.
 
         Raises:
@@ -166,13 +172,13 @@ class Charts:
         async with self._reading:
             if key not in self._kept:
                 try:
-                    bars = await traded_bars(desk.store, record) if record.status == "finished" else None
-                    bars = bars or await kept_bars(desk.store, record)
+                    bars = await self._read_bars(store, record) if record.status == "finished" else None
+                    bars = bars or await kept_bars(store, record)
                 except (NotReplayable, ConfigError, StoreError, ValueError) as error:
                     raise HTTPException(409, f"the bars of run {record.run_id}: {error}") from error
                 if not len(bars.times):
                     raise HTTPException(409, f"run {record.run_id} keeps no bars, or has traded none yet")
-                index = (await desk.views.view(record.run_id, None)).index
+                index = (await views.view(record.run_id, None)).index
                 self._kept[key] = ChartedRun(bars, marks_of(index, int(bars.times[-1])))
                 while len(self._kept) > KEPT:
                     self._kept.popitem(last=False)

@@ -1,6 +1,5 @@
 """What the pages and the API of the console work on: one open store, and what is computed over it."""
 
-import json
 import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -12,8 +11,8 @@ from starlette.requests import Request
 from schemas.errors import ConfigError
 from services.journal.kinds import JOURNAL_KINDS
 from services.journal.lineage import trace_named
-from worker.console.chart import Charts
 from worker.console.people import People, Person
+from worker.console.reflections import document_of_row
 from worker.review.plan_decisions import OperatorDecision
 from worker.review.run_views import RunViews
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from services.store.plan_records import StoredPlan
     from worker.console.backtests import Backtests
+    from worker.console.chart import Charts
 
 
 @dataclass(frozen=True)
@@ -33,18 +33,18 @@ class Desk:
         settings: of models and folders: what a question in words is asked with.
         people: who may ask.
         backtests: that were started here.
+        charts: bars of runs that were looked at.
         environment: of keys.
         views: rows of runs, each read once.
-        charts: bars of runs that were looked at.
     """
 
     store: "Store"
     settings: "Settings"
     people: People
     backtests: "Backtests"
+    charts: "Charts"
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     views: RunViews = field(init=False)
-    charts: Charts = field(default_factory=Charts)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "views", RunViews(self.store))
@@ -102,12 +102,6 @@ class Desk:
         if isinstance(root, list):
             raise HTTPException(404, f"no single fill {fill[:64]!r} in run {record.run_id}")
         return root
-
-
-def document_of_row(row: Any) -> dict[str, Any]:
-    """A row of the journal as plain data."""
-    head = {name: getattr(row, name) for name in ("seq", "ts_event", "known_at", "kind", "symbol", "hash")}
-    return {**head, "payload": json.loads(row.payload)}
 
 
 def desk_of(request: Request) -> Desk:

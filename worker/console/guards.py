@@ -15,7 +15,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from worker.console.people import People, Person, TooManyTries, has_token
-from worker.operations.endpoint_access import LOOPBACK_NAMES, host_of, is_address
+from worker.operations.endpoint_access import is_address
+from worker.operations.hosts import LOOPBACK_NAMES, host_of
 
 MOST_BODY = 1_000_000
 COOKIE, TOKEN = "thinktwice_session", "x-csrf-token"

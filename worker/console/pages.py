@@ -229,7 +229,7 @@ async def runs(request: Request, desk: PageDesk, first: RunQuery = None, second:
     records = await desk.store.runs.all()
     compared = None
     if first and second:
-        compared = await compare_runs(desk, await desk.run(first), await desk.run(second))
+        compared = await compare_runs(desk.store, await desk.run(first), await desk.run(second))
     return _page(
         request,
         "runs.html",
@@ -253,7 +253,7 @@ async def run_page(request: Request, run: str, desk: PageDesk) -> Response:
         record=record,
         document=record.document or {},
         status=await run_status.status_of(desk.store, record),
-        reflections=None if is_guard else await reflections_of(desk, record),
+        reflections=None if is_guard else await reflections_of(desk.store, record),
         playbooks=None if is_guard else await document_of_run(desk.store, record, None, lambda _: None),
         slots=None if is_guard else await list_slots(desk.store, record),
         reports=await list_reports(desk.store, record.run_id),
@@ -262,7 +262,7 @@ async def run_page(request: Request, run: str, desk: PageDesk) -> Response:
 
 
 @pages.get("/runs/{run}/page")
-async def drawn(request: Request, run: str, desk: PageDesk) -> Response:
+async def draw_run(request: Request, run: str, desk: PageDesk) -> Response:
     """The page of a run that is over, as `thinktwice page` writes it; its own policy names its scripts."""
     from worker.pages.run_page import run_html
     from worker.review.rebuilt import stored_picture

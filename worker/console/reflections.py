@@ -9,8 +9,8 @@ import numpy as np
 from schemas.canonical import ns_to_datetime
 
 if TYPE_CHECKING:
-    from services.store import RunRecord
-    from worker.console.desk import Desk
+    from services.journal.chain import JournalRow
+    from services.store import RunRecord, Store
 
 MONTH = 7  # characters of an ISO date
 QUANTILES = (0.5, 0.95)
@@ -18,13 +18,13 @@ FIGURES = ("total_return", "max_drawdown", "trades", "expectancy_r", "sharpe")
 DECISIONS = frozenset({"policy_frozen", "policy_amended", "boundary_verdict", "policy_evaluation"})
 
 
-async def reflections_of(desk: "Desk", record: "RunRecord") -> dict[str, Any]:
+async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
     """Statuses and findings by month, latency by tier (ms), and how many answers of models were missing."""
     months: dict[str, Counter[str]] = defaultdict(Counter)
     statuses: dict[str, Counter[str]] = defaultdict(Counter)
     latencies: dict[str, list[float]] = defaultdict(list)
     outcomes: Counter[str] = Counter()
-    async for row in desk.store.journal.rows(record.run_id, kinds={"policy_reflection"}):
+    async for row in store.journal.rows(record.run_id, kinds={"policy_reflection"}):
         result = json.loads(row.payload)["result"]
         month = ns_to_datetime(row.known_at).isoformat()[:MONTH]
         statuses[month][result["status"]] += 1
@@ -49,7 +49,7 @@ async def reflections_of(desk: "Desk", record: "RunRecord") -> dict[str, Any]:
     }
 
 
-async def compare_runs(desk: "Desk", first: "RunRecord", second: "RunRecord") -> dict[str, Any]:
+async def compare_runs(store: "Store", first: "RunRecord", second: "RunRecord") -> dict[str, Any]:
     """Settings that differ, the figures of both, and the first decision at which they part."""
     return {
         "runs": [first.run_id, second.run_id],
@@ -58,7 +58,7 @@ async def compare_runs(desk: "Desk", first: "RunRecord", second: "RunRecord") ->
             name: [((run.document or {}).get("performance") or {}).get(name) for run in (first, second)]
             for name in FIGURES
         },
-        "parted": await _first_parting(desk, first, second),
+        "parted": await _first_parting(store, first, second),
     }
 
 
@@ -73,16 +73,22 @@ def _differences(first: Any, second: Any, path: str = "") -> list[dict[str, Any]
     return [] if first == second else [{"setting": path, "values": [first, second]}]
 
 
-async def _first_parting(desk: "Desk", first: "RunRecord", second: "RunRecord") -> dict[str, Any] | None:
+async def _first_parting(store: "Store", first: "RunRecord", second: "RunRecord") -> dict[str, Any] | None:
     """The first decisions of two runs, in order, that are not the same; None where all are."""
-    rows = [desk.rows(run, sorted(DECISIONS), -1) for run in (first, second)]
+    rows = [store.journal.rows(run.run_id, kinds=DECISIONS) for run in (first, second)]
     while True:
         pair = [await anext(found, None) for found in rows]
         if pair == [None, None]:
             return None
         if pair[0] is None or pair[1] is None or _content(pair[0]) != _content(pair[1]):
-            return {"rows": pair}
+            return {"rows": [row and document_of_row(row) for row in pair]}
 
 
-def _content(row: dict[str, Any]) -> Any:
-    return row["known_at"], row["kind"], row["symbol"], row["payload"]
+def _content(row: "JournalRow") -> Any:
+    return row.known_at, row.kind, row.symbol, row.payload
+
+
+def document_of_row(row: "JournalRow") -> dict[str, Any]:
+    """A row of the journal as plain data, as `journal --jsonl` prints it."""
+    head = {name: getattr(row, name) for name in ("seq", "ts_event", "known_at", "kind", "symbol", "hash")}
+    return {**head, "payload": json.loads(row.payload)}

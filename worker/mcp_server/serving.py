@@ -20,8 +20,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from schemas.guard import MOST_BODY
-from worker.operations.endpoint_access import LOOPBACK_NAMES
-from worker.runs.http_serving import bracketed
+from worker.operations.hosts import LOOPBACK_NAMES
+from worker.runs.http_serving import bracket
 from worker.runs.interrupts import nothing_to_lose
 
 LOG = logging.getLogger("thinktwice.mcp")
@@ -122,11 +122,11 @@ async def pass_messages(reading: Any, passed_on: Any, writing: Any) -> None:
 
 def http_app(server: "Server[Any]", address: HttpAddress) -> Starlette:
     """The server as an application: Host and Origin are checked, and the token where there is one."""
-    names = [bracketed(name) for name in sorted({*LOOPBACK_NAMES, address.host, *address.hosts})]
-    own = [f"http://{name}{port}" for name in map(bracketed, sorted(LOOPBACK_NAMES)) for port in ("", ":*")]
+    names = [bracket(name) for name in sorted({*LOOPBACK_NAMES, address.host, *address.hosts})]
+    own = [f"http://{name}{port}" for name in map(bracket, sorted(LOOPBACK_NAMES)) for port in ("", ":*")]
     guarded: dict[str, Any] = {}
     if address.token is not None:
-        issuer = AnyHttpUrl(f"http://{bracketed(address.host)}")
+        issuer = AnyHttpUrl(f"http://{bracket(address.host)}")
         guarded = {
             "auth": AuthSettings(issuer_url=issuer, resource_server_url=None),
             "token_verifier": TokenGuard(address.token),

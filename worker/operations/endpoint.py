@@ -29,13 +29,8 @@ from uvicorn.server import ServerState
 from schemas.guard import MOST_BODY
 from schemas.settings.live import OperationsSettings
 from worker.operations import metrics
-from worker.operations.endpoint_access import (
-    LOOPBACK_NAMES,
-    host_of,
-    is_address,
-    listening,
-    most_connections,
-)
+from worker.operations.endpoint_access import is_address, listening, most_connections
+from worker.operations.hosts import LOOPBACK_NAMES, host_of
 from worker.operations.status import ProcessStatus, VitalSource, not_ready
 from worker.secrets.redaction import Redactor
 

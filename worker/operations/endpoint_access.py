@@ -2,21 +2,15 @@
 
 import asyncio
 import ipaddress
-import re
 import resource
 from collections.abc import Callable, Mapping
-
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
 
 from schemas.errors import ConfigError
 from schemas.settings.live import OperationsSettings
 from worker.secrets.secrets import FILE, LEAST_BYTES, OPERATIONS_TOKEN, secret, strong
 
-LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 MOST_CONNECTIONS = 128
 HANDLES_SHARE = 8  # one open file in so many may be a connection: the store needs its own
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::([0-9]{1,5}))?")
 
 
 def is_loopback(host: str) -> bool:
@@ -31,18 +25,6 @@ def is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def host_of(request: Request) -> str:
-    """The host that a request names, without its port.
-
-    Raises:
-        HTTPException: it names none.
-    """
-    match = _HOST.fullmatch(request.headers.get("host", ""))
-    if match is None or int(match[2] or 0) > 65_535:
-        raise HTTPException(400, "the Host field is missing or is no host")
-    return match[1].strip("[]").lower().removesuffix(".")
 
 
 def guard_of(settings: OperationsSettings, environment: Mapping[str, str]) -> str | None:

@@ -118,7 +118,7 @@ async def serve_http(
         limit_concurrency=most_connections(),
     )
     with _listening(host, port) as listening:
-        url = f"http://{bracketed(host)}:{listening.getsockname()[1]}"
+        url = f"http://{bracket(host)}:{listening.getsockname()[1]}"
         http = HttpServer(config, lambda: tell(url))
         await http.serve(sockets=[listening])
     return http.stopped_by
@@ -135,6 +135,6 @@ def _listening(host: str, port: int) -> socket.socket:
         raise ConfigError(f"cannot listen on {where}: {reason}; name another --port, or 0") from error
 
 
-def bracketed(name: str) -> str:
+def bracket(name: str) -> str:
     """A host as it stands in an address or a Host field."""
     return f"[{name}]" if ":" in name else name
