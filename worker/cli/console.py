@@ -30,6 +30,16 @@ if TYPE_CHECKING:
     from worker.console.guards import Address
 
 PORT = 8_766
+ConsoleOption = Annotated[
+    int | None,
+    option(
+        "--console",
+        metavar="PORT",
+        min=0,
+        max=65_535,
+        help="Serve the console on 127.0.0.1 at this port while it runs; 0 takes any.",
+    ),
+]
 COLUMNS = {"name": "name", "role": "role"}
 app = typer.Typer(help="Serve pages that show runs and take decisions, until Ctrl-C.")
 user_app = typer.Typer(help="Who may log in to the console of a store.", no_args_is_help=True)
@@ -56,7 +66,7 @@ def console(
     """Serve pages that show runs and take decisions, until Ctrl-C."""
     if context.invoked_subcommand is not None:
         return
-    _require_extra()
+    require_console()
     from worker.console.guards import Address
     from worker.operations.endpoint_access import guard, is_loopback
     from worker.operations.logs import configure_logging
@@ -71,7 +81,12 @@ def console(
         raise RunInterrupted(stopped_by)
 
 
-def _require_extra() -> None:
+def require_console() -> None:
+    """Refuse where the extra of the console is not installed.
+
+    Raises:
+        ConfigError: it names the package that is missing, and how it is installed.
+    """
     try:
         import argon2  # noqa: F401
         import fastapi  # noqa: F401
@@ -92,7 +107,11 @@ async def _serve(settings: "Settings", address: "Address", port: int) -> "Signal
             raise ConfigError("nobody could log in: add a user by `thinktwice console user add NAME`")
         async with console_app(store, settings, address, os.environ) as served:
             return await serve_http(
-                served, address.host, port, lambda url: complain(f"console at {url} until Ctrl-C")
+                served,
+                address.host,
+                port,
+                lambda url: complain(f"console at {url} until Ctrl-C"),
+                served.state.desk.end,
             )
 
 
@@ -105,7 +124,7 @@ async def add(
     db: DbOption = None,
 ) -> None:
     """Add a user, or give one another password and role; the password is asked for, or read from stdin."""
-    _require_extra()
+    require_console()
     from services.store.console_users import ConsoleUser
     from worker.console.people import hash_password
 

@@ -134,7 +134,7 @@ async def events(
     run: Name, request: Request, desk: ApiDesk, after: Annotated[int, Query(ge=-1, le=2**53)] = -1
 ) -> StreamingResponse:
     """Rows as they are written, each with its sequence number as its id (text/event-stream)."""
-    return await event_stream(desk.store, await desk.run(run), request, after)
+    return await event_stream(desk, await desk.run(run), request, after)
 
 
 @api.get("/runs/{run}/chart")

@@ -1,6 +1,6 @@
 """The console as an application: guards before everything, the API, the pages, and what draws them."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
 from schemas.errors import StoreError
@@ -31,13 +32,22 @@ if TYPE_CHECKING:
 
 STATIC = Path(__file__).parent / "static"
 TITLE = "thinktwice console"
+Answer = Callable[[Request], Awaitable[Response]]
+PROCESS_PATHS = ("/health", "/ready", "/metrics", "/status")
 
 
 @asynccontextmanager
 async def console_app(
-    store: "Store", settings: "Settings", address: Address, environment: Mapping[str, str]
+    store: "Store",
+    settings: "Settings",
+    address: Address,
+    environment: Mapping[str, str],
+    process: Answer | None = None,
 ) -> AsyncIterator[FastAPI]:
-    """The application over an open store; backtests that it started end with it."""
+    """The application over an open store; backtests that it started end with it.
+
+    `process` answers what is asked of the process in which the console runs; None where it runs alone.
+    """
     folder = None if settings.runtime.console.folder is None else Path(settings.runtime.console.folder)
     backtests = Backtests(settings.runtime.db, folder)
     people = People(store.console, local=is_loopback(address.host) and not address.secure)
@@ -58,11 +68,14 @@ async def console_app(
     app.state.desk, app.state.address = desk, address
     app.include_router(api)
     app.include_router(pages)
+    if process is not None:
+        app.router.routes += [Route(path, process) for path in PROCESS_PATHS]
     app.mount("/static/bokeh", StaticFiles(directory=Path(static_path()) / "js"))
     app.mount("/static", StaticFiles(directory=STATIC))
     try:
         yield app
     finally:
+        desk.end()
         await backtests.close()
 
 

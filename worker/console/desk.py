@@ -1,5 +1,6 @@
 """What the pages and the API of the console work on: one open store, and what is computed over it."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ class Desk:
         charts: bars of runs that were looked at.
         environment: of keys.
         views: rows of runs, each read once.
+        ending: set when the console ends: streams end with it.
     """
 
     store: "Store"
@@ -45,9 +47,14 @@ class Desk:
     charts: "Charts"
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     views: RunViews = field(init=False)
+    ending: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "views", RunViews(self.store))
+
+    def end(self) -> None:
+        """End every stream."""
+        self.ending.set()
 
     async def run(self, name: str) -> "RunRecord":
         """The run of an id or a prefix of one.

@@ -15,12 +15,11 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from worker.console.people import People, Person, TooManyTries, has_token
-from worker.operations.endpoint_access import is_address
-from worker.operations.hosts import LOOPBACK_NAMES, host_of
+from worker.operations.hosts import own_hosts, require_own_host
 
 MOST_BODY = 1_000_000
 COOKIE, TOKEN = "thinktwice_session", "x-csrf-token"
-OPEN = frozenset({"/login", "/style.css", "/health", "/metrics", "/status"})
+OPEN = frozenset({"/login", "/style.css", "/health", "/metrics", "/ready", "/status"})
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -55,7 +54,7 @@ class ConsoleGuard:
 
     def __init__(self, app: ASGIApp, people: People, address: Address) -> None:
         self._app, self._people, self._address = app, people, address
-        self._hosts = LOOPBACK_NAMES | {address.host.lower(), *(name.lower() for name in address.hosts)}
+        self._hosts = own_hosts(address.host, address.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -82,10 +81,9 @@ class ConsoleGuard:
 
     def _demand_ours(self, request: Request) -> None:
         """Refuse what was sent to another host, by a page of another origin, or at too great a length."""
-        host, fields = host_of(request), request.headers
-        if host not in self._hosts and not (self._address.secure and is_address(host)):
-            raise HTTPException(421, "this is not the host that was asked for: give --allow-host")
-        own = f"{'https' if self._address.secure else 'http'}://{fields['host']}"
+        fields, secure = request.headers, self._address.secure
+        require_own_host(request, self._hosts, by_address=secure, place="give --allow-host")
+        own = f"{'https' if secure else 'http'}://{fields['host']}"
         if fields.get("origin", own) not in (own, f"http://{fields['host']}"):
             raise HTTPException(403, "pages of other origins may not ask this")
         if (

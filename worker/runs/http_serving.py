@@ -18,8 +18,13 @@ from schemas.errors import ConfigError
 from worker.operations.endpoint_access import most_connections
 from worker.runs.interrupts import hear_stops
 
+Hear = Callable[[Callable[[signal.Signals], None]], None]
 DEADLINE_S = 5.0
 ANSWER_S = 300.0  # a rule is tried for two minutes, and may have waited for another; a stream begins again
+
+
+def _nothing() -> None:
+    """Nobody streams."""
 
 
 class HttpConnection(H11Protocol):
@@ -72,9 +77,11 @@ class HttpConnection(H11Protocol):
 class HttpServer(uvicorn.Server):
     """Ends at the signals that its command hears, and tells where it listens."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, started: Callable[[], None], hear: Hear, ending: Callable[[], None]
+    ) -> None:
         super().__init__(config)
-        self._tell_started = started
+        self._tell_started, self._hear, self._tell_ending = started, hear, ending
         self.stopped_by: signal.Signals | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -82,10 +89,15 @@ class HttpServer(uvicorn.Server):
         await super().startup(sockets)
         self._tell_started()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Tell those who stream, and wait for what is being answered."""
+        self._tell_ending()
+        await super().shutdown(sockets)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Hear signals here: raised again by the library, they would break off what is being closed."""
-        hear_stops(self._stop)
+        self._hear(self._stop)
         yield
 
     def _stop(self, signum: signal.Signals) -> None:
@@ -93,7 +105,7 @@ class HttpServer(uvicorn.Server):
 
 
 async def serve_http(
-    app: ASGIApp, host: str, port: int, tell: Callable[[str], None]
+    app: ASGIApp, host: str, port: int, tell: Callable[[str], None], ending: Callable[[], None] = _nothing
 ) -> signal.Signals | None:
     """Serve HTTP until a signal ends it, which comes back.
 
@@ -102,10 +114,21 @@ async def serve_http(
         host: where it listens.
         port: 0 takes any.
         tell: is given the address, without a path, once it listens.
+        ending: called before what is being answered is waited for.
 
     Raises:
         ConfigError: the address cannot be had.
     """
+    with listening(host, port) as place:
+        http = http_server(app, lambda: tell(url_of(host, place)), hear_stops, ending)
+        await http.serve(sockets=[place])
+    return http.stopped_by
+
+
+def http_server(
+    app: ASGIApp, started: Callable[[], None], hear: Hear, ending: Callable[[], None] = _nothing
+) -> HttpServer:
+    """A server of an application; `hear` is given what ends it at a signal."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -117,14 +140,20 @@ async def serve_http(
         ws="none",
         limit_concurrency=most_connections(),
     )
-    with _listening(host, port) as listening:
-        url = f"http://{bracket(host)}:{listening.getsockname()[1]}"
-        http = HttpServer(config, lambda: tell(url))
-        await http.serve(sockets=[listening])
-    return http.stopped_by
+    return HttpServer(config, started, hear, ending)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def url_of(host: str, place: socket.socket) -> str:
+    """The address, without a path, of a host that listens."""
+    return f"http://{bracket(host)}:{place.getsockname()[1]}"
+
+
+def listening(host: str, port: int, option: str = "--port") -> socket.socket:
+    """A place to listen at; port 0 takes any.
+
+    Raises:
+        ConfigError: it cannot be had; `option` is where another port is named.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=most_connections())
@@ -132,7 +161,7 @@ def _listening(host: str, port: int) -> socket.socket:
         number = getattr(error, "errno", None)
         reason = os.strerror(number) if isinstance(number, int) and number in errno.errorcode else error
         where = f"{host!r} port {port}"
-        raise ConfigError(f"cannot listen on {where}: {reason}; name another --port, or 0") from error
+        raise ConfigError(f"cannot listen on {where}: {reason}; name another {option}, or 0") from error
 
 
 def bracket(name: str) -> str:
