@@ -18,6 +18,7 @@ from services.evidence.tools import TOOLS
 from services.store.plan_records import summary_of
 from worker.console.backtests import BacktestForm, StartedBacktest, bar_files
 from worker.console.chart import chart_figure
+from worker.console.decisions import NS_PER_MS, Move
 from worker.console.desk import Desk, desk_of
 from worker.console.guards import demand_operator
 from worker.console.people import Person
@@ -155,6 +156,20 @@ async def window(
     """Candles, fills, levels and reflections between two times, ms; 1,500 candles at most."""
     charted = await desk.charts.of(desk.store, desk.views, await desk.run(run))
     return charted.window(symbol, int(start), int(end))
+
+
+@api.get("/runs/{run}/decision")
+async def decision(
+    run: Name,
+    desk: ApiDesk,
+    at: Annotated[float, Query(ge=-1e12, le=9e12, allow_inf_nan=False)],
+    symbol: Annotated[int, Query(ge=0, le=100_000)] = 0,
+    move: Move = "here",
+    skips: bool = False,
+) -> dict[str, Any]:
+    """What was decided on a symbol at a time, ms, or at the next or previous one: findings, verdict, skip."""
+    charted = await desk.charts.of(desk.store, desk.views, await desk.run(run))
+    return charted.of_symbol(symbol).decision(int(at) * NS_PER_MS, move, skips=skips)
 
 
 @api.get("/runs/{run}/why/{fill}")

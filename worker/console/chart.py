@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from bokeh.models import HoverTool
 from starlette.exceptions import HTTPException
 
 from schemas.errors import ConfigError, StoreError
+from schemas.vocabulary import PolicyState
 from services.model_calls.quoting import visible
 from trading_core.bars import BarSeries
+from worker.console.decisions import BANDS, NS_PER_MS, SymbolDecisions, decisions_of
 from worker.pages.figures import r_multiple, shown_time
-from worker.pages.run_figures import candle_figure
+from worker.pages.run_figures import candle_figure, source
 from worker.pages.run_marks import FillMark, SymbolMarks, marks_of
 from worker.pages.run_page import figure_item
 from worker.runs.kept_run import kept_bars
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from worker.review.run_views import RunViews
 
 MOST_CANDLES, MOST_MARKS, KEPT, LAST_BARS = 1_500, 1_000, 3, 150
-NS_PER_MS = 1_000_000
+STATE = ("x0", "x1", "bottom", "top", "state", "time", "color", "hatch")
 ReadBars = Callable[["Store", "RunRecord"], Awaitable[BarSeries | None]]
 UP, DOWN, NEUTRAL = "#009e73", "#d55e00", "#0072b2"
 STATUS_COLORS = {"pass": UP, "revise": "#c79200", "block": DOWN, "error": "#b4568a"}
@@ -36,6 +39,7 @@ class ChartedRun:
 
     bars: BarSeries
     marks: dict[str, SymbolMarks]
+    decisions: dict[str, SymbolDecisions]
 
     def head(self) -> dict[str, Any]:
         """What a chart begins with: symbols, the length of a bar and the last window, ms."""
@@ -54,10 +58,19 @@ class ChartedRun:
             "end": int(times[-1] + bar_ms),
         }
 
-    def window(self, symbol: int, start: int, end: int) -> dict[str, Any]:
-        """Columns of what lies between two times, ms; several bars are one candle where they are too many."""
+    def of_symbol(self, symbol: int) -> SymbolDecisions:
+        """Decisions on a symbol, by its number.
+
+        Raises:
+            HTTPException: there are fewer: 422.
+        """
         if not 0 <= symbol < len(self.bars.symbols):
             raise HTTPException(422, f"there are {len(self.bars.symbols)} symbols, counted from 0")
+        return self.decisions.get(self.bars.symbols[symbol], SymbolDecisions())
+
+    def window(self, symbol: int, start: int, end: int) -> dict[str, Any]:
+        """Columns of what lies between two times, ms; several bars are one candle where they are too many."""
+        decided = self.of_symbol(symbol)
         bars, name = self.bars, self.bars.symbols[symbol]
         rows = np.flatnonzero(bars.present[:, symbol])
         labels = bars.times[rows] // NS_PER_MS
@@ -85,9 +98,30 @@ class ChartedRun:
                 "color": [DOWN if span.kind == "stop" else NEUTRAL for span in levels[:MOST_MARKS]],
             },
             "reflections": self._reflections(seen[:MOST_MARKS], low),
+            "states": self._states(decided, (start, end), (low, high)),
             "low": low,
             "high": high,
             "bars_in_a_candle": step,
+        }
+
+    def _states(
+        self, decided: SymbolDecisions, window: tuple[int, int], prices: tuple[float, float]
+    ) -> dict[str, list[Any]]:
+        """Policy states as bands below the lowest price."""
+        first, last = int(self.bars.times[0]), int(self.bars.times[-1] + self.bars.bar_ns)
+        start, end = max(first, window[0] * NS_PER_MS), min(last, window[1] * NS_PER_MS)
+        bands = decided.bands(start, end)[:MOST_MARKS] if start < end else []
+        low, room = prices[0], (prices[1] - prices[0]) or 1.0
+        looks = [BANDS[PolicyState(state)] for _, _, state in bands]
+        return {
+            "x0": [since // NS_PER_MS for since, _, _ in bands],
+            "x1": [until // NS_PER_MS for _, until, _ in bands],
+            "bottom": [low - 0.09 * room] * len(bands),
+            "top": [low - 0.04 * room] * len(bands),
+            "state": [state for _, _, state in bands],
+            "time": [f"{shown_time(since)} to {shown_time(until)}" for since, until, _ in bands],
+            "color": [color for color, _ in looks],
+            "hatch": [hatch for _, hatch in looks],
         }
 
     def _candles(self, symbol: int, rows: Any, step: int) -> dict[str, list[Any]]:
@@ -179,7 +213,7 @@ class Charts:
                 if not len(bars.times):
                     raise HTTPException(409, f"run {record.run_id} keeps no bars, or has traded none yet")
                 index = (await views.view(record.run_id, None)).index
-                self._kept[key] = ChartedRun(bars, marks_of(index, int(bars.times[-1])))
+                self._kept[key] = ChartedRun(bars, marks_of(index, int(bars.times[-1])), decisions_of(index))
                 while len(self._kept) > KEPT:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)
@@ -188,4 +222,10 @@ class Charts:
 
 def chart_figure() -> dict[str, Any]:
     """The empty figure, as `Bokeh.embed.embed_item` takes it."""
-    return figure_item(candle_figure())
+    made = candle_figure()
+    bands = made.quad(
+        left="x0", right="x1", bottom="bottom", top="top", source=source("states", STATE),
+        color="color", hatch_pattern="hatch", hatch_alpha=0.6,
+    )  # fmt: skip
+    made.add_tools(HoverTool(renderers=[bands], tooltips=[("state", "@state"), ("time", "@time")]))
+    return figure_item(made)

@@ -6,7 +6,7 @@ A page that a local person opens begins a session, so that what it writes carrie
 import time
 from functools import cache
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Depends, Query
@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from schemas.errors import ConfigError
 from services.evidence.tools import TOOLS
+from services.model_calls.quoting import visible
 from services.store.plan_records import StoredPlan, summary_of
 from worker.console.backtests import bar_files
 from worker.console.desk import Desk, desk_of
@@ -30,12 +31,31 @@ from worker.review.plan_document import document_of, revision_changes
 from worker.review.playbook_versions import document_of_run
 from worker.review.run_reports import find_position, list_reports, list_slots
 
+if TYPE_CHECKING:
+    from services.store import RunRecord
+
 PageDesk = Annotated[Desk, Depends(desk_of)]
 RunQuery = Annotated[str | None, Query(max_length=64)]
 SESSION_AGE_S = 12 * 3_600
+SHOWN_ROWS = 200
 pages = APIRouter(include_in_schema=False)
 # How each word of an outcome is shown: a sign beside the word, so that colour alone never says it.
 SIGNS = {
+    "IDLE": "·",
+    "THESIS_ARMED": "◇",
+    "POSITION_OPEN": "●",
+    "HOLD_LOCK": "▣",
+    "COOLDOWN": "~",
+    "INVALIDATED": "✕",
+    "alive": "✔",
+    "not_running": "✖",
+    "never_seen": "○",
+    "up": "▲",
+    "away": "▼",
+    "on": "⊘",
+    "off": "✔",
+    "safe_mode": "⚠",
+    "stopping": "‖",
     "HOLD": "■",
     "ABSTAIN": "○",
     "ERROR": "✖",
@@ -206,21 +226,69 @@ async def live(request: Request, desk: PageDesk, run: RunQuery = None) -> Respon
     records = [record for record in await desk.store.runs.all() if record.damage is None]
     traded = [record for record in records if record.mode in ("paper", "guard")]
     if run is None and not traded:
-        return _page(request, "live.html", "Live", record=None, status=None, runs=[], last=-1, rows=[])
+        return _page(request, "live.html", "Live", record=None, runs=[], last=-1, rows=[])
     record = await desk.run(run) if run is not None else traded[-1]
-    status = await run_status.status_of(desk.store, record)
-    begin = max(-1, record.events - 200)
-    rows = [row async for row in desk.rows(record, None, begin - 1)]
+    now = await _live_now(desk, record)
+    rows = [row async for row in desk.rows(record, None, max(-1, record.events - 1 - SHOWN_ROWS))]
     return _page(
         request,
         "live.html",
         f"Live: {record.run_id}",
         record=record,
-        status=status,
+        **now,
         runs=[known.run_id for known in traded],
         rows=rows[::-1],
         last=rows[-1]["seq"] if rows else -1,
     )
+
+
+@pages.get("/live/now")
+async def live_now(request: Request, desk: PageDesk, run: RunQuery = "latest") -> Response:
+    """The part of the live page that says how the process is, drawn anew."""
+    record = await desk.run(run or "latest")
+    text = _templates().get_template("live_now.html").render(await _live_now(desk, record), record=record)
+    return HTMLResponse(text)
+
+
+async def _live_now(desk: Desk, record: "RunRecord") -> dict[str, Any]:
+    """How the process of a run is, and each of its symbols."""
+    status = await run_status.status_of(desk.store, record)
+    signs = (status["process"] or {}).get("signs", {})
+    positions, blocked = signs.get("open_positions") or {}, signs.get("blocked") or {}
+    states: dict[str, str] = {}
+    if record.mode != "guard":
+        index = (await desk.views.view(record.run_id, None)).index
+        states = {str(event.row.symbol): event.glance()["to"] for event in index.of_kind("state_transition")}
+    labels = signs.get("last_bars") or {}
+    names = sorted({*(record.data.get("symbols") or ()), *labels, *positions, *blocked})
+    symbols = [
+        {
+            "name": visible(name),
+            "position": positions.get(name, 0.0),
+            "state": states.get(name, "IDLE"),
+            "last_bar": labels.get(name),
+            "entries": "STALE"
+            if name in (signs.get("stale_symbols") or ())
+            else "BLOCKED"
+            if name in blocked
+            else "open",
+            "reason": visible(blocked.get(name, "")),
+        }
+        for name in names
+    ]
+    alerts = [
+        word
+        for word, holds in {
+            "safe_mode": signs.get("state") == "safe_mode",
+            "stopping": signs.get("state") == "stopping",
+            "ERROR": bool(signs.get("errors")),
+            "BLOCKED": bool(signs.get("kill_switch")),
+            "STALE": bool(signs.get("stale_symbols")),
+            "away": signs.get("feed_ok") is False or signs.get("store_ok") is False,
+        }.items()
+        if holds
+    ]
+    return {"status": status, "signs_of": signs, "symbols": symbols, "alerts": alerts}
 
 
 @pages.get("/runs")

@@ -35,10 +35,10 @@
       const found = await json(`${base}/window?symbol=${select.value}&start=${range.start - room / 4}&end=${range.end + room / 4}`);
       if (mine !== asked) return;
       for (const name of ["fills", "reflections"]) made.get_model_by_name(name).selected.indices = [];
-      for (const name of ["candles", "levels", "fills", "reflections"]) made.get_model_by_name(name).data = found[name];
+      for (const name of ["candles", "levels", "fills", "reflections", "states"]) made.get_model_by_name(name).data = found[name];
       chains = found.fills.chain;
       const space = (found.high - found.low) * 0.06 || 1;
-      prices.setv({start: found.low - space, end: found.high + space});
+      prices.setv({start: found.low - 2 * space, end: found.high + space});
       state.textContent = found.bars_in_a_candle > 1 ? `${found.bars_in_a_candle} bars in a candle` : `${head.bars.toLocaleString("en")} bars`;
       place.dataset.drawn = String(found.candles.x.length);
     } catch (error) { state.textContent = error.message; }
@@ -67,6 +67,37 @@
     link.textContent = `Why: ${made.get_model_by_name("fills").data.told[k]}`;
     line.append(link);
   });
+  // Bar by bar through what was decided.
+  const decision = document.getElementById("decision"), signs = JSON.parse(decision.dataset.signs);
+  let at = head.end + 1;
+  function word(text) {
+    const made = document.createElement("span"), sign = document.createElement("span");
+    made.className = `outcome ${text.replaceAll(" ", "_")}`;
+    sign.setAttribute("aria-hidden", "true");
+    sign.textContent = signs[text] || "•";
+    made.append(sign, ` ${text.replaceAll("_", " ")}`);
+    return made;
+  }
+  async function step(way) {
+    try {
+      const found = await json(`${base}/decision?symbol=${select.value}&at=${at}&move=${way}&skips=${document.getElementById("skips").checked}`);
+      if (found.at === null) { decision.textContent = `no ${way} decision`; return; }
+      at = found.at;
+      const head = document.createElement("p"), list = document.createElement("ul");
+      head.append(`${found.time}, `, word(found.state));
+      for (const entry of found.entries) {
+        const line = document.createElement("li"), link = document.createElement("a");
+        link.href = `${base}/journal?after=${entry.seq - 1}&limit=1`;
+        link.textContent = `row ${entry.seq}`;
+        line.append(`${entry.kind.replaceAll("_", " ")} `, word(entry.word), ` ${entry.text} `, link);
+        list.append(line);
+      }
+      decision.replaceChildren(head, list);
+      if (at < range.start || at > range.end) { const room = range.end - range.start; show(at - room / 2, at + room / 2); }
+    } catch (error) { decision.textContent = error.message; }
+  }
+  for (const way of ["previous", "next"]) document.getElementById(way).addEventListener("click", () => step(way));
+  select.addEventListener("change", () => { at = range.end; decision.replaceChildren(); });
   show(head.start, head.end);
   if (place.dataset.live) setInterval(async () => {
     const atEnd = range.end >= head.end;

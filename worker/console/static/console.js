@@ -110,14 +110,25 @@
 
   const shown = (value) => value === null || value === undefined ? "-" : Array.isArray(value) ? value.map(shown).join(", ") :
     typeof value === "object" ? Object.entries(value).map(([name, inner]) => `${name} ${shown(inner)}`).join(", ") || "-" : String(value);
-  async function poll(place, show) {
-    try { show(await (await fetch(place.dataset.url)).json()); } catch (error) { say(`the console does not answer: ${error.message}`); }
+  async function poll(place, show, form = "json") {
+    try {
+      const response = await fetch(place.dataset.url);
+      if (!response.ok) throw new Error(`${response.status}`);
+      show(await response[form]());
+      if (notice.dataset.lost) { say(""); delete notice.dataset.lost; }
+    } catch (error) { notice.dataset.lost = "yes"; say(`the console does not answer: ${error.message}`); }
   }
   const status = document.getElementById("status");
-  if (status) setInterval(() => poll(status, (found) => {
-    const signs = {...(found.process?.signs || {}), plans_waiting: found.plans_waiting};
-    signs.process = found.process === null ? "never seen" : found.process.alive ? "alive" : "not running";
-    for (const cell of status.querySelectorAll("[data-field]")) if (cell.dataset.field in signs) cell.textContent = shown(signs[cell.dataset.field]);
+  if (status) setInterval(() => poll(status, (text) => {
+    if (text !== status.dataset.shown && !status.contains(document.activeElement)) status.innerHTML = text;
+    status.dataset.shown = text;
+  }, "text"), 2000);
+  // A plan that waits or is carried out: its page is loaded again when it has moved on.
+  const plan = document.getElementById("plan");
+  if (plan) setInterval(() => poll(plan, (found) => {
+    const steps = found.steps.map((step) => step.state).join(" ");
+    if (found.state !== plan.dataset.state || steps !== plan.dataset.steps) window.location.reload();
+    else if (found.hash !== plan.dataset.hash) say(`it was edited meanwhile: revision ${found.revision} stands now, load the page again`);
   }), 2000);
   const backtests = document.getElementById("backtests");
   if (backtests?.querySelector("[data-backtest]")) setInterval(() => poll(backtests, (found) => {
