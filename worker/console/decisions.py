@@ -118,6 +118,8 @@ def _worded(kind: str, payload: dict[str, Any]) -> tuple[str, Iterator[Any]]:
         return str(payload["answer"]), iter((names, payload["reason"], payload["fallback"]))
     if kind == "policy_reflection":
         result = payload["result"]
+        if "status" not in result:
+            return str(result["outcome"]), iter((result["skip_reason"],))
         codes = (f"{item['severity']} {item['code']}: {item['message']}" for item in result["findings"])
         return str(result["status"]), iter([*codes] or ["nothing found"])
     if kind == "boundary_verdict":

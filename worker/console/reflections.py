@@ -26,13 +26,16 @@ async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
     outcomes: Counter[str] = Counter()
     async for row in store.journal.rows(record.run_id, kinds={"policy_reflection"}):
         result = json.loads(row.payload)["result"]
+        meta = result.get("meta", result)  # one that did not run is its own invocation
+        outcomes[meta["outcome"]] += 1
+        if "status" not in result:
+            continue
         month = ns_to_datetime(row.known_at).isoformat()[:MONTH]
         statuses[month][result["status"]] += 1
         months[month].update({finding["code"] for finding in result["findings"]})
-        outcomes[result["meta"]["outcome"]] += 1
         measured = json.loads(row.telemetry) if row.telemetry else {}
         if isinstance(spent := measured.get("latency_ms"), (int, float)):
-            latencies[result["meta"]["tier"]].append(float(spent))
+            latencies[meta["tier"]].append(float(spent))
     count = sum(outcomes.values())
     return {
         "reflections": count,

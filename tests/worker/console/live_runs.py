@@ -12,6 +12,7 @@ from schemas.plan import ChangePlan
 from schemas.settings import Settings
 from services.plans.drafting import draft
 from services.store import open_store
+from services.store.change_plans import Operator
 from tests.services.plans.plan_worlds import NAME, risk
 from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import RunningFeed
@@ -95,6 +96,16 @@ class SteppedRun:
 
         plan: ChangePlan = self.ask(put)
         return plan
+
+    def approve(self, plan: ChangePlan) -> None:
+        """Approve a plan, as its command does."""
+        now = self._process.traded.stepper.session.clock.now
+        ann = Operator("ann", now, now)
+        self.ask(lambda: self.store.plans.approve("r0001", plan.plan_id, plan.content_hash, ann))
+
+    def request(self, kind: Any, payload: dict[str, Any]) -> None:
+        """Ask the process for something."""
+        self.ask(lambda: self.store.operator.put("r0001", kind, payload))
 
     def risk(self) -> float:
         """The risk fraction of the playbook in force in the process."""

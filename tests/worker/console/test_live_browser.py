@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from tests.pages.browser import needs_browser
+from tests.services.plans.plan_worlds import NAME
 from tests.worker.console.asked import started
 from tests.worker.console.live_runs import stepped
 from tests.worker.console.test_browser import opened
@@ -42,7 +43,6 @@ def test_live_plan_is_edited_and_approved_and_acts_at_the_next_bar_under_the_ope
         page.click("text=Save as a new revision")
         page.wait_for_selector("text=Revision 2")
         page.click("text=Approve this revision")
-        page.wait_for_selector("#plan[data-state='approved'], #plan[data-state='executing'], text=completed")
         run.to(62)
         page.wait_for_selector("text=completed")
         assert (before, run.risk()) != (0.006, before)
@@ -54,15 +54,30 @@ def test_live_plan_that_nobody_decides_ends_under_the_open_page(tmp_path):
     faults: list[str] = []
     with stepped(tmp_path) as run, tab(online=True) as page:
         run.to(60)
-        plan, before = run.plan(0.008), run.risk()
+        run.approve(run.plan(0.008))
+        run.to(62)
+        run.request("rollback", {"playbook_id": NAME})
+        run.to(63)
         opened(page, run.url, faults)
-        page.goto(f"{run.url}/plans/{plan.plan_id}")
+        page.goto(f"{run.url}/plans")
+        page.click("article a")
         page.wait_for_selector("text=Approve this revision")
-        page.evaluate("window.confirm = () => true")
+        run.to(75)
+        page.wait_for_selector("main .outcome.declined")
+        assert page.locator("text=Approve this revision").count() == 0
+        assert run.risk() == 0.008
+    assert faults == []
+
+
+def test_live_plan_whose_bars_are_over_is_refused_where_the_page_still_has_its_button(tmp_path):
+    with stepped(tmp_path) as run, tab(online=True) as page:
+        run.to(60)
+        plan, before = run.plan(0.008), run.risk()
+        opened(page, run.url, faults := [])
+        page.goto(f"{run.url}/plans/{plan.plan_id}")
         run.to(75)
         page.click("text=Approve this revision")
         page.wait_for_selector("#notice:has-text('expired')")
-        page.wait_for_selector("text=Approve this revision", state="detached")
         assert run.risk() == before
     assert [fault for fault in faults if "409" not in fault] == []
 
