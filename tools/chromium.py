@@ -13,15 +13,15 @@ DEADLINE_MS = 20_000
 
 
 @contextmanager
-def tab(width: int = 1280, height: int = 900) -> Iterator[Page]:
-    """An empty tab that reaches files and nothing else; closed with its browser.
+def tab(width: int = 1280, height: int = 900, *, online: bool = False) -> Iterator[Page]:
+    """An empty tab that reaches files and nothing else, `online` also servers; closed with its browser.
 
     Playwright's loop runs in the thread until then: nothing else can be awaited meanwhile.
     """
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=PROGRAM)
         try:
-            context = browser.new_context(offline=True, viewport={"width": width, "height": height})
+            context = browser.new_context(offline=not online, viewport={"width": width, "height": height})
             page = context.new_page()
             page.set_default_timeout(DEADLINE_MS)
             yield page

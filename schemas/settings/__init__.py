@@ -17,7 +17,7 @@ from schemas.settings.envelope import CorrelationBucket, EnvelopeSettings, NoTra
 from schemas.settings.execution import AccountSettings, ExecutionSettings
 from schemas.settings.gate import GateSettings
 from schemas.settings.judge import JudgeSettings
-from schemas.settings.live import FeedSettings, OperationsSettings
+from schemas.settings.live import ConsoleSettings, FeedSettings, OperationsSettings
 from schemas.settings.llm import LlmSettings
 from schemas.settings.planner import PlannerSettings
 from schemas.settings.plans import PlansSettings
@@ -160,6 +160,7 @@ class RuntimeSettings(Contract):
     cassette: str | None = Field(default=None, description="file of recorded replies, JSON lines")
     feed: FeedSettings = FeedSettings()
     operations: OperationsSettings = OperationsSettings()
+    console: ConsoleSettings = ConsoleSettings()
 
 
 class Settings(Contract):

@@ -115,6 +115,26 @@ class FeedSettings(Contract):
     exchange: ExchangeSettings = ExchangeSettings()
 
 
+def _page_address(value: str | None) -> str | None:
+    if value is None:
+        return None
+    if not re.fullmatch(r"https?://[^/\s@?#]+(/[^\s?#]*)?", value):
+        raise ValueError(f"{value!r} is not an address: write it like https://console.example")
+    return value.rstrip("/")
+
+
+class ConsoleSettings(Contract):
+    """The console: where people find it, and which bars it offers."""
+
+    url: Annotated[str | None, AfterValidator(_page_address)] = Field(
+        default=None,
+        description="address at which people reach the console; messages about a waiting plan link there",
+    )
+    folder: str | None = Field(
+        default=None, min_length=1, description="folder whose bar files a backtest may be started with"
+    )
+
+
 class OperationsSettings(Contract):
     """Logs, metrics, health and notifications of a running process. Secrets never stand here."""
 

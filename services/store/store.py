@@ -9,6 +9,7 @@ from schemas.errors import StoreError
 from services.store.change_plans import ChangePlanRepository
 from services.store.checkpoints import SavepointRepository
 from services.store.claims import ClaimRepository, LeaseRepository
+from services.store.console_users import ConsoleUsers
 from services.store.conversations import Conversations, ToolPins
 from services.store.engine import StoreEngine, build_engine
 from services.store.failures import StoreMissing
@@ -45,6 +46,7 @@ class Store:
         self.trials = TrialRepository(engine, url)
         self.tool_pins = ToolPins(engine, url)
         self.conversations = Conversations(engine, url)
+        self.console = ConsoleUsers(engine, url)
 
     async def close(self) -> None:
         """Release every connection."""

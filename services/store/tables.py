@@ -10,7 +10,7 @@ the hashes of what several processes write about a run, so that a row that is go
 ledger of what was tried: its rows refer to runs and outlive them. `change_plans` says how each plan of a run
 stands; its revisions come last, so that a list need not read them. `tool_pins` are definitions of tools of
 other servers, as they were accepted. `conversation_turns` are questions with their answers, and what tools
-brought for them.
+brought for them. `console_users` may log in to the console; `console_audit` says who decided what there.
 """
 
 from sqlalchemy import (
@@ -297,4 +297,24 @@ conversation_turns = Table(
     Column("question", Text, nullable=False),
     Column("document", Text, nullable=False),
     Column("asked_ms", BigInteger, nullable=False),
+)
+
+console_users = Table(
+    "console_users",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("role", Text, nullable=False),
+    Column("password_hash", Text, nullable=False),
+    Column("added_ms", BigInteger, nullable=False),
+)
+
+console_audit = Table(
+    "console_audit",
+    metadata,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
 )

@@ -58,9 +58,7 @@ def test_forked_command_that_is_stopped_ends_as_a_fresh_one(tmp_path, number, co
         folder = tmp_path / name
         folder.mkdir()
         words = [program, "paper", *PERIOD, "--speed", "8640000", "--json"]
-        process = subprocess.Popen(
-            words, cwd=folder, env=environment(), stdout=PIPE, stderr=PIPE, text=True
-        )
+        process = subprocess.Popen(words, cwd=folder, env=environment(), stdout=PIPE, stderr=PIPE, text=True)
         while rows_of(folder / STORE, "paper_bars") < 3:
             assert process.poll() is None, process.communicate()
             time.sleep(0.02)

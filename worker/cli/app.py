@@ -31,7 +31,7 @@ OK, MISMATCH, BAD_INPUT, CTRL_C = 0, 1, 2, 130
 HELPING = frozenset({"--help", "-h", "--version"})
 # As `--help` groups them.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Trade": ("init", "backtest", "paper", "worker", "guard", "status", "kill", "requests"),
+    "Trade": ("init", "backtest", "paper", "worker", "console", "guard", "status", "kill", "requests"),
     "Look": ("runs", "journal", "verify", "why", "page", "report", "reports", "playbooks", "plans"),
     "Ask": (
         *("ask", "reflect", "replan", "check", "factcheck", "calibration", "deliberate"),
@@ -42,7 +42,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 # The module under `worker.cli` and what is in it, where they are not both called as the command.
 ELSEWHERE = {
-    name: f"{name}:app" for name in ("ask", "guard", "playbooks", "plans", "mcp", "config", "db", "data")
+    name: f"{name}:app"
+    for name in ("ask", "console", "guard", "playbooks", "plans", "mcp", "config", "db", "data")
 }
 ELSEWHERE |= {
     name: f"{module}:{name}"

@@ -158,11 +158,12 @@ async def _serve(
     """Serve until the client leaves, or until the signal that comes back."""
     from worker.mcp_server.order_tool import WithOrderChecks
     from worker.mcp_server.server import build_server
-    from worker.mcp_server.serving import serve_http, serve_stdio
+    from worker.mcp_server.serving import PATH, http_app, serve_stdio
     from worker.operations.order_checks import OrderChecks, warm_up
     from worker.review import run_views
     from worker.review.evidence import store_tools
     from worker.review.rule_trial import trial_noting
+    from worker.runs.http_serving import serve_http
 
     async with (
         checking or nullcontext() as desk,
@@ -174,7 +175,12 @@ async def _serve(
             host = WithOrderChecks(host, OrderChecks(desk))
         server = build_server(host)
         if http is not None:
-            return await serve_http(server, http, complain)
+            return await serve_http(
+                http_app(server, http),
+                http.host,
+                http.port,
+                lambda url: complain(f"serving {url}{PATH} until Ctrl-C"),
+            )
         await serve_stdio(server)
         return None
 

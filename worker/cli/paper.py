@@ -9,6 +9,7 @@ import typer
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
+from worker.cli.console import ConsoleOption, require_console
 from worker.cli.options import (
     RUN,
     ConfigArgument,
@@ -31,6 +32,8 @@ from worker.runs.run_inputs import load_traded_bars, require_models, traded_play
 
 if TYPE_CHECKING:
     from services.feeds.port import MarketFeed
+    from worker.console.beside import ConsoleThread
+    from worker.live.monitor import Monitor
     from worker.live.process import PaperOutcome
     from worker.live.run_selection import AbandonedRun
     from worker.operations.monitoring import Prepared
@@ -56,6 +59,7 @@ def paper(
     log_format: LogFormatOption = None,
     new: NewOption = False,
     fresh_ledger: FreshLedgerOption = False,
+    console: ConsoleOption = None,
     full: FullOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -64,6 +68,8 @@ def paper(
     A run that was stopped or killed goes on when the same command is given again: what is stored is
     played and compared first. At the end of a replay the document of the run is printed, as by `backtest`.
     """
+    if console is not None:
+        require_console()
     resolved = run_settings(context)
     name = run_name(config, resolved.settings, feed)
     from worker.operations.logs import configure_logging
@@ -72,8 +78,11 @@ def paper(
     with configure_logging(resolved.settings) as logs:
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
         outcome = run_async(
-            trade(resolved.settings, prepared, feed, speed, name, new=new, fresh_ledger=fresh_ledger)
-        )
+            trade(
+                resolved.settings, prepared, feed, speed, name,
+                new=new, fresh_ledger=fresh_ledger, console=console,
+            )
+        )  # fmt: skip
     show(outcome, json=json, full=full)
 
 
@@ -91,6 +100,7 @@ async def trade(
     new: bool,
     slow_period_s: float | None = None,
     fresh_ledger: bool = False,
+    console: int | None = None,
 ) -> "PaperOutcome":
     """Trade until the feed ends or a signal comes.
 
@@ -103,10 +113,11 @@ async def trade(
         new: do not go on with a run that was left behind.
         slow_period_s: seconds between looks of a slow loop beside a feed that runs on; None: no slow loop.
         fresh_ledger: a run that begins here starts as on a store in which nothing was tried.
+        console: port of 127.0.0.1 at which the console is served meanwhile; None: nowhere.
     """
     from worker.live.commit_loop import COMMAND_S
     from worker.live.crash_counter import StartLimit
-    from worker.live.monitor import Monitor, OperatedMonitor
+    from worker.live.monitor import OperatedMonitor
     from worker.live.process import PaperProcess
     from worker.live.process_inputs import ProcessInputs
     from worker.live.run_selection import left_behind
@@ -115,6 +126,7 @@ async def trade(
     from worker.slow_worker.wiring import new_owner
 
     await demand_address(settings.runtime.operations)
+    beside = console_beside(settings, prepared, console)
     definitions = traded_playbooks(settings, complain)
     feed = open_feed(feed_text, settings, speed)
     try:
@@ -122,12 +134,12 @@ async def trade(
         with nothing_to_lose():
             ready_engine()
         async with await open_for_writing(settings.runtime.db, command_s=COMMAND_S) as store:
-            owner, surroundings = new_owner(), OperatedMonitor(prepared)
+            owner, surroundings = new_owner(), OperatedMonitor(prepared, settings.runtime.console.url)
             limit = StartLimit(store.leases, owner, settings.runtime.operations, surroundings.note)
-            around: Monitor = surroundings
+            around: Monitor = surroundings if beside is None else beside.over(surroundings)
             if slow_period_s is not None and not feed.lock_step:
                 around = WithSlowLoop(
-                    surroundings, store, settings, owner, slow_period_s, lambda why: process.stop(why)
+                    around, store, settings, owner, slow_period_s, lambda why: process.stop(why)
                 )
             process = PaperProcess(ProcessInputs(
                 settings, feed, store, owner, around, definitions=definitions,
@@ -142,6 +154,19 @@ async def trade(
                     return await process.run(name, new=new)
     finally:
         await feed.close()
+
+
+def console_beside(settings: Settings, prepared: "Prepared", port: int | None) -> "ConsoleThread | None":
+    """The console that a process is asked for; its port is tried before anything is made.
+
+    Raises:
+        ConfigError: the port cannot be had.
+    """
+    if port is None:
+        return None
+    from worker.console.beside import ConsoleThread
+
+    return ConsoleThread(settings, prepared, port)
 
 
 def open_feed(text: str, settings: Settings, speed: str) -> "MarketFeed":

@@ -39,15 +39,16 @@ if TYPE_CHECKING:
 SHOWN_SYMBOLS, SHOWN_FILLS, SHOWN_IDS = 3, 5, 10
 LINE_WIDTH = 200
 COLUMNS = ("run", "status", "made", "name", "symbols", "bars", "return", "trades", "events", "head")
-PLAIN = ("run_id", "name", "created_at", "mode", "status", "config_hash", "data", "events", "head_hash")
 
 
 async def runs(db: DbOption = None, json: JsonOption = False) -> None:
     """List the runs of a store, oldest first; exit 2 when one of them is damaged."""
+    from worker.review.run_list import document_of
+
     async with listed_runs(db) as (_, records):
         found = [_examine(record) for record in records]
     rows = [row for _, row in found]
-    print_document([_plain(record) for record, _ in found], json, lambda _: [rows_table(rows, COLUMNS)])
+    print_document([document_of(record) for record, _ in found], json, lambda _: [rows_table(rows, COLUMNS)])
     if damages := [record.damage for record, _ in found if record.damage is not None]:
         from services.store.failures import StoreDamaged
 
@@ -64,12 +65,6 @@ def _examine(record: "RunRecord") -> "tuple[RunRecord, dict[str, Any]]":
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
         return replace(record, damage=f"the row of run {record.run_id} is damaged ({what}): {MEND}"), damaged
-
-
-def _plain(record: "RunRecord") -> dict[str, Any]:
-    doubts = ((record.document or {}).get("data") or {}).get("doubts", [])
-    named = {name: getattr(record, name) for name in (*PLAIN, "environment", "damage")}
-    return named | {"doubts": doubts, "ended_early": (record.ended_early or {}).get("reason")}
 
 
 def _row(record: "RunRecord") -> dict[str, Any]:

@@ -1,12 +1,10 @@
 """`thinktwice status kill requests`: how the process of a run is, and what an operator asks of it."""
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from schemas.errors import ConfigError
 from services.model_calls.quoting import count_noun
 from worker.cli.options import (
     LATEST,
@@ -22,41 +20,19 @@ from worker.cli.printing import Part, print_document, rows_table, shown_cell
 from worker.pages.figures import counts, shown_time
 
 if TYPE_CHECKING:
-    from services.guard.desk import GuardDesk
-    from services.store import RunRecord, Store
+    pass
 
 SHOWN = 90
 NO_PROCESS = {"guard": "`thinktwice guard questions` lists what it asks"}
-SILENT_MS = 10_000
 KILLED = "the kill switch is on"
 
 
 async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
     """Show how the process that trades a run is: alive or silent, safe mode, bars, positions, errors."""
+    from worker.review.run_status import status_of
+
     async with open_for_run(db, run, guards=True) as (store, record):
-        seen = await store.trading.last_seen(record.run_id)
-        plans = await store.plans.waiting(record.run_id, now=time.time_ns())
-        waiting = await store.operator.waiting(record.run_id)
-        guard = {"kill_switch": await _is_killed(store, record)} if record.mode == "guard" else {}
-    document = {
-        "run_id": record.run_id,
-        "mode": record.mode,
-        "status": record.status,
-        "ended_early": record.ended_early,
-        "events": record.events,
-        "head_hash": record.head_hash,
-        "process": None
-        if seen is None
-        else {
-            "owner": seen.owner,
-            "alive": record.status == "running" and seen.age_ms < SILENT_MS,
-            "seen_ms_ago": seen.age_ms,
-            "signs": seen.signs,
-        },
-        **guard,
-        "requests_waiting": [request.number for request in waiting],
-        "plans_waiting": plans,
-    }
+        document = await status_of(store, record)
     print_document(document, json, _describe)
 
 
@@ -126,39 +102,17 @@ async def kill(
     json: JsonOption = False,
 ) -> None:
     """Ask the process that trades a run to turn its kill switch on or off; a guard heeds it at once."""
-    from worker.review.run_requests import describe_request, queue_request, takes_requests
+    from worker.review.run_requests import describe_request
+    from worker.review.run_status import switch_guards, switch_run
 
     async with open_to_write(db, run, guards=True) as (store, record):
         if record.mode == "guard":
-            every = [known for known in await store.runs.all() if known.mode == "guard"]
-            guards = every if run == LATEST else [record]
-            found = [await _switch(store, guard, switch == "on") for guard in guards]
+            chosen = None if run == LATEST else record
+            found = await switch_guards(store, chosen, on=switch == "on", by=operator_name())
             print_document(found, json, _describe_switched)
             return
-        if not takes_requests(record):
-            raise ConfigError(
-                f"run {record.run_id} is {record.status}: nothing trades it that could be stopped"
-            )
-        request = await queue_request(store, record, "kill_switch", {"on": switch == "on"})
+        request = await switch_run(store, record, on=switch == "on")
     print_document(request, json, lambda shown: [describe_request(shown)])
-
-
-async def _is_killed(store: "Store", record: "RunRecord") -> bool:
-    desk = await _desk_of(store, record)
-    return desk.settings.envelope.kill_switch or desk.ledger.killed
-
-
-async def _desk_of(store: "Store", record: "RunRecord") -> "GuardDesk":
-    from services.guard.desk import GuardDesk
-
-    return await GuardDesk.attach(store, record, time.time_ns)
-
-
-async def _switch(store: "Store", record: "RunRecord", on: bool) -> dict[str, Any]:
-    """What a guard does from now on."""
-    desk = await _desk_of(store, record)
-    await desk.kill(on=on, by=operator_name(None))
-    return {"run_id": record.run_id, "kind": "kill_switch", "payload": {"on": on}, "mode": desk.mode}
 
 
 def _describe_switched(found: list[dict[str, Any]]) -> Iterator[Part]:

@@ -14,6 +14,7 @@ import typer
 
 from schemas.errors import ConfigError, InvariantViolation, StoreError
 from schemas.settings import Settings
+from worker.cli.console import ConsoleOption, require_console
 from worker.cli.options import (
     LATEST,
     DbOption,
@@ -25,7 +26,7 @@ from worker.cli.options import (
     run_name,
     run_settings,
 )
-from worker.cli.paper import show, trade
+from worker.cli.paper import console_beside, show, trade
 from worker.cli.printing import complain, print_json_line, print_line, time_option
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
@@ -34,6 +35,7 @@ from worker.slow_worker.event_texts import TEXTS, describe_event
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
+    from worker.console.beside import ConsoleThread
     from worker.operations.logs import EventSink, Logging
     from worker.operations.monitoring import Prepared
     from worker.slow_worker.ports import Clock
@@ -86,6 +88,7 @@ def worker(
     ] = 30.0,
     db: DbOption = None,
     log_format: LogFormatOption = None,
+    console: ConsoleOption = None,
     full: Annotated[
         bool, typer.Option("--full", help="With --feed: print every counter of the run at its end.")
     ] = False,
@@ -98,7 +101,10 @@ def worker(
     With --feed this process trades and reflects fast, and one beside it reflects slowly; more processes
     without --feed may stand by for the slow loop of the same run.
     """
+    if console is not None:
+        require_console()
     refused = {
+        "--console is of a process that runs on: it goes without --once": once and console is not None,
         "--at names a past moment: it goes with --once": at is not None and not once,
         "--feed trades its own run: it goes without --once and --run": feed and (once or run != LATEST),
         "--full is of the summary at the end of a feed: it goes with --feed": full and not feed,
@@ -121,11 +127,12 @@ def worker(
             name = run_name(config, resolved.settings, feed)
             trading = trade(
                 resolved.settings, prepared, feed, speed, name,
-                new=new, slow_period_s=period, fresh_ledger=fresh_ledger,
+                new=new, slow_period_s=period, fresh_ledger=fresh_ledger, console=console,
             )  # fmt: skip
             show(run_async(trading), json=json, full=full)
             return
-        made = _work(resolved, run, moment, logs, prepared, once=once, period_s=period, json=json)
+        beside = console_beside(resolved.settings, prepared, console)
+        made = _work(resolved, run, moment, logs, prepared, beside, once=once, period_s=period, json=json)
         if code := run_async(made):
             raise typer.Exit(code)
 
@@ -136,6 +143,7 @@ async def _work(
     moment: int | None,
     logs: "Logging",
     prepared: "Prepared",
+    beside: "ConsoleThread | None",
     *,
     once: bool,
     period_s: float,
@@ -170,7 +178,7 @@ async def _work(
         status = await SlowLoopStatus.of_run(store, record, in_force, owner, clock)
         sinks.append(status.note)
         note = OutageLog(note).hear
-        return await _operate(made, status, sinks, note, prepared, period_s, store.leases.probe)
+        return await _operate(made, status, sinks, note, prepared, beside, period_s, store.leases.probe)
 
 
 async def _operate(
@@ -179,6 +187,7 @@ async def _operate(
     sinks: "list[EventSink]",
     note: "EventSink",
     prepared: "Prepared",
+    beside: "ConsoleThread | None",
     period_s: float,
     probe: Callable[[], Awaitable[None]],
 ) -> int:
@@ -187,7 +196,8 @@ async def _operate(
     from worker.slow_worker.status import StatusFromEvents
 
     now = status.status()
-    async with operate(prepared, status, now.run_id, now.mode) as operations:
+    console = nullcontext() if beside is None else beside.around(status, now.run_id)
+    async with operate(prepared, status, now.run_id, now.mode) as operations, console:
 
         def tell(name: str, fields: dict[str, Any]) -> None:
             operations.notifier.tell(of_worker(name, fields, time.time_ns()))

@@ -39,10 +39,11 @@ class OperatedMonitor:
 
     Args:
         prepared: settings and secrets, checked.
+        console: address at which people reach the console; None without one.
     """
 
-    def __init__(self, prepared: Prepared) -> None:
-        self._prepared = prepared
+    def __init__(self, prepared: Prepared, console: str | None = None) -> None:
+        self._prepared, self._console = prepared, console
         self._log = logger("trading")
         self._notifier: Notifier | None = None
         self._changes: WaitingChanges | None = None
@@ -67,7 +68,10 @@ class OperatedMonitor:
         async with operate(self._prepared, source, run_id, "paper") as operations:
             self._notifier = operations.notifier
             self._changes = WaitingChanges(
-                run_id, lambda: source.status().playbooks, lambda: source.status().plans_waiting
+                run_id,
+                lambda: source.status().playbooks,
+                lambda: source.status().plans_waiting,
+                self._console,
             )
             try:
                 yield

@@ -167,6 +167,7 @@ class WaitingChanges:
         run_id: of the run.
         versions: the active version of each playbook, as it is now.
         plans: ids of the change plans that wait, as it is now; where nobody is asked none does.
+        console: address at which people reach the console; None without one.
     """
 
     def __init__(
@@ -174,8 +175,9 @@ class WaitingChanges:
         run_id: str,
         versions: Callable[[], Mapping[str, int]],
         plans: Callable[[], Collection[str]],
+        console: str | None = None,
     ) -> None:
-        self._run_id = run_id
+        self._run_id, self._console = run_id, console
         self._plans = plans
         self._versions = versions
         self._report: dict[str, str] = {}
@@ -204,7 +206,10 @@ class WaitingChanges:
             summary += f" (in place of plan {old['plan_id']}: {'; '.join(old['diff'])})"
         about = next(iter(plan["basis"]["versions"]), None)
         topic = f"plan {name} {drafted['revision']}"
-        return Alert("approval_waits", f"{summary}; `{command}`", at, about, topic, detail)
+        where = f"`{command}`"
+        if self._console is not None:
+            where = detail["url"] = f"{self._console}/plans/{name}?run={self._run_id}"
+        return Alert("approval_waits", f"{summary}; {where}", at, about, topic, detail)
 
     def _alert_of_refusal(
         self, refusal: Mapping[str, Any], report_id: str | None, at: int

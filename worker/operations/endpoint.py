@@ -12,7 +12,6 @@ rebinding). uvicorn reads and writes HTTP; its server, which takes signals and l
 import asyncio
 import hmac
 import json
-import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,18 +29,17 @@ from uvicorn.server import ServerState
 from schemas.guard import MOST_BODY
 from schemas.settings.live import OperationsSettings
 from worker.operations import metrics
-from worker.operations.endpoint_access import is_address, listening, most_connections
+from worker.operations.endpoint_access import listening, most_connections
+from worker.operations.hosts import own_hosts, require_own_host
 from worker.operations.status import ProcessStatus, VitalSource, not_ready
 from worker.secrets.redaction import Redactor
 
-LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 DEADLINE_S = 5.0
 CHECK_S = 8.0  # to check an order: longer than a store waits for its lock
 LONGEST_HEAD = 8_192
 MOST_FIELDS = 64
 CHECK = "/check"
 ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Connection": "close"}
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::([0-9]{1,5}))?")
 _Places = dict["_Connection", asyncio.TimerHandle]  # the oldest first
 
 
@@ -80,7 +78,7 @@ class Endpoint:
         self._redactor = redactor
         self._now = now
         self._deadline_s = deadline_s if check is None else deadline_s + CHECK_S  # none is cut off unanswered
-        self._hosts = LOOPBACK_NAMES | {settings.host.lower(), *(name.lower() for name in settings.hosts)}
+        self._hosts = own_hosts(settings.host, settings.hosts)
         self._server: asyncio.Server | None = None
         self._places: _Places = {}
         self.port = 0
@@ -126,12 +124,16 @@ class Endpoint:
         await self.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; a source that fails is an answer too."""
-        request = Request(scope, receive)
-        door = self._check if (scope["method"], scope["path"]) == ("POST", CHECK) else None
+        """Answer one request."""
+        response = await self.response_to(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def response_to(self, request: Request) -> Response:
+        """The answer to one request; a source that fails is an answer too."""
+        door = self._check if (request.method, request.scope["path"]) == ("POST", CHECK) else None
         try:
             if door is not None:
-                response = await self._check_order(door, await self._body_of(request), receive)
+                response = await self._check_order(door, await self._body_of(request), request.receive)
             else:
                 if self._check is not None:
                     await self._check.refresh()
@@ -143,7 +145,7 @@ class Endpoint:
         except Exception as error:  # noqa: BLE001 - a source that fails must not end the endpoint
             response = PlainTextResponse(f"{type(error).__name__}\n", 500)
         response.headers.update(ALWAYS)
-        await response(scope, receive, send)
+        return response
 
     async def _check_order(self, door: OrderDoor, body: bytes, receive: Receive) -> Response:
         """The answer of the guard; where nobody waits for it any more, the check is given up.
@@ -192,9 +194,8 @@ class Endpoint:
         return answers[request.scope["path"]]()
 
     def _admit(self, request: Request) -> None:
-        host = _host_of(request)
-        if host not in self._hosts and not (self._token is not None and is_address(host)):
-            raise HTTPException(421, "this is not the host that was asked for: see runtime.operations.hosts")
+        place, guarded = "see runtime.operations.hosts", self._token is not None
+        require_own_host(request, self._hosts, by_address=guarded, place=place)
         if "origin" in request.headers:
             raise HTTPException(403, "pages of other origins may not read this")
         if self._token is not None:
@@ -273,10 +274,3 @@ def _demand_plain(request: Request) -> None:
     for name in ("host", "authorization"):
         if len(fields.getlist(name)) > 1:
             raise HTTPException(400, f"the field {name} is given twice")
-
-
-def _host_of(request: Request) -> str:
-    match = _HOST.fullmatch(request.headers.get("host", ""))
-    if match is None or int(match[2] or 0) > 65_535:
-        raise HTTPException(400, "the Host field is missing or is no host")
-    return match[1].strip("[]").lower().removesuffix(".")

@@ -10,7 +10,7 @@ from hashlib import sha256
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader
+from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
 from services.model_calls.quoting import visible
@@ -54,10 +54,10 @@ def _source(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-@cache
-def _environment() -> Environment:
+def page_environment(*packages: str) -> Environment:
+    """Templates of packages, the first that has one, with our filters; every text is escaped."""
     made = Environment(
-        loader=PackageLoader(str(__package__)),
+        loader=ChoiceLoader([PackageLoader(package) for package in packages]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -67,6 +67,11 @@ def _environment() -> Environment:
     filters = (number, percent, r_multiple, repr, shown_time)
     made.filters.update({filter_.__name__: filter_ for filter_ in filters})
     return made
+
+
+@cache
+def _environment() -> Environment:
+    return page_environment(str(__package__))
 
 
 @cache

@@ -70,10 +70,11 @@ def _figures(picture: RunPicture) -> dict[str, Any]:
         "years": year_figure([(year, gain) for year, gain, _ in picture.years]),
         "spread": spread_figure([trade.r for trade in picture.episodes]),
     }
-    return {name: _item(root) for name, root in roots.items()}
+    return {name: figure_item(root) for name, root in roots.items()}
 
 
-def _item(root: Any) -> dict[str, Any]:
+def figure_item(root: Any) -> dict[str, Any]:
+    """A drawing as `Bokeh.embed.embed_item` takes it, the same each time."""
     from bokeh.document import Document
 
     document = Document()

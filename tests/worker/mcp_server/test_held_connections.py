@@ -14,9 +14,9 @@ import pytest
 from schemas.tool import ToolReply
 from services.evidence.tools import TOOLS
 from tests.commands.started import thinktwice
-from worker.mcp_server import serving
 from worker.mcp_server.server import build_server
-from worker.mcp_server.serving import HttpAddress, serve_http
+from worker.mcp_server.serving import HttpAddress, http_app
+from worker.runs import http_serving
 
 HELD = 130
 HEAD = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
@@ -68,12 +68,11 @@ async def served(monkeypatch, host, **bounds):
     """The port of a server in this process, with other deadlines."""
     stops: list[Any] = []
     lines: asyncio.Queue[str] = asyncio.Queue()
-    monkeypatch.setattr(serving, "hear_stops", stops.append)
+    monkeypatch.setattr(http_serving, "hear_stops", stops.append)
     for name, value in bounds.items():
-        monkeypatch.setattr(serving, name, value)
-    task = asyncio.create_task(
-        serve_http(build_server(host), HttpAddress("127.0.0.1", 0, None), lines.put_nowait)
-    )
+        monkeypatch.setattr(http_serving, name, value)
+    app = http_app(build_server(host), HttpAddress("127.0.0.1", 0, None))
+    task = asyncio.create_task(http_serving.serve_http(app, "127.0.0.1", 0, lines.put_nowait))
     try:
         yield int((await lines.get()).rpartition(":")[2].partition("/")[0])
     finally:

@@ -27,13 +27,14 @@ from tests.worker.settings_walk.walking import Look
 from tests.worker.shared_runs import embedded_bars
 from worker.bootstrap import assemble
 from worker.cli import backtest
+from worker.console.backtests import bar_files
 from worker.feeds.ccxt.live import LiveBars
 from worker.feeds.doubts import check_doubts
 from worker.feeds.files.files import load_bar_file
 from worker.feeds.opening import open_feed
 from worker.feeds.selected_bars import load_bars
 from worker.live.crash_counter import StartLimit
-from worker.operations.alerts import Alert
+from worker.operations.alerts import DRAFTED, Alert, WaitingChanges
 from worker.operations.logs import configure_logging, logger
 from worker.operations.monitoring import operate, prepare
 from worker.operations.notifications import Notifier, Outcome
@@ -231,6 +232,22 @@ def notified(settings: Settings) -> Any:
         now[0] = at
         shown.append([kind for kind in get_args(NotificationKind) if made.tell(Alert(kind, "x", NOW))])
     return shown
+
+
+def linked(settings: Settings) -> Any:
+    """Where the message of a waiting plan leads."""
+    made = WaitingChanges("r", dict, lambda: ["p"], settings.runtime.console.url)
+    plan = {"expires_at": NOW, "steps": [], "expected_outcome": "less risk", "basis": {"versions": {}}}
+    drafted = {"plan_id": "p", "plan_hash": "h", "revision": 1, "plan": plan}
+    return [news.summary for news in made.of(DRAFTED, drafted, NOW)]
+
+
+def offered(settings: Settings) -> Any:
+    """Bar files that the console offers."""
+    Path("bars").mkdir(exist_ok=True)
+    Path("bars/own.csv").touch()
+    folder = settings.runtime.console.folder
+    return bar_files(None if folder is None else Path(folder))
 
 
 class Unheard:

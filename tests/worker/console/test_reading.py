@@ -1,0 +1,123 @@
+"""What the console shows of a store: the documents of the commands, row by row, changing nothing."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.worker.cli.test_plans import made
+from tests.worker.console.asked import ask, get, settings_of, token_of
+
+PAGES = ("/plans", "/live?run=latest", "/runs", "/runs/latest", "/ask", "/audit")
+READ = (
+    *("/api/me", "/api/runs", "/api/runs/latest", "/api/runs/latest/status", "/api/runs/latest/reflections"),
+    *("/api/runs/latest/playbooks", "/api/runs/latest/reports", "/api/runs/latest/requests", "/api/plans"),
+    *("/api/tools", "/api/trials", "/api/audit", "/api/bars", "/api/backtests", "/api/openapi.json"),
+    "/api/compare?first=latest&second=latest",
+)
+
+
+def rows_of_every_table():
+    with sqlite3.connect("thinktwice.db") as connection:
+        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: connection.execute(f'SELECT * FROM "{name}"').fetchall() for name in sorted(names)}
+
+
+def test_reading_everything_changes_no_row(planted):
+    made(planted)
+    before = rows_of_every_table()
+
+    async def steps(client):
+        found = [await client.get(path) for path in READ]
+        pages = [await client.get(path, headers={"accept": "text/html"}) for path in PAGES]
+        return [(answer.url.path, answer.status_code) for answer in (*found, *pages)]
+
+    assert {status for _, status in ask(steps)} == {200}
+    assert rows_of_every_table() == before
+
+
+def test_documents_are_those_of_the_commands(planted):
+    for path, words in {
+        "/api/runs": ("runs", "--json"),
+        "/api/runs/latest/reports": ("reports", "latest", "--json"),
+        "/api/runs/latest/playbooks": ("playbooks", "list", "latest", "--json"),
+    }.items():
+        printed, served = json.loads(planted.run(*words).stdout), get(path).json()
+        if isinstance(served, dict):
+            served.pop("reports", None)
+        assert served == printed, path
+
+
+def test_journal_is_sent_as_lines_behind_a_row(planted):
+    printed = planted.run("journal", "latest", "--jsonl").stdout.splitlines()
+    found = get("/api/runs/latest/journal?after=4&limit=3").text.splitlines()
+    assert [json.loads(line)["hash"] for line in found] == [json.loads(line)["hash"] for line in printed[5:8]]
+    assert get("/api/runs/latest/journal?kind=no_such_row").status_code == 422
+
+
+def test_stream_gives_each_row_behind_the_one_that_was_seen_and_ends_with_the_run(planted):
+    count = json.loads(planted.run("runs", "--json").stdout)[-1]["events"]
+
+    async def steps(client):
+        return await client.get("/api/runs/latest/events", headers={"last-event-id": str(count - 4)})
+
+    text = ask(steps).text.replace("\r\n", "\n")
+    assert [line for line in text.splitlines() if line.startswith("id: ")] == [
+        f"id: {count - k}" for k in (3, 2, 1)
+    ]
+    assert text.rstrip().endswith('data: {"status": "finished"}')
+
+
+def test_question_is_answered_by_a_tool_and_refused_without_a_model(planted):
+    async def steps(client):
+        token = await token_of(client)
+        body = {"tool": "trades", "arguments": {"run": "latest"}}
+        answered = await client.post("/api/ask", json=body, headers=token)
+        nothing = await client.post("/api/ask", json={}, headers=token)
+        unknown = await client.post("/api/ask", json={"tool": "drop_tables"}, headers=token)
+        return answered.json(), nothing.status_code, unknown.status_code
+
+    answered, nothing, unknown = ask(steps)
+    assert answered["status"] == "answered"
+    assert answered["sections"]
+    assert (nothing, unknown) == (422, 404)
+
+
+def test_fill_opens_its_chain_and_an_unknown_one_is_not_there(planted):
+    fills = get("/api/runs/latest/journal?kind=entry_filled").text.splitlines()
+    fill = json.loads(fills[0])["payload"]["fill_id"]
+    assert get(f"/api/runs/latest/why/{fill}").json()["id"] == fill
+    assert fill[:8] in get(f"/runs/latest/why/{fill}", accept="text/html").text
+    assert get("/api/runs/latest/why/ffff").status_code == 404
+
+
+def test_compared_runs_say_where_they_part(planted):
+    planted.run("backtest", "--seed", "1")
+    found = get("/api/compare?first=r0001&second=latest").json()
+    assert {"runs", "settings", "figures", "parted"} == found.keys()
+
+
+@pytest.mark.parametrize("path", ["/runs/none", "/api/runs/none", "/plans/ffffffff", "/runs/none/page"])
+def test_what_is_not_there_is_said_on_a_page_and_in_the_api(planted, path):
+    answer = get(path, accept="text/html")
+    assert answer.status_code in (404, 422)
+    assert "none" in answer.text or "ffffffff" in answer.text
+
+
+def test_bars_of_a_backtest_come_from_the_folder_alone(planted):
+    Path("bars").mkdir()
+    Path("bars/own.csv").write_text("time,open,high,low,close\n")
+    Path("secret.csv").write_text("x")
+    Path("bars/out.csv").symlink_to(Path("secret.csv").resolve())
+
+    async def steps(client):
+        token = await token_of(client)
+        refused = [
+            (await client.post("/api/backtests", json={"data": name}, headers=token)).status_code
+            for name in ("../secret.csv", "out.csv", "/etc/passwd")
+        ]
+        return (await client.get("/api/bars")).json(), refused
+
+    files, refused = ask(steps, settings=settings_of(console__folder="bars"))
+    assert (files, refused) == ({"files": ["own.csv"]}, [409, 409, 409])

@@ -1,0 +1,385 @@
+"""The API of the console: everything can be read; plans are decided, questions asked, backtests started."""
+
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import asdict
+from typing import Annotated, Any, Literal, cast
+
+from fastapi import APIRouter, Body, Depends, Path, Query
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
+from schemas.errors import ConfigError, ToolRefused
+from schemas.plan import PlanState
+from services.evidence.tools import TOOLS
+from services.store.plan_records import summary_of
+from worker.console.backtests import BacktestForm, StartedBacktest, bar_files
+from worker.console.chart import chart_figure
+from worker.console.decisions import NS_PER_MS, Move
+from worker.console.desk import Desk, desk_of
+from worker.console.guards import demand_operator
+from worker.console.people import Person
+from worker.console.reflections import compare_runs, reflections_of
+from worker.console.stream import event_stream
+from worker.review import run_list, run_status
+from worker.review.asking import AskedQuestion, ask, ask_tool
+from worker.review.plan_document import document_of, revision_changes
+from worker.review.playbook_versions import document_of_run
+from worker.review.run_reports import list_reports, list_slots
+
+ApiDesk = Annotated[Desk, Depends(desk_of)]
+Operator = Annotated[Person, Depends(demand_operator)]
+Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+PlanId = Annotated[str, Path(pattern=r"^[0-9a-f]{4,64}$")]
+RunName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+RunOf = Annotated[RunName | None, Query(description="the run of the plan; none: the newest that has it")]
+MOST_ROWS = 5_000
+JSON_LINES = "application/jsonl"
+ERRORS: dict[int | str, dict[str, Any]] = {
+    401: {"description": "nobody is logged in"},
+    403: {"description": "a reader asks, or the token does not fit"},
+    404: {"description": "there is no such run, plan, report or fill"},
+    409: {"description": "it was decided, edited or ended meanwhile"},
+}
+api = APIRouter(prefix="/api", responses=ERRORS)
+
+
+class Strict(BaseModel):
+    """A body of which every field is known."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Approval(Strict):
+    """The hash that the page showed."""
+
+    hash: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12,64}$")]
+
+
+class Edit(Strict):
+    """Values as `steps.N.FIELD=VALUE` and steps to leave out, of the revision with this hash."""
+
+    hash: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12,64}$")]
+    set: tuple[Annotated[str, StringConstraints(max_length=200)], ...] = Field(default=(), max_length=50)
+    drop: tuple[Annotated[int, Field(ge=1, le=999)], ...] = Field(default=(), max_length=50)
+
+
+class Switch(Strict):
+    """The kill switch: `sure` says that it was asked for twice."""
+
+    on: bool
+    sure: Literal[True]
+
+
+class Question(Strict):
+    """A question in words, or one call of a tool with its arguments."""
+
+    run: RunName = "latest"
+    question: Annotated[str, StringConstraints(min_length=1, max_length=8_000)] | None = None
+    tool: Annotated[str, StringConstraints(max_length=64)] | None = None
+    arguments: dict[str, Any] = Field(default_factory=dict, max_length=32)
+
+
+@api.get("/me")
+async def me(request: Request, desk: ApiDesk) -> dict[str, Any]:
+    """Who asks, and with which token a browser writes."""
+    person: Person = request.state.person
+    return {"name": person.name, "role": person.role, "store": desk.store.url}
+
+
+@api.get("/runs")
+async def runs(desk: ApiDesk) -> list[dict[str, Any]]:
+    """Every run, oldest first."""
+    return [run_list.document_of(record) for record in await desk.store.runs.all()]
+
+
+@api.get("/runs/{run}")
+async def run(run: Name, desk: ApiDesk) -> dict[str, Any]:
+    """A run with its settings and its document."""
+    record = await desk.run(run)
+    return {**run_list.document_of(record), "config": record.config, "document": record.document}
+
+
+@api.get("/runs/{run}/status")
+async def status(run: Name, desk: ApiDesk) -> dict[str, Any]:
+    """How the process of a run is."""
+    return await run_status.status_of(desk.store, await desk.run(run))
+
+
+@api.get("/runs/{run}/journal", response_class=StreamingResponse)
+async def journal(
+    run: Name,
+    desk: ApiDesk,
+    after: Annotated[int, Query(ge=-1, le=2**53)] = -1,
+    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = MOST_ROWS,
+    kind: Annotated[list[str] | None, Query(max_length=64)] = None,
+) -> StreamingResponse:
+    """Rows behind a sequence number as JSON lines, in order."""
+    rows = desk.rows(await desk.run(run), kind, after)
+    first = await anext(rows, None)  # what is refused is refused before the answer begins
+
+    async def lines() -> AsyncIterator[str]:
+        count, row = 0, first
+        while row is not None and count < limit:
+            yield json.dumps(row, separators=(",", ":"), ensure_ascii=False) + "\n"
+            count, row = count + 1, await anext(rows, None)
+
+    return StreamingResponse(lines(), media_type=JSON_LINES)
+
+
+@api.get("/runs/{run}/events", response_class=StreamingResponse)
+async def events(
+    run: Name, request: Request, desk: ApiDesk, after: Annotated[int, Query(ge=-1, le=2**53)] = -1
+) -> StreamingResponse:
+    """Rows as they are written, each with its sequence number as its id (text/event-stream)."""
+    return await event_stream(desk, await desk.run(run), request, after)
+
+
+@api.get("/runs/{run}/chart")
+async def chart(run: Name, desk: ApiDesk) -> dict[str, Any]:
+    """Symbols, the last window in ms, and the empty figure of the candles."""
+    charted = await desk.charts.of(desk.store, desk.views, await desk.run(run))
+    return {**charted.head(), "figure": chart_figure()}
+
+
+@api.get("/runs/{run}/window")
+async def window(
+    run: Name,
+    desk: ApiDesk,
+    start: Annotated[float, Query(ge=-1e16, le=1e16, allow_inf_nan=False)],
+    end: Annotated[float, Query(ge=-1e16, le=1e16, allow_inf_nan=False)],
+    symbol: Annotated[int, Query(ge=0, le=100_000)] = 0,
+) -> dict[str, Any]:
+    """Candles, fills, levels and reflections between two times, ms; 1,500 candles at most."""
+    charted = await desk.charts.of(desk.store, desk.views, await desk.run(run))
+    return charted.window(symbol, int(start), int(end))
+
+
+@api.get("/runs/{run}/decision")
+async def decision(
+    run: Name,
+    desk: ApiDesk,
+    at: Annotated[float, Query(ge=-1e12, le=9e12, allow_inf_nan=False)],
+    symbol: Annotated[int, Query(ge=0, le=100_000)] = 0,
+    move: Move = "here",
+    skips: bool = False,
+) -> dict[str, Any]:
+    """What was decided on a symbol at a time, ms, or at the next or previous one: findings, verdict, skip."""
+    charted = await desk.charts.of(desk.store, desk.views, await desk.run(run))
+    return charted.of_symbol(symbol).decision(int(at) * NS_PER_MS, move, skips=skips)
+
+
+@api.get("/runs/{run}/why/{fill}")
+async def why(run: Name, fill: Annotated[str, Path(pattern=r"^[0-9A-Za-z_.-]{1,80}$")], desk: ApiDesk) -> Any:
+    """The chain from a fill or a stop move back to bar, events, findings, verdict and playbook."""
+    return asdict(await desk.why(await desk.run(run), fill))
+
+
+@api.get("/runs/{run}/reflections")
+async def reflections(run: Name, desk: ApiDesk) -> dict[str, Any]:
+    """Statuses, findings by code and month, and how long each tier took."""
+    record = await desk.run(run)
+    return await reflections_of(desk.store, record)
+
+
+@api.get("/runs/{run}/playbooks")
+async def playbooks(run: Name, desk: ApiDesk) -> Any:
+    """Every version of every playbook, with its evidence."""
+    return await document_of_run(desk.store, await desk.run(run), None, lambda _: None)
+
+
+@api.get("/runs/{run}/reports")
+async def reports(run: Name, desk: ApiDesk) -> dict[str, Any]:
+    """The slots of the slow loop and what became of them, with the reports."""
+    record = await desk.run(run)
+    return {
+        **await list_slots(desk.store, record),
+        "reports": await list_reports(desk.store, record.run_id),
+    }
+
+
+@api.get("/runs/{run}/requests")
+async def requests(run: Name, desk: ApiDesk) -> list[dict[str, Any]]:
+    """What was asked of the process of a run, and what it answered."""
+    record = await desk.run(run)
+    return [vars(found) for found in await desk.store.operator.all(record.run_id)]
+
+
+@api.post("/runs/{run}/kill")
+async def kill(run: Name, switch: Switch, desk: ApiDesk, person: Operator) -> Any:
+    """Turn the kill switch of a run, or of a guard, on or off."""
+    record = await desk.run(run)
+    what = f"kill {'on' if switch.on else 'off'}"
+    if record.mode == "guard":
+        done: Awaitable[Any] = run_status.switch_guards(desk.store, record, on=switch.on, by=person.name)
+    else:
+        done = run_status.switch_run(desk.store, record, on=switch.on)
+    return await _decide(desk, person, what, f"run {record.run_id}", done)
+
+
+@api.get("/compare")
+async def compare(
+    first: Annotated[RunName, Query()], second: Annotated[RunName, Query()], desk: ApiDesk
+) -> dict[str, Any]:
+    """Settings that differ between two runs, their figures, and the first decision at which they part."""
+    return await compare_runs(desk.store, await desk.run(first), await desk.run(second))
+
+
+@api.get("/plans")
+async def plans(
+    desk: ApiDesk, state: PlanState | None = None, run: Annotated[RunName | None, Query()] = None
+) -> list[dict[str, Any]]:
+    """Change plans, newest first, with how each stands."""
+    run_id = None if run is None else (await desk.run(run)).run_id
+    found = await desk.store.plans.all(run_id, now=time.time_ns())
+    return [summary_of(record) for record in found if state in (None, record.state)]
+
+
+@api.get("/plans/{plan}")
+async def plan(plan: PlanId, desk: ApiDesk, run: RunOf = None) -> dict[str, Any]:
+    """A change plan: steps, changes, hash, deadline, what became of it, and what each edit changed."""
+    stored = await desk.plan(plan, run, time.time_ns())
+    return document_of(stored) | {"revisions": revision_changes(stored)}
+
+
+@api.post("/plans/{plan}/approve")
+async def approve(
+    plan: PlanId, given: Approval, desk: ApiDesk, person: Operator, run: RunOf = None
+) -> dict[str, Any]:
+    """Approve the revision with this hash; another one is 409."""
+    stored = await desk.plan(plan, run, time.time_ns())
+    decision = await desk.decision(person, stored)
+    done = await _decide(desk, person, "approve", _describe_plan(stored), decision.approve(given.hash))
+    return document_of(done)
+
+
+@api.post("/plans/{plan}/cancel")
+async def cancel(plan: PlanId, desk: ApiDesk, person: Operator, run: RunOf = None) -> dict[str, Any]:
+    """Cancel a plan that waits; nothing of it happens."""
+    stored = await desk.plan(plan, run, time.time_ns())
+    decision = await desk.decision(person, stored)
+    return document_of(await _decide(desk, person, "cancel", _describe_plan(stored), decision.cancel()))
+
+
+@api.post("/plans/{plan}/rollback")
+async def rollback(plan: PlanId, desk: ApiDesk, person: Operator, run: RunOf = None) -> dict[str, Any]:
+    """Return every playbook that a plan changed to its version of before."""
+    stored = await desk.plan(plan, run, time.time_ns())
+    decision = await desk.decision(person, stored)
+    return document_of(await _decide(desk, person, "roll back", _describe_plan(stored), decision.roll_back()))
+
+
+@api.post("/plans/{plan}/edit")
+async def edit(
+    plan: PlanId, given: Edit, desk: ApiDesk, person: Operator, run: RunOf = None
+) -> dict[str, Any]:
+    """Change values or drop steps of the revision with this hash: a new one, which waits anew."""
+    stored = await desk.plan(plan, run, time.time_ns())
+    if not given.set and not given.drop:
+        raise HTTPException(422, "give values (`set`) or steps to leave out (`drop`)")
+    if not stored.record.hash.startswith(given.hash):
+        raise HTTPException(409, f"it was edited meanwhile: revision {stored.record.revision} stands now")
+    decision = await desk.decision(person, stored)
+    edited = decision.edit(list(given.set), list(given.drop), None)
+    return document_of(await _decide(desk, person, "edit", _describe_plan(stored), edited))
+
+
+@api.get("/tools")
+async def tools() -> list[dict[str, Any]]:
+    """The tools that answer questions, with the schemas of their arguments."""
+    return [tool.definition.payload() for tool in TOOLS.values()]
+
+
+@api.post("/ask")
+async def ask_run(given: Question, desk: ApiDesk) -> dict[str, Any]:
+    """Ask a run in words, or one tool; nothing is written."""
+    if (given.question is None) == (given.tool is None):
+        raise HTTPException(422, "give a question, or a tool with its arguments")
+    try:
+        if given.tool is not None:
+            if given.tool not in TOOLS or not TOOLS[given.tool].reads_only:
+                raise HTTPException(404, f"no tool {given.tool!r}: /api/tools has them")
+            return await ask_tool(desk.store, given.tool, given.arguments)
+        asked = AskedQuestion(" ".join((given.question or "").split()), await desk.run(given.run))
+        return (await ask(desk.store, asked, desk.settings, desk.environment)).document
+    except (ToolRefused, ConfigError) as error:
+        raise HTTPException(422, str(error)) from error
+
+
+@api.get("/trials")
+async def trials(desk: ApiDesk) -> dict[str, Any]:
+    """What was tried in the store on which bars."""
+    from worker.runs.trials import list_ranges
+
+    return {"ranges": list_ranges(await desk.store.trials.all())}
+
+
+@api.get("/audit")
+async def audit(desk: ApiDesk) -> list[dict[str, Any]]:
+    """Who decided what, newest first."""
+    return [vars(entry) for entry in await desk.store.console.audit()]
+
+
+@api.get("/bars")
+async def bars(desk: ApiDesk) -> dict[str, Any]:
+    """Names of the bar files that a backtest may be started with."""
+    return {"files": bar_files(desk.backtests.folder)}
+
+
+@api.get("/backtests")
+async def backtests(desk: ApiDesk) -> list[dict[str, Any]]:
+    """Backtests that were started here, newest first."""
+    return [started.document() for started in desk.backtests.all()]
+
+
+@api.post("/backtests", status_code=202)
+async def start_backtest(
+    form: Annotated[BacktestForm, Body()], desk: ApiDesk, person: Operator
+) -> dict[str, Any]:
+    """Start a backtest in a process of its own; its run is in the store when it has ended."""
+    started = await _decide(desk, person, "backtest", "start", desk.backtests.start(form, person.name))
+    return cast("StartedBacktest", started).document()
+
+
+@api.get("/backtests/{number}")
+async def backtest(number: Annotated[int, Path(ge=1, le=2**31)], desk: ApiDesk) -> dict[str, Any]:
+    """How far a backtest is."""
+    found = desk.backtests.find(number)
+    if found is None:
+        raise HTTPException(404, f"no backtest {number} was started here")
+    return found.document()
+
+
+@api.delete("/backtests/{number}")
+async def cancel_backtest(
+    number: Annotated[int, Path(ge=1, le=2**31)], desk: ApiDesk, person: Operator
+) -> dict[str, Any]:
+    """Cancel a backtest, as Ctrl-C does."""
+    found = desk.backtests.find(number)
+    if found is None:
+        raise HTTPException(404, f"no backtest {number} was started here")
+    desk.backtests.cancel(found)
+    await desk.store.console.note(person.name, "cancel", f"backtest {number}", "done")
+    return found.document()
+
+
+def _describe_plan(stored: Any) -> str:
+    return f"plan {stored.record.plan_id} of run {stored.record.run_id}"
+
+
+async def _decide(desk: Desk, person: Person, action: str, subject: str, deciding: Awaitable[Any]) -> Any:
+    """What a decision gives; the audit has it either way.
+
+    Raises:
+        HTTPException: it is refused, as it was decided meanwhile or cannot be: 409.
+    """
+    try:
+        done = await deciding
+    except ConfigError as error:
+        await desk.store.console.note(person.name, action, subject, f"refused: {error}")
+        raise HTTPException(409, str(error)) from error
+    await desk.store.console.note(person.name, action, subject, "done")
+    return done

@@ -1,0 +1,392 @@
+"""The pages of the console: each shows what the API gives, and writes by it.
+
+A page that a local person opens begins a session, so that what it writes carries the token of the page.
+"""
+
+import time
+from functools import cache
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Depends, Query
+from jinja2 import Environment
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from schemas.errors import ConfigError
+from services.evidence.tools import TOOLS
+from services.model_calls.quoting import visible
+from services.store.plan_records import StoredPlan, summary_of
+from worker.console.backtests import bar_files
+from worker.console.desk import Desk, desk_of
+from worker.console.guards import COOKIE, TOKEN, address_of
+from worker.console.people import Person, TooManyTries
+from worker.console.reflections import compare_runs, reflections_of
+from worker.pages import __name__ as pages_package
+from worker.pages.figures import shown_time
+from worker.pages.rendering import page_environment
+from worker.review import run_list, run_status
+from worker.review.plan_document import document_of, revision_changes
+from worker.review.playbook_versions import document_of_run
+from worker.review.run_reports import find_position, list_reports, list_slots
+
+if TYPE_CHECKING:
+    from services.store import RunRecord
+
+PageDesk = Annotated[Desk, Depends(desk_of)]
+RunQuery = Annotated[str | None, Query(max_length=64)]
+SESSION_AGE_S = 12 * 3_600
+SHOWN_ROWS = 200
+pages = APIRouter(include_in_schema=False)
+# How each word of an outcome is shown: a sign beside the word, so that colour alone never says it.
+SIGNS = {
+    "IDLE": "·",
+    "THESIS_ARMED": "◇",
+    "POSITION_OPEN": "●",
+    "HOLD_LOCK": "▣",
+    "COOLDOWN": "~",
+    "INVALIDATED": "✕",
+    "alive": "✔",
+    "not_running": "✖",
+    "never_seen": "○",
+    "up": "▲",
+    "away": "▼",
+    "on": "⊘",
+    "off": "✔",
+    "safe_mode": "⚠",
+    "stopping": "‖",
+    "HOLD": "■",
+    "ABSTAIN": "○",
+    "ERROR": "✖",
+    "BLOCKED": "⊘",
+    "SKIPPED": "»",
+    "STALE": "◷",
+    "pass": "✔",
+    "revise": "↻",
+    "block": "⊘",
+    "error": "✖",
+    "awaiting_approval": "?",
+    "approved": "✔",
+    "executing": "▶",
+    "completed": "✔",
+    "cancelled": "✖",
+    "declined": "✖",
+    "expired": "◷",
+    "stale": "◷",
+    "failed": "✖",
+    "rolled_back": "↺",
+    "running": "▶",
+    "finished": "✔",
+    "interrupted": "‖",
+    "damaged": "✖",
+}
+
+
+@cache
+def _templates() -> Environment:
+    made = page_environment(str(__package__), pages_package)
+    made.globals |= {"signs": SIGNS, "now_ns": time.time_ns}
+    return made
+
+
+def _page(request: Request, template: str, title: str, **shown: Any) -> Response:
+    """A page with who looks at it; of a local person without a session it begins one."""
+    person: Person | None = getattr(request.state, "person", None)
+    cookie = None
+    if person is not None and person.token is None and "authorization" not in request.headers:
+        people = desk_of(request).people
+        cookie, person = people.begin(person)
+    text = (
+        _templates()
+        .get_template(template)
+        .render(shown, title=title, person=person, path=request.url.path, token_name=TOKEN)
+    )
+    response = HTMLResponse(text)
+    if cookie is not None:
+        set_cookie(request, response, cookie)
+    return response
+
+
+@cache
+def bokeh_scripts() -> list[str]:
+    """Names of the scripts of Bokeh that a page of charts loads, in order."""
+    from bokeh.resources import Resources
+
+    found = Resources(mode="server", components=["bokeh"], minified=True).js_files
+    return [PurePosixPath(name.partition("?")[0]).name for name in found]
+
+
+def set_cookie(request: Request, response: Response, cookie: str) -> None:
+    """Give a browser its session."""
+    response.set_cookie(
+        COOKIE,
+        cookie,
+        max_age=SESSION_AGE_S,
+        httponly=True,
+        samesite="strict",
+        secure=request.app.state.address.secure,
+    )
+
+
+def error_page(request: Request, status: int, text: str) -> Response:
+    """What went wrong, as a page."""
+    response = _page(request, "error.html", f"{status}", text=text)
+    response.status_code = status
+    return response
+
+
+@pages.get("/style.css")
+async def style() -> Response:
+    """The style of every page of ours, and what the console adds."""
+    text = "".join(_templates().get_template(name).render() for name in ("style.css", "console.css"))
+    return Response(text, media_type="text/css")
+
+
+@pages.get("/login")
+async def login_page(request: Request) -> Response:
+    """The form to log in by."""
+    return _page(request, "login.html", "Log in", failed=None)
+
+
+@pages.post("/login")
+async def log_in(request: Request, desk: PageDesk) -> Response:
+    """Begin a session of a user."""
+    form = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=8)
+    name, password = (form.get(field, [""])[0] for field in ("name", "password"))
+    try:
+        cookie = await desk.people.log_in(name, password, address_of(request))
+    except TooManyTries as error:
+        response = _page(request, "login.html", "Log in", failed=str(error))
+        response.status_code = 429
+        return response
+    if cookie is None:
+        response = _page(request, "login.html", "Log in", failed="this name and password do not fit")
+        response.status_code = 401
+        return response
+    moved = RedirectResponse("/plans", 303)
+    set_cookie(request, moved, cookie)
+    return moved
+
+
+@pages.post("/logout")
+async def log_out(request: Request, desk: PageDesk) -> Response:
+    """End the session of a browser."""
+    desk.people.close_session(request.cookies.get(COOKIE, ""))
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE)
+    return response
+
+
+@pages.get("/")
+async def start() -> Response:
+    """What waits for a decision comes first."""
+    return RedirectResponse("/plans", 303)
+
+
+@pages.get("/plans")
+async def plans(request: Request, desk: PageDesk) -> Response:
+    """Plans that wait, then those that were decided."""
+    found = [summary_of(record) for record in await desk.store.plans.all(now=time.time_ns())]
+    waiting = [plan for plan in found if plan["state"] == "awaiting_approval"]
+    decided = [plan for plan in found if plan["state"] != "awaiting_approval"]
+    return _page(request, "plans.html", "Plans", waiting=waiting, decided=decided)
+
+
+@pages.get("/plans/{plan}")
+async def plan_page(request: Request, plan: str, desk: PageDesk, run: RunQuery = None) -> Response:
+    """One plan with all that a decision needs."""
+    stored = await desk.plan(plan, run, time.time_ns())
+    return _page(
+        request,
+        "plan.html",
+        f"Plan {stored.record.plan_id}",
+        plan=document_of(stored),
+        revisions=revision_changes(stored),
+        decisions=[decision.shown for decision in stored.record.decisions],
+        editable=_editable(stored),
+    )
+
+
+def _editable(stored: StoredPlan) -> dict[int, dict[str, Any]]:
+    """Numbers of each step that an edit may change, by step and field."""
+    return {
+        step["number"]: {
+            name: value
+            for name, value in step["action"].items()
+            if isinstance(value, (int, float)) and not isinstance(value, bool)
+        }
+        for step in document_of(stored)["steps"]
+    }
+
+
+@pages.get("/live")
+async def live(request: Request, desk: PageDesk, run: RunQuery = None) -> Response:
+    """The process of a run: positions, feed, safe mode, kill switch, and rows as they come."""
+    records = [record for record in await desk.store.runs.all() if record.damage is None]
+    traded = [record for record in records if record.mode in ("paper", "guard")]
+    if run is None and not traded:
+        return _page(request, "live.html", "Live", record=None, runs=[], last=-1, rows=[])
+    record = await desk.run(run) if run is not None else traded[-1]
+    now = await _live_now(desk, record)
+    rows = [row async for row in desk.rows(record, None, max(-1, record.events - 1 - SHOWN_ROWS))]
+    return _page(
+        request,
+        "live.html",
+        f"Live: {record.run_id}",
+        record=record,
+        **now,
+        runs=[known.run_id for known in traded],
+        rows=rows[::-1],
+        last=rows[-1]["seq"] if rows else -1,
+    )
+
+
+@pages.get("/live/now")
+async def live_now(request: Request, desk: PageDesk, run: RunQuery = "latest") -> Response:
+    """The part of the live page that says how the process is, drawn anew."""
+    record = await desk.run(run or "latest")
+    text = _templates().get_template("live_now.html").render(await _live_now(desk, record), record=record)
+    return HTMLResponse(text)
+
+
+async def _live_now(desk: Desk, record: "RunRecord") -> dict[str, Any]:
+    """How the process of a run is, and each of its symbols."""
+    status = await run_status.status_of(desk.store, record)
+    signs = (status["process"] or {}).get("signs", {})
+    positions, blocked = signs.get("open_positions") or {}, signs.get("blocked") or {}
+    states: dict[str, str] = {}
+    if record.mode != "guard":
+        index = (await desk.views.view(record.run_id, None)).index
+        states = {str(event.row.symbol): event.glance()["to"] for event in index.of_kind("state_transition")}
+    labels = signs.get("last_bars") or {}
+    names = sorted({*(record.data.get("symbols") or ()), *labels, *positions, *blocked})
+    symbols = [
+        {
+            "name": visible(name),
+            "position": positions.get(name, 0.0),
+            "state": states.get(name, "IDLE"),
+            "last_bar": labels.get(name),
+            "entries": "STALE"
+            if name in (signs.get("stale_symbols") or ())
+            else "BLOCKED"
+            if name in blocked
+            else "open",
+            "reason": visible(blocked.get(name, "")),
+        }
+        for name in names
+    ]
+    alerts = [
+        word
+        for word, holds in {
+            "safe_mode": signs.get("state") == "safe_mode",
+            "stopping": signs.get("state") == "stopping",
+            "ERROR": bool(signs.get("errors")),
+            "BLOCKED": bool(signs.get("kill_switch")),
+            "STALE": bool(signs.get("stale_symbols")),
+            "away": signs.get("feed_ok") is False or signs.get("store_ok") is False,
+        }.items()
+        if holds
+    ]
+    return {"status": status, "signs_of": signs, "symbols": symbols, "alerts": alerts}
+
+
+@pages.get("/runs")
+async def runs(request: Request, desk: PageDesk, first: RunQuery = None, second: RunQuery = None) -> Response:
+    """Every run, and what differs between two of them."""
+    records = await desk.store.runs.all()
+    compared = None
+    if first and second:
+        compared = await compare_runs(desk.store, await desk.run(first), await desk.run(second))
+    return _page(
+        request,
+        "runs.html",
+        "Runs",
+        runs=[(run_list.document_of(record), record.document or {}) for record in reversed(records)],
+        compared=compared,
+        files=bar_files(desk.backtests.folder),
+        backtests=[started.document() for started in desk.backtests.all()],
+    )
+
+
+@pages.get("/runs/{run}")
+async def run_page(request: Request, run: str, desk: PageDesk) -> Response:
+    """A run: its page, reflections, lessons and reports."""
+    record = await desk.run(run)
+    is_guard = record.mode == "guard"
+    return _page(
+        request,
+        "run_of_console.html",
+        f"Run {record.run_id}",
+        record=record,
+        document=record.document or {},
+        status=await run_status.status_of(desk.store, record),
+        reflections=None if is_guard else await reflections_of(desk.store, record),
+        playbooks=None if is_guard else await document_of_run(desk.store, record, None, lambda _: None),
+        slots=None if is_guard else await list_slots(desk.store, record),
+        reports=await list_reports(desk.store, record.run_id),
+        bokeh=bokeh_scripts(),
+    )
+
+
+@pages.get("/runs/{run}/page")
+async def draw_run(request: Request, run: str, desk: PageDesk) -> Response:
+    """The page of a run that is over, as `thinktwice page` writes it; its own policy names its scripts."""
+    from worker.pages.run_page import run_html
+    from worker.review.rebuilt import stored_picture
+    from worker.runs.replay import NotReplayable
+
+    record = await desk.run(run)
+    if record.status == "running":
+        raise HTTPException(409, f"run {record.run_id} is under way: see /live?run={record.run_id}")
+    try:
+        picture = await stored_picture(desk.store, record)
+    except (NotReplayable, ConfigError) as error:
+        raise HTTPException(409, str(error)) from error
+    policy = "frame-ancestors 'none'"
+    return HTMLResponse(run_html(picture), headers={"content-security-policy": policy})
+
+
+@pages.get("/runs/{run}/reports/{report}")
+async def report_page(request: Request, run: str, report: str, desk: PageDesk) -> Response:
+    """A report, as `thinktwice report --html` writes it."""
+    from worker.pages.report_html import report_html
+
+    record = await desk.run(run)
+    entries = await list_reports(desk.store, record.run_id)
+    try:
+        position = find_position(entries, report, record.run_id)
+    except ConfigError as error:
+        raise HTTPException(404, str(error)) from error
+    text = report_html(entries[position], entries[:position])
+    return HTMLResponse(text, headers={"content-security-policy": "frame-ancestors 'none'"})
+
+
+@pages.get("/runs/{run}/why/{fill}")
+async def why_page(request: Request, run: str, fill: str, desk: PageDesk) -> Response:
+    """The chain from a fill back to what led to it."""
+    record = await desk.run(run)
+    root = await desk.why(record, fill)
+    return _page(request, "why.html", f"Why {fill}", record=record, root=root, times=shown_time)
+
+
+@pages.get("/ask")
+async def ask_page(request: Request, desk: PageDesk) -> Response:
+    """A form for each tool, made from its schema, and words where a model is configured."""
+    tools = [tool.definition.payload() for tool in TOOLS.values() if tool.reads_only]
+    records = [record.run_id for record in await desk.views.records()]
+    return _page(
+        request,
+        "ask.html",
+        "Ask",
+        tools=tools,
+        runs=records[::-1],
+        in_words=desk.settings.uses_models,
+    )
+
+
+@pages.get("/audit")
+async def audit_page(request: Request, desk: PageDesk) -> Response:
+    """Who decided what here."""
+    return _page(request, "audit.html", "Decisions", entries=await desk.store.console.audit())

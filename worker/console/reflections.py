@@ -1,0 +1,97 @@
+"""What the fast reflection found in a run over time, and where two runs part."""
+
+import json
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schemas.canonical import ns_to_datetime
+
+if TYPE_CHECKING:
+    from services.journal.chain import JournalRow
+    from services.store import RunRecord, Store
+
+MONTH = 7  # characters of an ISO date
+QUANTILES = (0.5, 0.95)
+FIGURES = ("total_return", "max_drawdown", "trades", "expectancy_r", "sharpe")
+DECISIONS = frozenset({"policy_frozen", "policy_amended", "boundary_verdict", "policy_evaluation"})
+
+
+async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
+    """Statuses and findings by month, latency by tier (ms), and how many answers of models were missing."""
+    months: dict[str, Counter[str]] = defaultdict(Counter)
+    statuses: dict[str, Counter[str]] = defaultdict(Counter)
+    latencies: dict[str, list[float]] = defaultdict(list)
+    outcomes: Counter[str] = Counter()
+    async for row in store.journal.rows(record.run_id, kinds={"policy_reflection"}):
+        result = json.loads(row.payload)["result"]
+        meta = result.get("meta", result)  # one that did not run is its own invocation
+        outcomes[meta["outcome"]] += 1
+        if "status" not in result:
+            continue
+        month = ns_to_datetime(row.known_at).isoformat()[:MONTH]
+        statuses[month][result["status"]] += 1
+        months[month].update({finding["code"] for finding in result["findings"]})
+        measured = json.loads(row.telemetry) if row.telemetry else {}
+        if isinstance(spent := measured.get("latency_ms"), (int, float)):
+            latencies[meta["tier"]].append(float(spent))
+    count = sum(outcomes.values())
+    return {
+        "reflections": count,
+        "outcomes": dict(outcomes),
+        "degraded_share": outcomes["degraded"] / count if count else None,
+        "months": [
+            {"month": month, "statuses": dict(statuses[month]), "findings": dict(months[month])}
+            for month in sorted(statuses)
+        ],
+        "latency_ms": {
+            tier: {"n": len(spent), **{f"p{q * 100:.0f}": float(np.quantile(spent, q)) for q in QUANTILES}}
+            for tier, spent in sorted(latencies.items())
+        },
+    }
+
+
+async def compare_runs(store: "Store", first: "RunRecord", second: "RunRecord") -> dict[str, Any]:
+    """Settings that differ, the figures of both, and the first decision at which they part."""
+    return {
+        "runs": [first.run_id, second.run_id],
+        "settings": _differences(first.config, second.config),
+        "figures": {
+            name: [((run.document or {}).get("performance") or {}).get(name) for run in (first, second)]
+            for name in FIGURES
+        },
+        "parted": await _first_parting(store, first, second),
+    }
+
+
+def _differences(first: Any, second: Any, path: str = "") -> list[dict[str, Any]]:
+    """Fields that differ, by their dotted names."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        found = []
+        for name in sorted({*first, *second}):
+            inner = f"{path}.{name}" if path else name
+            found += _differences(first.get(name), second.get(name), inner)
+        return found
+    return [] if first == second else [{"setting": path, "values": [first, second]}]
+
+
+async def _first_parting(store: "Store", first: "RunRecord", second: "RunRecord") -> dict[str, Any] | None:
+    """The first decisions of two runs, in order, that are not the same; None where all are."""
+    rows = [store.journal.rows(run.run_id, kinds=DECISIONS) for run in (first, second)]
+    while True:
+        pair = [await anext(found, None) for found in rows]
+        if pair == [None, None]:
+            return None
+        if pair[0] is None or pair[1] is None or _content(pair[0]) != _content(pair[1]):
+            return {"rows": [row and document_of_row(row) for row in pair]}
+
+
+def _content(row: "JournalRow") -> Any:
+    return row.known_at, row.kind, row.symbol, row.payload
+
+
+def document_of_row(row: "JournalRow") -> dict[str, Any]:
+    """A row of the journal as plain data, as `journal --jsonl` prints it."""
+    head = {name: getattr(row, name) for name in ("seq", "ts_event", "known_at", "kind", "symbol", "hash")}
+    return {**head, "payload": json.loads(row.payload)}

@@ -1,0 +1,178 @@
+"use strict";
+(() => {
+  const token = document.body.dataset.token || "";
+  const notice = document.getElementById("notice");
+  const say = (text) => { notice.textContent = text; };
+
+  async function post(url, body, method = "POST") {
+    const headers = {"content-type": "application/json", "x-csrf-token": token};
+    const response = await fetch(url, {method, headers, body: body === undefined ? undefined : JSON.stringify(body)});
+    const text = await response.text();
+    let found = {};
+    try { found = text ? JSON.parse(text) : {}; } catch { found = {error: text}; }
+    if (!response.ok) throw new Error(found.error || `${response.status}`);
+    return found;
+  }
+
+  // A button that decides asks once more; what was refused is said, and the page stays.
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button[data-post]");
+    if (!button) return;
+    if (button.dataset.sure && !window.confirm(button.dataset.sure)) return;
+    button.disabled = true;
+    try {
+      await post(button.dataset.post, button.dataset.body ? JSON.parse(button.dataset.body) : undefined);
+      window.location.assign(button.dataset.next || window.location.href);
+    } catch (error) {
+      say(error.message);
+      button.disabled = false;
+    }
+  });
+
+  const edit = document.getElementById("edit");
+  edit?.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const changed = [...edit.querySelectorAll("input[data-before]")].filter((input) => input.value !== input.dataset.before);
+    const drop = [...edit.querySelectorAll("input[name=drop]:checked")].map((input) => Number(input.value));
+    try {
+      await post(edit.dataset.post, {hash: edit.dataset.hash, set: changed.map((input) => `${input.name}=${input.value}`), drop});
+      window.location.reload();
+    } catch (error) { say(error.message); }
+  });
+
+  // Forms that start a backtest or ask: empty fields are left out.
+  function values(form) {
+    const found = {};
+    for (const field of form.elements) {
+      if (!field.name || field.value === "") continue;
+      const kind = field.dataset.type || field.type;
+      if ("list" in field.dataset) found[field.name] = field.value.split(",").map((word) => word.trim()).filter(Boolean);
+      else found[field.name] = ["number", "integer"].includes(kind) ? Number(field.value) : kind === "boolean" ? field.value === "true" : field.value;
+    }
+    return found;
+  }
+  const started = document.getElementById("backtest");
+  started?.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      await post(started.dataset.json, values(started));
+      window.location.reload();
+    } catch (error) { say(error.message); }
+  });
+
+  function element(name, text, kind) {
+    const made = document.createElement(name);
+    if (text !== undefined) made.textContent = text;
+    if (kind) made.className = kind;
+    return made;
+  }
+  const answer = document.getElementById("answer");
+  for (const form of document.querySelectorAll("form[data-ask]")) {
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      answer.replaceChildren(element("p", "asking ...", "soft"));
+      const given = values(form);
+      const body = form.dataset.tool ? {tool: form.dataset.tool, arguments: given} : given;
+      try {
+        const found = await post("/api/ask", body);
+        answer.replaceChildren(element("h2", "Answer"));
+        for (const section of found.sections || []) {
+          for (const statement of section.statements || []) {
+            const line = element("p", statement.text);
+            for (const row of (statement.rows || []).slice(0, 5)) {
+              if (row.seq === null || row.seq === undefined) continue;
+              const link = element("a", ` row ${row.seq}`);
+              link.href = `/api/runs/${found.run_id}/journal?after=${row.seq - 1}&limit=1`;
+              line.append(link);
+            }
+            answer.append(line);
+          }
+        }
+        if (answer.children.length === 1) answer.append(element("p", found.answer || found.reason || "no answer"));
+      } catch (error) { answer.replaceChildren(element("p", error.message, "warn")); }
+      answer.scrollIntoView();
+    });
+  }
+
+  const filter = document.getElementById("filter");
+  filter?.addEventListener("input", () => {
+    for (const row of document.querySelectorAll("#compare tbody tr")) row.hidden = !row.textContent.toLowerCase().includes(filter.value.toLowerCase());
+  });
+
+  function count() {
+    for (const shown of document.querySelectorAll(".countdown")) {
+      const left = Math.floor(Number(BigInt(shown.dataset.until) / 1000000n) / 1000 - Date.now() / 1000);
+      shown.textContent = left <= 0 ? "(the time is over)" : `(${Math.floor(left / 3600)} h ${Math.floor(left / 60) % 60} min ${left % 60} s left)`;
+    }
+  }
+  count();
+  setInterval(count, 1000);
+
+  const shown = (value) => value === null || value === undefined ? "-" : Array.isArray(value) ? value.map(shown).join(", ") :
+    typeof value === "object" ? Object.entries(value).map(([name, inner]) => `${name} ${shown(inner)}`).join(", ") || "-" : String(value);
+  async function poll(place, show, form = "json") {
+    try {
+      const response = await fetch(place.dataset.url);
+      if (!response.ok) throw new Error(`${response.status}`);
+      show(await response[form]());
+      if (notice.dataset.lost) { say(""); delete notice.dataset.lost; }
+    } catch (error) { notice.dataset.lost = "yes"; say(`the console does not answer: ${error.message}`); }
+  }
+  const status = document.getElementById("status");
+  if (status) setInterval(() => poll(status, (text) => {
+    if (text !== status.dataset.shown && !status.contains(document.activeElement)) status.innerHTML = text;
+    status.dataset.shown = text;
+  }, "text"), 2000);
+  // A plan that waits or is carried out: its page is loaded again when it has moved on.
+  const plan = document.getElementById("plan");
+  if (plan) setInterval(() => poll(plan, (found) => {
+    const steps = found.steps.map((step) => step.state).join(" ");
+    if (found.state !== plan.dataset.state || steps !== plan.dataset.steps) window.location.reload();
+    else if (found.hash !== plan.dataset.hash) say(`it was edited meanwhile: revision ${found.revision} stands now, load the page again`);
+  }), 2000);
+  const backtests = document.getElementById("backtests");
+  if (backtests?.querySelector("[data-backtest]")) setInterval(() => poll(backtests, (found) => {
+    for (const one of found) {
+      const card = backtests.querySelector(`[data-backtest="${one.id}"]`);
+      if (!card) continue;
+      card.querySelector("[data-field=state]").textContent = one.state;
+      card.querySelector("[data-field=progress]").textContent = one.progress.at(-1) || "";
+      card.querySelector("[data-field=run_id]").textContent = one.run_id || "";
+    }
+  }), 1000);
+
+  // Rows as they are written; one that is missing is fetched before those behind it are shown.
+  const rows = document.getElementById("rows"), MOST_ROWS = 500;
+  if (rows) {
+    let last = Number(rows.dataset.after);
+    const line = document.getElementById("stream");
+    const time = (ns) => new Date(Number(BigInt(ns) / 1000000n)).toISOString().replace(".000Z", "Z");
+    function add(row) {
+      const made = element("tr");
+      made.dataset.seq = row.seq;
+      for (const text of [row.seq, time(row.known_at), row.kind, row.symbol || "", shown(row.payload).slice(0, 160)]) made.append(element("td", text));
+      rows.prepend(made);
+      while (rows.children.length > MOST_ROWS) rows.lastElementChild.remove();
+      last = row.seq;
+    }
+    let adding = Promise.resolve();
+    async function take(row) {
+      if (row.seq <= last) return;
+      while (row.seq > last + 1) {
+        const text = await (await fetch(`${rows.dataset.events.replace("/events", "/journal")}?after=${last}&limit=500`)).text();
+        const missed = text.split("\n").filter(Boolean).map((item) => JSON.parse(item)).filter((item) => item.seq < row.seq);
+        if (!missed.length) throw new Error(`row ${last + 1} is missing`);
+        missed.forEach(add);
+      }
+      add(row);
+    }
+    const source = new EventSource(`${rows.dataset.events}?after=${last}`);
+    source.addEventListener("open", () => { line.textContent = "connected"; });
+    source.addEventListener("row", (event) => {
+      const row = JSON.parse(event.data);
+      adding = adding.then(() => take(row)).catch((error) => { line.textContent = error.message; });
+    });
+    source.addEventListener("end", (event) => { line.textContent = `the run is ${JSON.parse(event.data).status}`; source.close(); });
+    source.addEventListener("error", () => { line.textContent = "connection lost: trying again"; });
+  }
+})();
