@@ -23,6 +23,7 @@ from worker.console.desk import Desk
 from worker.console.guards import Address, ConsoleGuard, wants_page
 from worker.console.pages import error_page, pages
 from worker.console.people import People
+from worker.console.text_routes import texts
 from worker.operations.endpoint_access import is_loopback
 from worker.review.rebuilt import traded_bars
 
@@ -67,6 +68,7 @@ async def console_app(
     )
     app.state.desk, app.state.address = desk, address
     app.include_router(api)
+    app.include_router(texts)
     app.include_router(pages)
     if process is not None:
         app.router.routes += [Route(path, process) for path in PROCESS_PATHS]

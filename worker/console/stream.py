@@ -18,6 +18,7 @@ from worker.console.reflections import document_of_row
 
 if TYPE_CHECKING:
     from services.store import RunRecord
+    from worker.console.backtests import StartedBacktest
     from worker.console.desk import Desk
 
 POLL_S, PING_S, SEND_S = 0.5, 10, 5.0
@@ -27,10 +28,37 @@ async def event_stream(desk: "Desk", record: "RunRecord", request: Request, afte
     """Rows behind a sequence number, or behind the last one that the browser saw."""
     last = request.headers.get("last-event-id", "")
     begin = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else after
+    return _stream(_events(desk, record, begin))
+
+
+def progress_stream(desk: "Desk", started: "StartedBacktest") -> StreamingResponse:
+    """A backtest whenever it has come further, and at its end."""
+    return _stream(_progress(desk, started))
+
+
+def _stream(events: AsyncIterator[ServerSentEvent]) -> StreamingResponse:
     response: StreamingResponse = EventSourceResponse(  # type: ignore[assignment]
-        _events(desk, record, begin), ping=PING_S, send_timeout=SEND_S
+        events, ping=PING_S, send_timeout=SEND_S
     )
     return response
+
+
+async def _progress(desk: "Desk", started: "StartedBacktest") -> AsyncIterator[ServerSentEvent]:
+    last = None
+    while not desk.ending.is_set():
+        document = started.document()
+        if document != last:
+            ended = started.state != "running" and started.exit_code is not None
+            yield ServerSentEvent(event="end" if ended else "progress", data=json.dumps(document))
+            if ended:
+                return
+            last = document
+        await _rest(desk)
+
+
+async def _rest(desk: "Desk") -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(desk.ending.wait(), POLL_S)
 
 
 async def _events(desk: "Desk", record: "RunRecord", after: int) -> AsyncIterator[ServerSentEvent]:
@@ -46,5 +74,4 @@ async def _events(desk: "Desk", record: "RunRecord", after: int) -> AsyncIterato
         if now.status != "running" and now.events == after + 1:
             yield ServerSentEvent(event="end", data=json.dumps({"status": now.status}))
             return
-        with suppress(TimeoutError):
-            await asyncio.wait_for(desk.ending.wait(), POLL_S)
+        await _rest(desk)
