@@ -4,6 +4,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,8 +34,7 @@ from worker.runs.run_inputs import load_traded_bars, require_models, traded_play
 
 if TYPE_CHECKING:
     from services.feeds.port import MarketFeed
-    from worker.console.beside import ConsoleThread
-    from worker.live.monitor import Monitor
+    from worker.live.monitor import Companion, Monitor
     from worker.live.process import PaperOutcome
     from worker.live.run_selection import AbandonedRun
     from worker.operations.monitoring import Prepared
@@ -157,7 +157,7 @@ async def trade(
         await feed.close()
 
 
-def console_beside(settings: Settings, prepared: "Prepared", port: int | None) -> "ConsoleThread | None":
+def console_beside(settings: Settings, prepared: "Prepared", port: int | None) -> "Companion | None":
     """The console that a process is asked for; its port is tried before anything is made.
 
     Raises:
@@ -165,9 +165,8 @@ def console_beside(settings: Settings, prepared: "Prepared", port: int | None) -
     """
     if port is None:
         return None
-    from worker.console.beside import ConsoleThread
-
-    return ConsoleThread(settings, prepared, port)
+    made: Companion = import_module("worker.console.beside").ConsoleThread(settings, prepared, port)
+    return made
 
 
 def open_feed(text: str, settings: Settings, speed: str) -> "MarketFeed":

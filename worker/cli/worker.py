@@ -35,7 +35,7 @@ from worker.slow_worker.event_texts import TEXTS, describe_event
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
-    from worker.console.beside import ConsoleThread
+    from worker.live.monitor import Companion
     from worker.operations.logs import EventSink, Logging
     from worker.operations.monitoring import Prepared
     from worker.slow_worker.ports import Clock
@@ -143,7 +143,7 @@ async def _work(
     moment: int | None,
     logs: "Logging",
     prepared: "Prepared",
-    beside: "ConsoleThread | None",
+    beside: "Companion | None",
     *,
     once: bool,
     period_s: float,
@@ -187,7 +187,7 @@ async def _operate(
     sinks: "list[EventSink]",
     note: "EventSink",
     prepared: "Prepared",
-    beside: "ConsoleThread | None",
+    beside: "Companion | None",
     period_s: float,
     probe: Callable[[], Awaitable[None]],
 ) -> int:
