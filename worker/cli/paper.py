@@ -11,16 +11,17 @@ import typer
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from worker.cli.console import ConsoleOption, require_console
 from worker.cli.options import (
     RUN,
     ConfigArgument,
+    ConsoleOption,
     FreshLedgerOption,
     FullOption,
     JsonOption,
     LogFormatOption,
     open_for_writing,
     option,
+    require_console,
     run_name,
     run_settings,
     takes,

@@ -14,15 +14,16 @@ import typer
 
 from schemas.errors import ConfigError, InvariantViolation, StoreError
 from schemas.settings import Settings
-from worker.cli.console import ConsoleOption, require_console
 from worker.cli.options import (
     LATEST,
+    ConsoleOption,
     DbOption,
     LogFormatOption,
     argument,
     open_for_run,
     open_for_writing,
     option,
+    require_console,
     run_name,
     run_settings,
 )

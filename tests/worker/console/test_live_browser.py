@@ -100,7 +100,7 @@ def test_live_page_fetches_rows_that_its_stream_left_out(tmp_path):
         kept = later[-1]
         assert sequence(page)[0] == last
         bodies.append(f"retry: 200\nid: {kept['seq']}\nevent: row\ndata: {json.dumps(kept)}\n\n")
-        page.wait_for_function(f"document.querySelector('#rows tr')?.dataset.seq == '{kept['seq']}'")
+        page.wait_for_selector(f"#rows tr:first-child[data-seq='{kept['seq']}']")
         shown = sequence(page)
     assert shown == list(range(shown[0], shown[0] - len(shown), -1))
     assert faults == []
