@@ -16,6 +16,7 @@ from worker.cli.options import (
     open_for_writing,
     open_to_read,
     option,
+    require_console,
     store_address,
     visible_name,
 )
@@ -30,16 +31,6 @@ if TYPE_CHECKING:
     from worker.console.guards import Address
 
 PORT = 8_766
-ConsoleOption = Annotated[
-    int | None,
-    option(
-        "--console",
-        metavar="PORT",
-        min=0,
-        max=65_535,
-        help="Serve the console on 127.0.0.1 at this port while it runs; 0 takes any.",
-    ),
-]
 COLUMNS = {"name": "name", "role": "role"}
 app = typer.Typer(help="Serve pages that show runs and take decisions, until Ctrl-C.")
 user_app = typer.Typer(help="Who may log in to the console of a store.", no_args_is_help=True)
@@ -79,23 +70,6 @@ def console(
         stopped_by = run_async(_serve(settings, address, port))
     if stopped_by is not None:
         raise RunInterrupted(stopped_by)
-
-
-def require_console() -> None:
-    """Refuse where the extra of the console is not installed.
-
-    Raises:
-        ConfigError: it names the package that is missing, and how it is installed.
-    """
-    try:
-        import argon2  # noqa: F401
-        import fastapi  # noqa: F401
-        import sse_starlette  # noqa: F401
-    except ImportError as error:
-        raise ConfigError(
-            f"the console needs the extra package `console` ({error.name} is missing): "
-            "`pip install 'thinktwice[console]'` or `uv sync --extra console`"
-        ) from error
 
 
 async def _serve(settings: "Settings", address: "Address", port: int) -> "Signals | None":

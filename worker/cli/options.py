@@ -44,6 +44,16 @@ DbOption = Annotated[
     ),
 ]
 DataOption = Annotated[Path | None, option(help="The run's bar file, if it lies elsewhere now.")]
+ConsoleOption = Annotated[
+    int | None,
+    option(
+        "--console",
+        metavar="PORT",
+        min=0,
+        max=65_535,
+        help="Serve the console on 127.0.0.1 at this port while it runs; 0 takes any.",
+    ),
+]
 AtOption = Annotated[
     str | None,
     option(metavar="TIME", help="As of the last bar that had closed at TIME (ISO, UTC). [the end]"),
@@ -214,6 +224,23 @@ class OnceCommand(TyperCommand):
                 raise ConfigError(f"{words} is given twice: give it once")
         found: list[str] = super().parse_args(ctx, args)
         return found
+
+
+def require_console() -> None:
+    """Refuse where the extra of the console is not installed.
+
+    Raises:
+        ConfigError: it names the package that is missing, and how it is installed.
+    """
+    try:
+        import argon2  # noqa: F401
+        import fastapi  # noqa: F401
+        import sse_starlette  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(
+            f"the console needs the extra package `console` ({error.name} is missing): "
+            "`pip install 'thinktwice[console]'` or `uv sync --extra console`"
+        ) from error
 
 
 def store_address(db: str | None) -> str:

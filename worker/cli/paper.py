@@ -9,16 +9,17 @@ import typer
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from worker.cli.console import ConsoleOption, require_console
 from worker.cli.options import (
     RUN,
     ConfigArgument,
+    ConsoleOption,
     FreshLedgerOption,
     FullOption,
     JsonOption,
     LogFormatOption,
     open_for_writing,
     option,
+    require_console,
     run_name,
     run_settings,
     takes,
@@ -32,8 +33,7 @@ from worker.runs.run_inputs import load_traded_bars, require_models, traded_play
 
 if TYPE_CHECKING:
     from services.feeds.port import MarketFeed
-    from worker.console.beside import ConsoleThread
-    from worker.live.monitor import Monitor
+    from worker.live.monitor import Companion, Monitor
     from worker.live.process import PaperOutcome
     from worker.live.run_selection import AbandonedRun
     from worker.operations.monitoring import Prepared
@@ -156,7 +156,7 @@ async def trade(
         await feed.close()
 
 
-def console_beside(settings: Settings, prepared: "Prepared", port: int | None) -> "ConsoleThread | None":
+def console_beside(settings: Settings, prepared: "Prepared", port: int | None) -> "Companion | None":
     """The console that a process is asked for; its port is tried before anything is made.
 
     Raises:
@@ -166,7 +166,8 @@ def console_beside(settings: Settings, prepared: "Prepared", port: int | None) -
         return None
     from worker.console.beside import ConsoleThread
 
-    return ConsoleThread(settings, prepared, port)
+    made: Companion = ConsoleThread(settings, prepared, port)
+    return made
 
 
 def open_feed(text: str, settings: Settings, speed: str) -> "MarketFeed":

@@ -14,15 +14,16 @@ import typer
 
 from schemas.errors import ConfigError, InvariantViolation, StoreError
 from schemas.settings import Settings
-from worker.cli.console import ConsoleOption, require_console
 from worker.cli.options import (
     LATEST,
+    ConsoleOption,
     DbOption,
     LogFormatOption,
     argument,
     open_for_run,
     open_for_writing,
     option,
+    require_console,
     run_name,
     run_settings,
 )
@@ -35,7 +36,7 @@ from worker.slow_worker.event_texts import TEXTS, describe_event
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
-    from worker.console.beside import ConsoleThread
+    from worker.live.monitor import Companion
     from worker.operations.logs import EventSink, Logging
     from worker.operations.monitoring import Prepared
     from worker.slow_worker.ports import Clock
@@ -143,7 +144,7 @@ async def _work(
     moment: int | None,
     logs: "Logging",
     prepared: "Prepared",
-    beside: "ConsoleThread | None",
+    beside: "Companion | None",
     *,
     once: bool,
     period_s: float,
@@ -187,7 +188,7 @@ async def _operate(
     sinks: "list[EventSink]",
     note: "EventSink",
     prepared: "Prepared",
-    beside: "ConsoleThread | None",
+    beside: "Companion | None",
     period_s: float,
     probe: Callable[[], Awaitable[None]],
 ) -> int:

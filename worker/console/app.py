@@ -23,8 +23,10 @@ from worker.console.desk import Desk
 from worker.console.guards import Address, ConsoleGuard, wants_page
 from worker.console.pages import error_page, pages
 from worker.console.people import People
+from worker.console.text_routes import texts
 from worker.operations.endpoint_access import is_loopback
 from worker.review.rebuilt import traded_bars
+from worker.runs.kept_run import kept_bars
 
 if TYPE_CHECKING:
     from schemas.settings import Settings
@@ -51,7 +53,7 @@ async def console_app(
     folder = None if settings.runtime.console.folder is None else Path(settings.runtime.console.folder)
     backtests = Backtests(settings.runtime.db, folder)
     people = People(store.console, local=is_loopback(address.host) and not address.secure)
-    desk = Desk(store, settings, people, backtests, Charts(traded_bars), environment)
+    desk = Desk(store, settings, people, backtests, Charts(traded_bars, kept_bars), environment)
     app = FastAPI(
         title=TITLE,
         version="1",
@@ -67,6 +69,7 @@ async def console_app(
     )
     app.state.desk, app.state.address = desk, address
     app.include_router(api)
+    app.include_router(texts)
     app.include_router(pages)
     if process is not None:
         app.router.routes += [Route(path, process) for path in PROCESS_PATHS]

@@ -68,7 +68,7 @@ class ConsoleThread:
         prepared, loop = self.prepared, asyncio.get_running_loop()
         endpoint = Endpoint(source, prepared.settings, prepared.token, prepared.redactor)
         thread = threading.Thread(
-            target=self._run, args=(_asked_of(endpoint, loop), run_id), name="console", daemon=True
+            target=self._run, args=(_answer_in(endpoint, loop), run_id), name="console", daemon=True
         )
         thread.start()
         try:
@@ -105,7 +105,7 @@ def _log_opened(url: str, run_id: str) -> None:
     logger("console", run_id=run_id).info("console_open", url=url)
 
 
-def _asked_of(endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> Answer:
+def _answer_in(endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> Answer:
     """What the endpoint answers to another thread; it reads the process in the loop of the process."""
 
     async def answer(request: Request) -> Response:

@@ -19,7 +19,6 @@ from worker.pages.figures import r_multiple, shown_time
 from worker.pages.run_figures import candle_figure, source
 from worker.pages.run_marks import FillMark, SymbolMarks, marks_of
 from worker.pages.run_page import figure_item
-from worker.runs.kept_run import kept_bars
 from worker.runs.replay import NotReplayable
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 MOST_CANDLES, MOST_MARKS, KEPT, LAST_BARS = 1_500, 1_000, 3, 150
 STATE = ("x0", "x1", "bottom", "top", "state", "time", "color", "hatch")
 ReadBars = Callable[["Store", "RunRecord"], Awaitable[BarSeries | None]]
+KeptBars = Callable[["Store", "RunRecord"], Awaitable[BarSeries]]
 UP, DOWN, NEUTRAL = "#009e73", "#d55e00", "#0072b2"
 STATUS_COLORS = {"pass": UP, "revise": "#c79200", "block": DOWN, "error": "#b4568a"}
 
@@ -189,10 +189,11 @@ class Charts:
 
     Args:
         read_bars: the bars that a finished run traded; None where only the run played again says them.
+        kept_bars: the bars that a run keeps in the store.
     """
 
-    def __init__(self, read_bars: ReadBars) -> None:
-        self._read_bars = read_bars
+    def __init__(self, read_bars: ReadBars, kept_bars: KeptBars) -> None:
+        self._read_bars, self._kept_bars = read_bars, kept_bars
         self._kept: OrderedDict[tuple[str, int], ChartedRun] = OrderedDict()
         self._reading = asyncio.Lock()
 
@@ -207,7 +208,7 @@ class Charts:
             if key not in self._kept:
                 try:
                     bars = await self._read_bars(store, record) if record.status == "finished" else None
-                    bars = bars or await kept_bars(store, record)
+                    bars = bars or await self._kept_bars(store, record)
                 except (NotReplayable, ConfigError, StoreError, ValueError) as error:
                     raise HTTPException(409, f"the bars of run {record.run_id}: {error}") from error
                 if not len(bars.times):

@@ -101,12 +101,12 @@ def decisions_of(index: JournalIndex) -> dict[str, SymbolDecisions]:
 
 def _entry(event: Event) -> dict[str, Any]:
     payload = event.glance()
-    word, texts = _worded(event.row.kind, payload)
+    word, texts = _describe(event.row.kind, payload)
     text = "; ".join(visible(str(item)) for item in texts if item)
     return {"seq": event.row.seq, "kind": event.row.kind, "word": WORDS.get(word, word), "text": text}
 
 
-def _worded(kind: str, payload: dict[str, Any]) -> tuple[str, Iterator[Any]]:
+def _describe(kind: str, payload: dict[str, Any]) -> tuple[str, Iterator[Any]]:
     if kind == SKIP:
         waits = payload.get("bars_to_wait")
         return "SKIPPED", iter(

@@ -12,9 +12,8 @@ from starlette.requests import Request
 from schemas.errors import ConfigError
 from services.journal.kinds import JOURNAL_KINDS
 from services.journal.lineage import trace_named
-from worker.console.people import People, Person
+from worker.console.people import People
 from worker.console.reflections import document_of_row
-from worker.review.plan_decisions import OperatorDecision
 from worker.review.run_views import RunViews
 
 if TYPE_CHECKING:
@@ -77,11 +76,6 @@ class Desk:
             return await self.store.plans.find(plan_id, run, now=now)
         except ConfigError as error:
             raise HTTPException(404, str(error)) from error
-
-    async def decision(self, person: Person, stored: "StoredPlan") -> OperatorDecision:
-        """A plan with who decides on it."""
-        record = await self.store.runs.find(stored.record.run_id)
-        return OperatorDecision(self.store, record, stored, person.name)
 
     async def rows(
         self, record: "RunRecord", kinds: list[str] | None, after: int

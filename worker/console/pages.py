@@ -23,7 +23,7 @@ from worker.console.backtests import bar_files
 from worker.console.desk import Desk, desk_of
 from worker.console.guards import COOKIE, TOKEN, address_of
 from worker.console.people import Person, TooManyTries
-from worker.console.reflections import compare_runs, reflections_of
+from worker.console.reflections import compare_runs, making_of, reflections_of
 from worker.pages import __name__ as pages_package
 from worker.pages.figures import shown_time
 from worker.pages.rendering import page_environment
@@ -31,6 +31,7 @@ from worker.review import run_list, run_status
 from worker.review.plan_document import document_of, revision_changes
 from worker.review.playbook_versions import document_of_run
 from worker.review.run_reports import find_position, list_reports, list_slots
+from worker.runs.trials import list_ranges
 
 if TYPE_CHECKING:
     from services.store import RunRecord
@@ -326,6 +327,9 @@ async def run_page(request: Request, run: str, desk: PageDesk) -> Response:
         playbooks=None if is_guard else await document_of_run(desk.store, record, None, lambda _: None),
         slots=None if is_guard else await list_slots(desk.store, record),
         reports=await list_reports(desk.store, record.run_id),
+        trials=[
+            found for found in list_ranges(await desk.store.trials.all()) if record.run_id in found["runs"]
+        ],
         bokeh=bokeh_scripts(),
     )
 
@@ -354,13 +358,32 @@ async def report_page(request: Request, run: str, report: str, desk: PageDesk) -
     from worker.pages.report_html import report_html
 
     record = await desk.run(run)
+    entries = await _reports_up_to(desk, record, report)
+    text = report_html(entries[-1], entries[:-1])
+    return HTMLResponse(text, headers={"content-security-policy": "frame-ancestors 'none'"})
+
+
+async def _reports_up_to(desk: Desk, record: "RunRecord", report: str) -> list[dict[str, Any]]:
     entries = await list_reports(desk.store, record.run_id)
     try:
-        position = find_position(entries, report, record.run_id)
+        return entries[: find_position(entries, report, record.run_id) + 1]
     except ConfigError as error:
         raise HTTPException(404, str(error)) from error
-    text = report_html(entries[position], entries[:position])
-    return HTMLResponse(text, headers={"content-security-policy": "frame-ancestors 'none'"})
+
+
+@pages.get("/runs/{run}/reports/{report}/claims")
+async def claims_page(request: Request, run: str, report: str, desk: PageDesk) -> Response:
+    """The claims of a report, each with its rows, and how its texts were made."""
+    record = await desk.run(run)
+    entry = (await _reports_up_to(desk, record, report))[-1]
+    return _page(
+        request,
+        "claims.html",
+        f"Claims of report {entry['report_id']}",
+        record=record,
+        entry=entry,
+        making=await making_of(desk.store, record, entry["report_id"]),
+    )
 
 
 @pages.get("/runs/{run}/why/{fill}")

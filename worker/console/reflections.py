@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 MONTH = 7  # characters of an ISO date
 QUANTILES = (0.5, 0.95)
 FIGURES = ("total_return", "max_drawdown", "trades", "expectancy_r", "sharpe")
+MAKING = frozenset(
+    {
+        "deliberation",
+        "fact_check",
+        "reflection_critique",
+        "reflection_correction",
+        "review_cycle",
+        "chunk_outline",
+        "chunk_write",
+    }
+)
 DECISIONS = frozenset({"policy_frozen", "policy_amended", "boundary_verdict", "policy_evaluation"})
 
 
@@ -50,6 +61,20 @@ async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
             for tier, spent in sorted(latencies.items())
         },
     }
+
+
+async def making_of(store: "Store", record: "RunRecord", report_id: str) -> list[dict[str, Any]]:
+    """Rows of how the texts of a report were made: rounds, critiques, scores, claims that were checked."""
+    found, made = [], set()
+    async for row in store.journal.rows(record.run_id, kinds=MAKING):
+        payload = json.loads(row.payload)
+        if payload.get("report_id") == report_id:
+            made.add(payload.get("deliberation_id"))
+        elif payload.get("deliberation_id") is None or payload["deliberation_id"] not in made:
+            continue
+        fields = {name: value for name, value in payload.items() if not name.endswith(("_id", "_hash"))}
+        found.append({"seq": row.seq, "kind": row.kind, "fields": fields})
+    return found
 
 
 async def compare_runs(store: "Store", first: "RunRecord", second: "RunRecord") -> dict[str, Any]:

@@ -17,26 +17,56 @@ from starlette.responses import StreamingResponse
 from worker.console.reflections import document_of_row
 
 if TYPE_CHECKING:
-    from services.store import RunRecord
-    from worker.console.desk import Desk
+    from services.store import RunRecord, Store
+    from worker.console.backtests import StartedBacktest
 
 POLL_S, PING_S, SEND_S = 0.5, 10, 5.0
 
 
-async def event_stream(desk: "Desk", record: "RunRecord", request: Request, after: int) -> StreamingResponse:
+async def event_stream(
+    store: "Store", ending: asyncio.Event, record: "RunRecord", request: Request, after: int
+) -> StreamingResponse:
     """Rows behind a sequence number, or behind the last one that the browser saw."""
     last = request.headers.get("last-event-id", "")
     begin = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else after
+    return _stream(_events(store, ending, record, begin))
+
+
+def progress_stream(ending: asyncio.Event, started: "StartedBacktest") -> StreamingResponse:
+    """A backtest whenever it has come further, and at its end."""
+    return _stream(_progress(ending, started))
+
+
+def _stream(events: AsyncIterator[ServerSentEvent]) -> StreamingResponse:
     response: StreamingResponse = EventSourceResponse(  # type: ignore[assignment]
-        _events(desk, record, begin), ping=PING_S, send_timeout=SEND_S
+        events, ping=PING_S, send_timeout=SEND_S
     )
     return response
 
 
-async def _events(desk: "Desk", record: "RunRecord", after: int) -> AsyncIterator[ServerSentEvent]:
-    store = desk.store
+async def _progress(ending: asyncio.Event, started: "StartedBacktest") -> AsyncIterator[ServerSentEvent]:
+    last = None
+    while not ending.is_set():
+        document = started.document()
+        if document != last:
+            ended = started.state != "running" and started.exit_code is not None
+            yield ServerSentEvent(event="end" if ended else "progress", data=json.dumps(document))
+            if ended:
+                return
+            last = document
+        await _rest(ending)
+
+
+async def _rest(ending: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(ending.wait(), POLL_S)
+
+
+async def _events(
+    store: "Store", ending: asyncio.Event, record: "RunRecord", after: int
+) -> AsyncIterator[ServerSentEvent]:
     yield ServerSentEvent(event="begin", data=json.dumps({"after": after}), retry=1_000)
-    while not desk.ending.is_set():
+    while not ending.is_set():
         async for row in store.journal.rows(record.run_id, after=after):
             after = row.seq
             yield ServerSentEvent(
@@ -46,5 +76,4 @@ async def _events(desk: "Desk", record: "RunRecord", after: int) -> AsyncIterato
         if now.status != "running" and now.events == after + 1:
             yield ServerSentEvent(event="end", data=json.dumps({"status": now.status}))
             return
-        with suppress(TimeoutError):
-            await asyncio.wait_for(desk.ending.wait(), POLL_S)
+        await _rest(ending)

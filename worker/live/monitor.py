@@ -34,6 +34,18 @@ class Monitor(Protocol):
         ...
 
 
+class Companion(Protocol):
+    """What runs beside a process and shows it."""
+
+    def over(self, inner: Monitor) -> Monitor:
+        """A monitor around which it runs, too."""
+        ...
+
+    def around(self, source: VitalSource, run_id: str) -> AbstractAsyncContextManager[None]:
+        """Run while the block does."""
+        ...
+
+
 class OperatedMonitor:
     """Events go to the log, news to a person, status to the endpoint.
 

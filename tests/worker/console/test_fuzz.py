@@ -10,7 +10,7 @@ from tests.worker.cli.test_plans import made
 from tests.worker.console.asked import started
 from tests.worker.console.test_reading import rows_of_every_table
 
-STREAMS = ("/api/runs/{run}/events",)  # may have no end
+STREAMS = ("/api/runs/{run}/events", "/api/backtests/{number}/events")  # may have no end
 LEAVE_OUT = ("/api/backtests",)  # a process each
 EXAMPLES = 10
 

@@ -45,8 +45,7 @@ def test_live_plan_is_edited_and_approved_and_acts_at_the_next_bar_under_the_ope
         page.click("text=Approve this revision")
         run.to(62)
         page.wait_for_selector("text=completed")
-        assert (before, run.risk()) != (0.006, before)
-        assert run.risk() == 0.006
+        assert run.risk() == 0.006 != before
     assert faults == []
 
 
@@ -73,7 +72,8 @@ def test_live_plan_whose_bars_are_over_is_refused_where_the_page_still_has_its_b
     with stepped(tmp_path) as run, tab(online=True) as page:
         run.to(60)
         plan, before = run.plan(0.008), run.risk()
-        opened(page, run.url, faults := [])
+        faults: list[str] = []
+        opened(page, run.url, faults)
         page.goto(f"{run.url}/plans/{plan.plan_id}")
         run.to(75)
         page.click("text=Approve this revision")
@@ -85,7 +85,12 @@ def test_live_plan_whose_bars_are_over_is_refused_where_the_page_still_has_its_b
 def test_live_page_fetches_rows_that_its_stream_left_out(tmp_path):
     with stepped(tmp_path) as run, tab(online=True) as page:
         run.to(30)
-        opened(page, run.url, faults := [])
+        faults: list[str] = []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        bodies = ["retry: 200\n\n"]
+        page.route(
+            "**/events?*", lambda route: route.fulfill(content_type="text/event-stream", body=bodies[-1])
+        )
         page.goto(f"{run.url}/live?run=r0001")
         last = max(sequence(page))
         run.to(60)
@@ -93,15 +98,9 @@ def test_live_page_fetches_rows_that_its_stream_left_out(tmp_path):
         later = [json.loads(line) for line in rows.splitlines()]
         assert len(later) > 5
         kept = later[-1]
-        body = f"id: {kept['seq']}\nevent: row\ndata: {json.dumps(kept)}\n\n"
-        page.unroute("**/*")
-        page.route("**/events?*", lambda route: route.fulfill(content_type="text/event-stream", body=body))
-        fetched: list[str] = []
-        page.on("request", lambda request: fetched.append(request.url))
-        page.evaluate("window.scrollTo(0, 0)")
-        page.goto(f"{run.url}/live?run=r0001", wait_until="commit")
-        page.evaluate("document.getElementById('rows')?.dataset.after")
-        page.wait_for_function(f"document.querySelector('#rows tr')?.dataset.seq == '{kept['seq']}'")
+        assert sequence(page)[0] == last
+        bodies.append(f"retry: 200\nid: {kept['seq']}\nevent: row\ndata: {json.dumps(kept)}\n\n")
+        page.wait_for_selector(f"#rows tr:first-child[data-seq='{kept['seq']}']")
         shown = sequence(page)
     assert shown == list(range(shown[0], shown[0] - len(shown), -1))
     assert faults == []
@@ -110,7 +109,8 @@ def test_live_page_fetches_rows_that_its_stream_left_out(tmp_path):
 def test_live_page_shows_each_symbol_and_follows_the_process(tmp_path):
     with stepped(tmp_path) as run, tab(online=True) as page:
         run.to(40)
-        opened(page, run.url, faults := [])
+        faults: list[str] = []
+        opened(page, run.url, faults)
         page.goto(f"{run.url}/live?run=r0001")
         page.wait_for_selector("#status tbody tr")
         cells = page.locator("#status tbody tr td:first-child").all_inner_texts()
@@ -139,7 +139,8 @@ def process_of(folder, port):
         text=True,
         env=os.environ | {"XDG_STATE_HOME": str(folder)},
     )
-    lines = []
+    lines: list[str] = []
+    assert process.stderr is not None
     for line in process.stderr:
         lines.append(line)
         if "console_open" in line:
@@ -220,7 +221,7 @@ def test_hostile_symbols_are_text_on_every_page_and_the_stepper_shows_decisions(
             "(text) => document.querySelector('#decision p').innerText === text", arg=newest
         )
         bands = page.evaluate("Bokeh.documents.at(-1).get_model_by_name('states').data.state")
-        assert {"IDLE", "THESIS_ARMED"} <= set(bands) or bands
+        assert "IDLE" in bands
         assert "WIPED" not in page.title()
         assert page.locator("img[src=x]").count() == 0
     assert faults == []

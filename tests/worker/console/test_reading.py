@@ -2,10 +2,12 @@
 
 import json
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.commands.started import thinktwice
 from tests.worker.cli.test_plans import made
 from tests.worker.console.asked import ask, get, settings_of, token_of
 
@@ -121,3 +123,38 @@ def test_bars_of_a_backtest_come_from_the_folder_alone(planted):
 
     files, refused = ask(steps, settings=settings_of(console__folder="bars"))
     assert (files, refused) == ({"files": ["own.csv"]}, [409, 409, 409])
+
+
+def test_lessons_have_their_evidence_and_claims_of_a_report_open_their_rows(planted):
+    versions = get("/api/runs/latest/playbooks").json()["versions"]
+    page = get("/runs/latest", accept="text/html").text
+    assert all(
+        f'<td class="number">{found["account"]["n"]}</td>' in page for found in versions if found["account"]
+    )
+    report = get("/api/runs/latest/reports").json()["reports"][-1]
+    claims = get(f"/runs/latest/reports/{report['report_id']}/claims", accept="text/html").text
+    statement = report["report"]["sections"][0]["statements"][0]
+    assert statement["text"] in claims
+    assert f"journal?after={statement['rows'][0]['seq'] - 1}&amp;limit=1" in claims
+    assert get("/runs/latest/reports/ffff/claims", accept="text/html").status_code == 404
+
+
+def test_run_without_reflection_has_its_page_and_says_what_was_skipped(shell):
+    words = ("--symbols", "IBM", "--from", "2003-01-01", "--to", "2004-12-31", "--reflection", "off")
+    subprocess.run([thinktwice(), "backtest", *words], check=True, capture_output=True)
+    assert "Ledger of trials" in get("/runs/latest", accept="text/html").text
+    found = get("/api/runs/latest/reflections").json()
+    assert set(found["outcomes"]) == {"disabled"}
+    last = get("/api/runs/latest/decision?at=2e12&move=here&skips=true").json()
+    before = get(f"/api/runs/latest/decision?at={last['at']}&move=previous").json()
+    assert before["at"] < last["at"]
+    assert last["entries"]
+    assert before["state"] in (
+        "IDLE",
+        "THESIS_ARMED",
+        "POSITION_OPEN",
+        "HOLD_LOCK",
+        "COOLDOWN",
+        "INVALIDATED",
+    )
+    assert get("/api/runs/latest/decision?at=-9e11&move=previous").json()["at"] is None

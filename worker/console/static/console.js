@@ -21,7 +21,7 @@
     if (button.dataset.sure && !window.confirm(button.dataset.sure)) return;
     button.disabled = true;
     try {
-      await post(button.dataset.post, button.dataset.body ? JSON.parse(button.dataset.body) : undefined);
+      await post(button.dataset.post, button.dataset.body ? JSON.parse(button.dataset.body) : undefined, button.dataset.method);
       window.location.assign(button.dataset.next || window.location.href);
     } catch (error) {
       say(error.message);
@@ -131,15 +131,15 @@
     else if (found.hash !== plan.dataset.hash) say(`it was edited meanwhile: revision ${found.revision} stands now, load the page again`);
   }), 2000);
   const backtests = document.getElementById("backtests");
-  if (backtests?.querySelector("[data-backtest]")) setInterval(() => poll(backtests, (found) => {
-    for (const one of found) {
-      const card = backtests.querySelector(`[data-backtest="${one.id}"]`);
-      if (!card) continue;
-      card.querySelector("[data-field=state]").textContent = one.state;
-      card.querySelector("[data-field=progress]").textContent = one.progress.at(-1) || "";
-      card.querySelector("[data-field=run_id]").textContent = one.run_id || "";
-    }
-  }), 1000);
+  for (const card of backtests?.querySelectorAll("[data-backtest]") || []) {
+    const source = new EventSource(`/api/backtests/${card.dataset.backtest}/events`);
+    const show = (event) => {
+      const found = JSON.parse(event.data), fields = {state: found.state, progress: found.progress.at(-1), run_id: found.run_id};
+      for (const [name, value] of Object.entries(fields)) card.querySelector(`[data-field=${name}]`).textContent = value || "";
+      if (event.type === "end") { source.close(); card.querySelector("button")?.remove(); }
+    };
+    for (const name of ["progress", "end"]) source.addEventListener(name, show);
+  }
 
   // Rows as they are written; one that is missing is fetched before those behind it are shown.
   const rows = document.getElementById("rows"), MOST_ROWS = 500;
