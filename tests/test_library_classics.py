@@ -13,7 +13,7 @@ import thinktwice as tt
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "translate-a-strategy.md"
 BLOCK = re.compile(r'```toml title="classics/(\w+)\.toml"\n(.*?)```', re.DOTALL)
 CLASSICS: dict[str, str] = dict(BLOCK.findall(PAGE.read_text("utf-8")))
-SPAN: dict[str, Any] = {"start": "2003-01-01", "end": "2008-12-31"}
+SPAN: dict[str, Any] = {"start": "2003-01-01", "end": "2004-12-31", "symbols": ("AAPL", "IBM", "MSFT")}
 
 
 def half_range(open, high, low, close, volume):

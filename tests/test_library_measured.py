@@ -93,8 +93,8 @@ def test_playbook_file_that_says_measured_is_the_same_as_one_in_python(tmp_path)
 def test_playbook_without_a_target_is_never_refused_for_its_reach(expectation):
     rules = {"setup": "close > sma_50", "stop": "close - 2 * atr_14", "exit": "close < sma_50"}  # often true
     book = tt.Playbook("above_average", long=rules, expectation=expectation)
-    result = tt.backtest(playbooks=book, start="2003-01-01", end="2008-12-31")
-    assert result.summary["trades"] > 60
+    result = tt.backtest(playbooks=book, start="2003-01-01", end="2005-12-31")
+    assert result.summary["trades"] > 30
     loop = result.document["policy_loop"]
     assert "target_beyond_mfe" not in loop["finding_codes"] | loop["passed_over"]
-    assert result.trades["entry_label"].max().year == 2008
+    assert result.trades["entry_label"].max().year == 2005

@@ -30,6 +30,7 @@ from worker.cli import app
 
 # What the pages run on all bars runs here on a part of them; flags on a page win over these.
 FEWER_BARS = {"THINKTWICE_RUNTIME__START": "2004-01-01", "THINKTWICE_RUNTIME__END": "2004-12-31"}
+FOUR_YEARS = {"THINKTWICE_RUNTIME__START": "2003-01-01", "THINKTWICE_RUNTIME__END": "2006-12-31"}
 WITH_EXAMPLES = [page for page in pages() if any("skip" not in fence.options for fence in consoles(page))]
 EXCLUDED = {"skip", "long"}
 SUMMARY = "thinktwice backtest"
@@ -74,7 +75,7 @@ def test_examples_of_a_page_run_and_print_what_it_shows(page, tmp_path, monkeypa
     write_files(page, tmp_path)
     for fence in consoles(page):
         if not EXCLUDED & set(fence.options):
-            extra = on_path() | (FEWER_BARS if page == README else {})
+            extra = on_path() | (FEWER_BARS if page == README else FOUR_YEARS)
             compare(fence, show_block(fence, run_block(fence, tmp_path, extra, in_process)))
 
 

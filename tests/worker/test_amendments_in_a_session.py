@@ -60,10 +60,10 @@ def tightening(made: Session, level: Callable[[Any], float | None], reason: str 
 
 
 def refused_rows() -> list[JournalRow]:
-    """Rows of eight years in which a critic of the caller's own sends every plan back."""
+    """Rows of three years in which a critic of the caller's own sends every plan back."""
     journal = JournalWriter(sink := MemorySink())
     own = Overrides(critics=(never_today,))
-    asyncio.run(run_backtest(Settings(), embedded_bars("2003-01-01", "2010-12-31"), journal, own=own))
+    asyncio.run(run_backtest(Settings(), embedded_bars("2003-01-01", "2005-12-31"), journal, own=own))
     return sink.rows
 
 
@@ -99,7 +99,7 @@ def test_run_last_reflected_proposal_of_every_evaluation_has_a_verdict() -> None
             judged = {payload["reflection_hash"] for kind, payload in between if kind == "boundary_verdict"}
             assert set(met[-1:]) <= judged
         refused += ended["reason"].startswith(("no other eligible", "identical")) and bool(met or judged)
-    assert refused >= 99, "these ended reflected and unjudged"
+    assert refused >= 30, "these ended reflected and unjudged"
 
 
 def test_run_every_evaluation_ends_with_invocation_records_that_are_counted() -> None:

@@ -183,7 +183,7 @@ def test_paper_and_its_replay_order_at_the_close_of_the_setup_as_the_backtest_do
     (tmp_path / "books").mkdir()
     (tmp_path / "books" / "mine.toml").write_text(WAYS_OUT[way], "utf-8")
     settings = Settings(runtime=RuntimeSettings(playbooks=str(tmp_path / "books")))
-    bars = load_embedded_bars(["AAPL"], start="2003-01-01", end="2004-12-31")
+    bars = load_embedded_bars(["AAPL"], start="2003-01-01", end="2004-06-30")
     batch = run_on(bars, settings, load_playbooks(tmp_path / "books"))
     assert len(events(batch, "entry_filled")) >= 2
     outcome = traded(tmp_path, settings, waiting_feed(bars))

@@ -27,7 +27,7 @@ from worker.models import Models, Overrides
 from worker.runs.backtest import run_backtest
 from worker.session import Session, Timing
 
-SLICE = ("2003-01-01", "2004-03-31")
+SLICE = ("2003-01-01", "2003-09-30")
 SILENT = stream(events("no narrative"))
 
 
@@ -71,7 +71,7 @@ def bodies(server: WireServer) -> list[str]:
     [
         {},
         {"per_run": RunLimits(calls=25)},
-        {"per_run": RunLimits(usd=0.2)},
+        {"per_run": RunLimits(usd=0.04)},
         {"breaker_failures": 2, "breaker_pause": 3},
     ],
     ids=["unbounded", "calls", "dollars", "breaker"],
@@ -88,6 +88,7 @@ def test_run_that_asks_symbols_together_writes_the_journal_of_one_after_the_othe
         assert unused == 0
         assert bodies(request) == bodies(asked_in_turn)
     assert together.document["memory"]["reads"] == in_turn.document["memory"]["reads"]
+    assert bool(together.of("model_budget")) is ("per_run" in llm), "the limit is reached"
     if "per_run" in llm and llm["per_run"].calls is not None:
         assert len(request.requests) <= llm["per_run"].calls
 

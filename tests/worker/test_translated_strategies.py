@@ -5,7 +5,7 @@ Each loop was written from the strategy's description; it knows no rule language
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ class Strategy:
         self.bars = bars
         self.open, self.high, self.low, self.close = (bars[name] for name in ("open", "high", "low", "close"))
         self.range, self.true_range = self.high - self.low, cache(lambda n: true_range(bars, n))
+        self.highest = channel(bars, 20)[0]
 
     def order(self, row: int) -> Order | None:
         """What is ordered at the close of a bar while nothing is held."""
@@ -49,7 +50,7 @@ class Strategy:
 
 class Chandelier(Strategy):
     def order(self, row: int) -> Order | None:
-        if self.close.iloc[row] > channel(self.bars, 20)[0].iloc[row]:
+        if self.close.iloc[row] > self.highest.iloc[row]:
             return {"stop": self.close.iloc[row] - 3 * self.true_range(22).iloc[row]}
         return None
 
@@ -78,9 +79,13 @@ class NarrowRange(Strategy):
 
 
 class GoldenCross(Strategy):
+    @cached_property
+    def crosses(self) -> pd.Series:
+        return moved(self.close.rolling(20).mean(), self.close.rolling(50).mean())
+
     def order(self, row: int) -> Order | None:
         close, reach = self.close.iloc[row], 2 * self.true_range(14).iloc[row]
-        if moved(self.close.rolling(20).mean(), self.close.rolling(50).mean()).iloc[row]:
+        if self.crosses.iloc[row]:
             return {"stop": close - reach, "target": close + 2 * reach}
         return None
 
@@ -97,7 +102,7 @@ class Keltner(Strategy):
     def leaves(self, held: Held, row: int) -> bool:
         return bool((self.close.iloc[row] - self.mean.iloc[row]) * self.side < 0)
 
-    @property
+    @cached_property
     def mean(self) -> pd.Series:
         seeded = self.close.copy()
         seeded.iloc[:19], seeded.iloc[19] = np.nan, self.close.iloc[:20].mean()
@@ -136,8 +141,10 @@ STRATEGIES: dict[str, Callable[[pd.DataFrame], Strategy]] = {
 }  # fmt: skip
 
 
-def traded(strategy: Strategy, side: int = 1) -> list[Trade]:
+@cache
+def traded(plan: Callable[[pd.DataFrame], Strategy], side: int = 1) -> list[Trade]:
     """Trades of a strategy, bought at the open or where a bar meets the price."""
+    strategy = plan(frames(bars_of_apple())["AAPL"])
     labels, found = pd.DatetimeIndex(strategy.bars.index).asi8.tolist(), list[Trade]()
     held: Held | None = None
     order: Order | None = None
@@ -215,7 +222,7 @@ def test_translated_strategy_trades_what_a_plain_loop_trades(name, mode, tmp_pat
         sides["short"] = KeltnerShort, -1
     for side, (strategy, sign) in sides.items():
         found, first = made(playbook(name, tmp_path), side, mode)
-        expected = traded(strategy(frames(bars_of_apple())["AAPL"]), sign)
+        expected = traded(strategy, sign)
         assert len(expected) > 10
         assert shared(expected, found) >= 0.9 * len(expected)
         begun = [trade for trade in expected if trade[0] > first]
@@ -224,7 +231,7 @@ def test_translated_strategy_trades_what_a_plain_loop_trades(name, mode, tmp_pat
 
 def test_plan_that_repeats_enters_at_the_close_that_ended_its_position_and_another_does_not(tmp_path):
     setup = "close > sma_50"
-    expected = traded(ChandelierAbove(frames(bars_of_apple())["AAPL"]))
+    expected = traded(ChandelierAbove)
     again, _ = made(playbook("chandelier", tmp_path, setup=setup))
     once, _ = made(playbook("chandelier", tmp_path, "repeats = true\n", setup))
     assert shared(expected, again) >= 0.9 * len(expected)
@@ -232,7 +239,7 @@ def test_plan_that_repeats_enters_at_the_close_that_ended_its_position_and_anoth
 
 
 def test_position_whose_plan_does_not_let_evaluations_tighten_keeps_its_stop(tmp_path):
-    expected = traded(NarrowRange(frames(bars_of_apple())["AAPL"]))
+    expected = traded(NarrowRange)
     kept, _ = made(playbook("narrow_range", tmp_path))
     moved_up, _ = made(playbook("narrow_range", tmp_path, "tightens = false\n"))
     assert shared(expected, kept) == len(expected)
