@@ -17,7 +17,7 @@ from schemas.plan import PlanState
 from services.evidence.tools import TOOLS
 from services.store.plan_records import StoredPlan, summary_of
 from worker.console.backtests import BacktestForm, StartedBacktest, bar_files
-from worker.console.chart import chart_figure
+from worker.console.chart import Charts, chart_figure, charts_of
 from worker.console.decisions import NS_PER_MS, Move
 from worker.console.desk import Desk, desk_of
 from worker.console.guards import demand_operator
@@ -32,6 +32,7 @@ from worker.review.playbook_versions import document_of_run
 from worker.review.run_reports import list_reports, list_slots
 
 ApiDesk = Annotated[Desk, Depends(desk_of)]
+ApiCharts = Annotated[Charts, Depends(charts_of)]
 Operator = Annotated[Person, Depends(demand_operator)]
 Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 PlanId = Annotated[str, Path(pattern=r"^[0-9a-f]{4,64}$")]
@@ -140,9 +141,9 @@ async def events(
 
 
 @api.get("/runs/{run}/chart")
-async def chart(run: Name, desk: ApiDesk) -> dict[str, Any]:
+async def chart(run: Name, desk: ApiDesk, charts: ApiCharts) -> dict[str, Any]:
     """Symbols, the last window in ms, and the empty figure of the candles."""
-    charted = await desk.charts.of(desk.store, desk.views, await desk.run(run))
+    charted = await charts.of(desk.store, desk.views, await desk.run(run))
     return {**charted.head(), "figure": chart_figure()}
 
 
@@ -150,12 +151,13 @@ async def chart(run: Name, desk: ApiDesk) -> dict[str, Any]:
 async def window(
     run: Name,
     desk: ApiDesk,
+    charts: ApiCharts,
     start: Annotated[float, Query(ge=-1e16, le=1e16, allow_inf_nan=False)],
     end: Annotated[float, Query(ge=-1e16, le=1e16, allow_inf_nan=False)],
     symbol: Annotated[int, Query(ge=0, le=100_000)] = 0,
 ) -> JSONResponse:
     """Candles, fills, levels and reflections between two times, ms; 1,500 candles at most."""
-    charted = await desk.charts.of(desk.store, desk.views, await desk.run(run))
+    charted = await charts.of(desk.store, desk.views, await desk.run(run))
     return JSONResponse(charted.window(symbol, int(start), int(end)))  # unchecked: ten times as fast
 
 
@@ -163,13 +165,14 @@ async def window(
 async def decision(
     run: Name,
     desk: ApiDesk,
+    charts: ApiCharts,
     at: Annotated[float, Query(ge=-1e12, le=9e12, allow_inf_nan=False)],
     symbol: Annotated[int, Query(ge=0, le=100_000)] = 0,
     move: Move = "here",
     skips: bool = False,
 ) -> dict[str, Any]:
     """What was decided on a symbol at a time, ms, or at the next or previous one: findings, verdict, skip."""
-    charted = await desk.charts.of(desk.store, desk.views, await desk.run(run))
+    charted = await charts.of(desk.store, desk.views, await desk.run(run))
     return charted.of_symbol(symbol).decision(int(at) * NS_PER_MS, move, skips=skips)
 
 

@@ -53,7 +53,7 @@ async def console_app(
     folder = None if settings.runtime.console.folder is None else Path(settings.runtime.console.folder)
     backtests = Backtests(settings.runtime.db, folder)
     people = People(store.console, local=is_loopback(address.host) and not address.secure)
-    desk = Desk(store, settings, people, backtests, Charts(traded_bars, kept_bars), environment)
+    desk = Desk(store, settings, people, backtests, environment)
     app = FastAPI(
         title=TITLE,
         version="1",
@@ -67,6 +67,7 @@ async def console_app(
             StoreError: _tell_of_store,
         },
     )
+    app.state.charts = Charts(traded_bars, kept_bars)
     app.state.desk, app.state.address = desk, address
     app.include_router(api)
     app.include_router(texts)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from bokeh.models import HoverTool
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from schemas.errors import ConfigError, StoreError
 from schemas.vocabulary import PolicyState
@@ -219,6 +220,12 @@ class Charts:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)
             return self._kept[key]
+
+
+def charts_of(request: Request) -> Charts:
+    """The charts of the console that a request is asked of."""
+    charts: Charts = request.app.state.charts
+    return charts
 
 
 def chart_figure() -> dict[str, Any]:

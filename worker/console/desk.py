@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from services.store.plan_records import StoredPlan
     from worker.console.backtests import Backtests
-    from worker.console.chart import Charts
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,6 @@ class Desk:
         settings: of models and folders: what a question in words is asked with.
         people: who may ask.
         backtests: that were started here.
-        charts: bars of runs that were looked at.
         environment: of keys.
         views: rows of runs, each read once.
         ending: set when the console ends: streams end with it.
@@ -43,7 +41,6 @@ class Desk:
     settings: "Settings"
     people: People
     backtests: "Backtests"
-    charts: "Charts"
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     views: RunViews = field(init=False)
     ending: asyncio.Event = field(default_factory=asyncio.Event, init=False)
