@@ -25,7 +25,7 @@ from worker.console.pages import error_page, pages
 from worker.console.people import People
 from worker.console.text_routes import texts
 from worker.operations.endpoint_access import is_loopback
-from worker.review.rebuilt import traded_bars
+from worker.review.rebuilt import stored_picture, traded_bars
 from worker.runs.kept_run import kept_bars
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ async def console_app(
             StoreError: _tell_of_store,
         },
     )
+    app.state.stored_picture = stored_picture
     app.state.charts = Charts(traded_bars, kept_bars)
     app.state.desk, app.state.address = desk, address
     app.include_router(api)

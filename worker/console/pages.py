@@ -338,14 +338,13 @@ async def run_page(request: Request, run: str, desk: PageDesk) -> Response:
 async def draw_run(request: Request, run: str, desk: PageDesk) -> Response:
     """The page of a run that is over, as `thinktwice page` writes it; its own policy names its scripts."""
     from worker.pages.run_page import run_html
-    from worker.review.rebuilt import stored_picture
     from worker.runs.replay import NotReplayable
 
     record = await desk.run(run)
     if record.status == "running":
         raise HTTPException(409, f"run {record.run_id} is under way: see /live?run={record.run_id}")
     try:
-        picture = await stored_picture(desk.store, record)
+        picture = await request.app.state.stored_picture(desk.store, record)
     except (NotReplayable, ConfigError) as error:
         raise HTTPException(409, str(error)) from error
     policy = "frame-ancestors 'none'"
