@@ -22,6 +22,7 @@ from schemas.vocabulary import Direction, Trend, VolatilityBand
 from services.memory.episode_builder import EpisodeContext, build_episode
 from services.playbooks.rendering import render_rules
 from services.statistics.blocks import Trades
+from trading_core.features.columns import FeatureColumns
 from trading_core.kernel.fresh import parameter_record
 from trading_core.kernel.records import TRADE
 from trading_core.market import Market
@@ -76,9 +77,9 @@ class ShadowLedgers:
 
     def engines(self, ledger: "ShadowLedger") -> list[TriggerEngine]:
         """The engines of a ledger over the bars that are there."""
-        columns = RuleColumns(self.market.bars, self.market.columns.features)
+        features = self.market.columns.features.whole
         return [
-            self._engine(ledger.definition, direction, ledger.start_row, ledger.regime_key, columns)
+            self._engine(ledger.definition, direction, ledger.start_row, ledger.regime_key, features)
             for direction in ledger.directions
             if direction in self._envelope.allowed_directions
         ]
@@ -106,7 +107,7 @@ class ShadowLedgers:
         direction: Direction,
         start_row: int,
         regime_key: str | None,
-        columns: RuleColumns,
+        features: FeatureColumns,
     ) -> TriggerEngine:
         bars = self.market.bars
         rows, symbols = bars.shape
@@ -122,7 +123,10 @@ class ShadowLedgers:
         allowed = self._envelope.allowed_symbols or bars.symbols
         for s in range(symbols):
             if bars.symbols[s] in allowed:
-                engine.install(s, self._orders(definition, direction, s, engine, eligible[:, s], columns))
+                with features.borrow() as lent:  # the engine has copies
+                    columns = RuleColumns(bars, lent)
+                    orders = self._orders(definition, direction, s, engine, eligible[:, s], columns)
+                engine.install(s, orders)
         return engine
 
     def _eligible(self, eligibility: Eligibility, regime_key: str | None) -> npt.NDArray[np.bool_]:

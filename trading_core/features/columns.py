@@ -7,10 +7,12 @@ gives the same bits.
 The finished columns of one symbol: stored once for the history, then extended together by one program.
 
 A column asked for later is computed from the first row by a program of its own, which reads what is finished;
-its state then joins the state of the others.
+its state then joins the state of the others. Of bars that come one by one the last rows alone are kept: then
+it comes from a store of all rows, which is dropped, and so does what a reader of older rows is given.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -41,13 +43,18 @@ class SymbolColumns:
         self._program: Program | None = None  # of all finished columns; None until it is needed again
         self._step = _scratch(None, 1)
 
-    def store(self, wanted: Sequence[tuple[Node, bool]]) -> list[Place]:
-        """Places of nodes, each told with whether it is a condition; what is missing is computed."""
+    def store(
+        self, wanted: Sequence[tuple[Node, bool]], whole: "Callable[[], SymbolColumns] | None" = None
+    ) -> list[Place]:
+        """Places of nodes, each told with whether it is a condition; what is missing is computed.
+
+        Where rows are gone, `whole` makes the same columns of all rows, of which the last are taken.
+        """
         numbers = [self._graph.number(node) for node, _ in wanted]
         missing = {n: truth for n, (_, truth) in zip(numbers, wanted, strict=True) if n not in self._finished}
         if missing:
             nodes = tuple((self._graph.nodes[n], truth) for n, truth in missing.items())
-            self._compute(missing)
+            self._compute(missing, None if whole is None else whole())
             self._sources.made.append((self._s, nodes))
         return [self._finished[number] for number in numbers]
 
@@ -63,22 +70,44 @@ class SymbolColumns:
         scratch = self._step if stop - start == 1 else _scratch(self._program, stop - start)
         self._sources.run(self._program, self._state, scratch, self._s, start, stop)
 
-    def _compute(self, missing: dict[int, bool]) -> None:
+    def forget(self, used: tuple[int, int]) -> None:
+        """Forget the columns that were made since the bank used so many."""
+        kept = {n: place for n, place in self._finished.items() if place.index < used[place.table]}
+        if len(kept) < len(self._finished):
+            self._finished, self._program = kept, None
+
+    def _compute(self, missing: dict[int, bool], whole: "SymbolColumns | None") -> None:
         graph, rows = self._graph, self._sources.rows
         for number in graph.list_computed(missing, self._finished):
             if graph.nodes[number].op in SCANNING:
                 missing.setdefault(number, False)
-        raw = self._sources.places(graph.leaves(missing, self._finished), self._s)
+        leaves = graph.leaves(missing, self._finished)
+        raw = self._sources.places(leaves, self._s, None if whole is None else whole._sources)
         new = {number: self._sources.bank.new(truth) for number, truth in missing.items()}
         program = graph.program(list(new.items()), self._finished, raw)
-        state = np.zeros(graph.state_size)
-        self._sources.run(program, state, _scratch(program, rows), self._s, 0, rows)
         self._state = np.concatenate([self._state, np.zeros(graph.state_size - self._state.size)])
-        for number in program.numbers:
-            cells = graph.place_of_state(number)
-            self._state[cells] = state[cells]
+        if whole is not None:
+            self._take(whole, new, program.numbers)
+        else:
+            state = np.zeros(graph.state_size)
+            self._sources.run(program, state, _scratch(program, rows), self._s, 0, rows)
+            for number in program.numbers:
+                cells = graph.place_of_state(number)
+                self._state[cells] = state[cells]
         self._finished.update(new)
         self._program = None
+
+    def _take(self, whole: "SymbolColumns", new: dict[int, Place], numbers: Iterable[int]) -> None:
+        """The last rows of new columns, and the state of the operations behind them."""
+        nodes, theirs = self._graph.nodes, whole._graph
+        for number, place in new.items():
+            column = whole._sources.bank.column(
+                whole._finished[theirs.number(nodes[number])], self._sources.rows
+            )
+            self._sources.bank.fill(place, column)
+        for number in numbers:
+            cells = theirs.place_of_state(theirs.number(nodes[number]))
+            self._state[self._graph.place_of_state(number)] = whole._state[cells]
 
 
 def _scratch(program: Program | None, bars: int) -> tuple[FloatArray, IntArray]:
@@ -97,10 +126,19 @@ def compute(bars: BarSeries, names: Iterable[str]) -> dict[str, FloatArray]:
 
 
 class FeatureColumns:
-    """Finished columns of one bar series, shared by whoever reads them."""
+    """Finished columns of one bar series, shared by whoever reads them.
 
-    def __init__(self, bars: BarSeries) -> None:
-        self._sources = Sources(bars, self.place)
+    Args:
+        bars: the series.
+        grows: whether it gets its rows one by one: then the bank keeps the last ones alone.
+
+    Attributes:
+        before_leaving: told the first row that is kept before older ones go.
+    """
+
+    def __init__(self, bars: BarSeries, *, grows: bool = False) -> None:
+        self._sources = Sources(bars, self.place, grows=grows)
+        self.before_leaving: list[Callable[[int], None]] = []
         self._symbols = [SymbolColumns(self._sources, s) for s in range(len(bars.symbols))]
         self._crossing = [SymbolColumns(self._sources, s) for s in range(len(bars.symbols))]
         self._own_rows = [_OwnRows(s) for s in range(len(bars.symbols))]
@@ -114,7 +152,10 @@ class FeatureColumns:
 
     @property
     def bank(self) -> ColumnBank:
-        """The tables behind `place`; read them anew after every `extend` or `load`, they may have moved."""
+        """The tables behind `place`, from row `first` on.
+
+        Read them anew after every `extend` or `load`, they may have moved.
+        """
         return self._sources.bank
 
     @property
@@ -138,6 +179,9 @@ class FeatureColumns:
             raise InvariantViolation(f"{stop} rows after {start}: a series that is followed can only grow")
         if stop == start:
             return
+        if sources.bank.next_first > sources.bank.first:
+            for tell in self.before_leaving:
+                tell(sources.bank.next_first)
         sources.grow()
         for symbol in self._symbols:
             symbol.extend(start, stop)
@@ -146,6 +190,30 @@ class FeatureColumns:
             symbol.extend(start, stop)
         sources.rows = stop
         self._views.clear()
+
+    @property
+    def whole(self) -> "FeatureColumns":
+        """Columns of all rows that the bars have: these, or where rows are gone others, computed anew."""
+        return FeatureColumns(self.bars) if self.bank.first else self
+
+    @contextmanager
+    def borrow(self) -> Iterator["FeatureColumns"]:
+        """`whole` for a reader that copies what it needs: the bank gets back what is made meanwhile."""
+        whole = self.whole
+        used, made, named = whole.bank.used, len(whole._sources.made), len(whole._places)
+        try:
+            yield whole
+        finally:
+            whole._forget(used, made, named)
+
+    def _forget(self, used: tuple[int, int], made: int, named: int) -> None:
+        for s in {s for s, _ in self._sources.made[made:]}:
+            self._symbols[s].forget(used)
+            self._crossing[s].forget(used)
+            self._views.clear()
+        while len(self._places) > named:
+            self._places.popitem()
+        self._sources.forget(used, made)
 
     @property
     def made(self) -> tuple[Made, ...]:
@@ -205,13 +273,14 @@ class FeatureColumns:
 
     def column(self, name: str, s: int) -> FloatArray:
         """The feature of symbol s as float64 (T,), NaN where the bar is absent. Shared: only read it."""
-        return self.bank.column(self.place(name, s), self.length)
+        whole = self.whole
+        return whole.bank.column(whole.place(name, s), self.length)
 
     def own(self, name: str, s: int) -> FloatArray:
         """The feature on symbol s's present bars: float64 (rows(s).size,). Shared: do not write to it."""
         place = self.place(name, s)
         if (place, s) not in self._views:
-            full, rows = self.bank.column(place, self.length), self.rows(s)
+            full, rows = self.column(name, s), self.rows(s)
             self._views[place, s] = full if rows.size == full.size else full[rows]
         return self._views[place, s]
 
@@ -227,12 +296,28 @@ class FeatureColumns:
         """
         crossing = [reads_others(node) for node, _ in wanted]
         if not any(crossing):
-            return self._symbols[s].store(wanted)
+            return self._symbols[s].store(wanted, self._maker(s, wanted, crossing=False))
         found: dict[int, Place] = {}
         for side, columns in ((False, self._symbols[s]), (True, self._crossing[s])):
             of_side = [k for k, is_one in enumerate(crossing) if is_one == side]
-            found |= zip(of_side, columns.store([wanted[k] for k in of_side]), strict=True)
+            part = [wanted[k] for k in of_side]
+            found |= zip(of_side, columns.store(part, self._maker(s, part, crossing=side)), strict=True)
         return [found[k] for k in range(len(wanted))]
+
+    def _maker(
+        self, s: int, wanted: Sequence[tuple[Node, bool]], *, crossing: bool
+    ) -> Callable[[], SymbolColumns] | None:
+        if self.bank.first == 0:
+            return None
+
+        def make() -> SymbolColumns:
+            whole = self.whole
+            if whole.length != self.length:
+                raise InvariantViolation(f"columns of {self.length} rows were not extended to {whole.length}")
+            whole.store(wanted, s)
+            return (whole._crossing if crossing else whole._symbols)[s]
+
+        return make
 
     def window(self, node: Node, truth: bool, back: int, s: int, start: int, stop: int) -> Column:
         """Rows start..stop of a node over stored features, computed from `back` own bars before; not kept.
@@ -245,11 +330,13 @@ class FeatureColumns:
             start: first row wanted.
             stop: the row behind the last.
         """
+        first = self._row_before(s, start, back)
+        if first < self.bank.first:
+            return self.whole.window(node, truth, back, s, start, stop)
         graph = Graph()
         number = graph.number(node)
         raw = {name: self.place(name, s) for name in graph.leaves([number], {})}
         program = graph.program([(number, Place(TRUTH if truth else NUMBER, 0))], {}, raw)
-        first = self._row_before(s, start, back)
         out = np.empty((1, stop - first)), np.empty((1, stop - first), dtype=np.int8)
         values = program.scratch(stop - first)
         scratch = values, np.empty(values.shape[1], dtype=np.int64)

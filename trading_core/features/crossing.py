@@ -12,7 +12,7 @@ import numpy.typing as npt
 from schemas.errors import RuleError
 from trading_core.bars import BarSeries
 from trading_core.features.bank import ColumnBank, FloatArray
-from trading_core.features.graph import Place
+from trading_core.features.graph import NUMBER, Place
 from trading_core.features.nodes import Node
 
 PlaceOf = Callable[[str, int], Place]
@@ -63,8 +63,13 @@ class CrossingColumns:
         self._place_of = place_of
         self._places: dict[tuple[str, int], Place] = {}
 
-    def places(self, names: Iterable[str], s: int, bars: BarSeries, rows: int) -> dict[str, Place]:
-        """Place of every column for the reader `s`, computed on first use for so many rows."""
+    def places(
+        self, names: Iterable[str], s: int, bars: BarSeries, rows: int, whole: "CrossingColumns | None" = None
+    ) -> dict[str, Place]:
+        """Place of every column for the reader `s`, computed on first use for so many rows.
+
+        Where rows are gone, `whole` has the column of all of them.
+        """
         wanted = tuple(names)
         for name in wanted:  # all of them first: whoever makes columns again has them in this order
             self._read(name, bars)
@@ -73,9 +78,17 @@ class CrossingColumns:
             key = name, s if parts_of(name)[1] is None else SHARED
             if key not in self._places:
                 self._places[key] = self._bank.new(truth=False)
-                self._fill(*key, bars, 0, rows)
+                if whole is None:
+                    self._fill(*key, bars, 0, rows)
+                else:
+                    self._bank.fill(self._places[key], whole._bank.column(whole._places[key], rows))
             found[name] = self._places[key]
         return found
+
+    def forget(self, used: tuple[int, int]) -> None:
+        """Forget the columns that were made since the bank used so many."""
+        while self._places and self._places[next(reversed(self._places))].index >= used[NUMBER]:
+            self._places.popitem()
 
     def extend(self, bars: BarSeries, start: int, stop: int) -> None:
         """Compute the rows start..stop of every column; what they are made of has them already."""

@@ -32,11 +32,11 @@ class Sources:
             stand in the same places of another bank.
     """
 
-    def __init__(self, bars: BarSeries, place_of: PlaceOf) -> None:
+    def __init__(self, bars: BarSeries, place_of: PlaceOf, *, grows: bool = False) -> None:
         self.bars = bars
         self.rows = bars.shape[0]
         self.made: list[Made] = []
-        self.bank = ColumnBank(self.rows)
+        self.bank = ColumnBank(self.rows, grows=grows)
         self.crossing = CrossingColumns(self.bank, place_of)
         self._further = FurtherColumns(self.bank)
         self._calendar = CalendarColumns(bars)
@@ -45,19 +45,29 @@ class Sources:
 
         self._advance = advance
 
-    def places(self, names: Iterable[str], s: int) -> dict[str, Place]:
-        """Place of every raw column of symbol `s`.
+    def places(self, names: Iterable[str], s: int, whole: "Sources | None" = None) -> dict[str, Place]:
+        """Place of every raw column of symbol `s`; where rows are gone, a new one is read from `whole`.
 
         Raises:
             RuleError: a higher timeframe that is not above that of the bars, or a symbol they do not hold.
         """
         found = tuple(names)
-        of_others = self.crossing.places(filter(is_crossing, found), s, self.bars, self.rows)
-        return of_others | {name: self._own_place(name, s) for name in found if name not in of_others}
+        crossing = [name for name in found if is_crossing(name)]
+        others = None if whole is None else whole.crossing
+        of_others = self.crossing.places(crossing, s, self.bars, self.rows, others)
+        return of_others | {name: self._own_place(name, s, whole) for name in found if name not in of_others}
 
-    def _own_place(self, name: str, s: int) -> Place:
+    def forget(self, used: tuple[int, int], made: int) -> None:
+        """Forget what was made since the bank used so many columns, for so many of `made`."""
+        self.bank.give_back(used)
+        del self.made[made:]
+        self.crossing.forget(used)
+        self._further.forget(used)
+
+    def _own_place(self, name: str, s: int, whole: "Sources | None") -> Place:
         if name.startswith((FURTHER, OWN)):
-            return self._further.place(name, s, self.bars, self.rows)
+            further = None if whole is None else whole._further
+            return self._further.place(name, s, self.bars, self.rows, further)
         return Place(BAR, COLUMNS.index(name)) if name in COLUMNS else self._calendar.place(name)
 
     def grow(self) -> None:

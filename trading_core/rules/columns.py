@@ -12,7 +12,7 @@ from schemas.errors import RuleError
 from trading_core.bars import BarSeries
 from trading_core.features.bank import ColumnBank, FloatArray, TruthArray
 from trading_core.features.columns import Column, FeatureColumns
-from trading_core.features.graph import Place
+from trading_core.features.graph import TRUTH, Place
 from trading_core.features.nodes import Node, take_stored
 from trading_core.features.registry import resolve
 from trading_core.rules.evaluate import node_of
@@ -32,7 +32,6 @@ class RuleColumns:
     def __init__(self, bars: BarSeries, features: FeatureColumns | None = None) -> None:
         self.features = features or FeatureColumns(bars)
         self._places: dict[tuple[str, int], Place] = {}
-        self._views: dict[tuple[str, int], tuple[int, Column]] = {}
         self._counts: dict[tuple[str, int], tuple[int, int, int]] = {}  # up to which row, fires, known
 
     @property
@@ -120,15 +119,29 @@ class RuleColumns:
         start, fires, known = self._counts.get((rule.text, s), (0, 0, 0))
         if start > upto:
             start, fires, known = 0, 0, 0
-        if (rule.text, s) in self._places:
+        if (rule.text, s) in self._places and start >= self.bank.first:
+            rows = self.bank.column(self._places[rule.text, s], upto)[start:]
+        elif (rule.text, s) in self._places:
             rows = self._column(rule, s)[start:upto]
         else:
             rows = self.window(text, s, start, upto)
         fires, known = fires + int(np.count_nonzero(rows == 1)), known + int(np.count_nonzero(rows >= 0))
-        if len(self._counts) >= MOST_COUNTS:
+        if len(self._counts) >= MOST_COUNTS + len(self._places):
             self._counts.clear()
         self._counts[rule.text, s] = start + len(rows), fires, known
         return fires, known
+
+    def count_on(self, upto: int) -> None:
+        """Count every condition that has a column up to a row: those before it are about to go."""
+        for (text, s), place in self._places.items():
+            if place.table == TRUTH:
+                self.counts(text, s, upto)
+
+    @property
+    def whole(self) -> "RuleColumns":
+        """Columns of all rows: these, or where rows are gone others, see `FeatureColumns.whole`."""
+        features = self.features.whole
+        return self if features is self.features else RuleColumns(self.bars, features)
 
     def own(self, rule: Rule, s: int) -> Column:
         """The rule on symbol s's present bars only."""
@@ -142,14 +155,14 @@ class RuleColumns:
         return self._places[key]
 
     def _column(self, rule: Rule, s: int) -> Column:
-        key, rows = (rule.text, s), self.features.length
-        if key not in self._views or self._views[key][0] != rows:
-            self._views[key] = rows, self.bank.column(self._place(rule, s), rows)
-        return self._views[key][1]
+        whole = self.whole
+        return whole.bank.column(whole._place(rule, s), self.features.length)
 
 
 class SharedColumns:
-    """The columns of a bar series as they stand; they grow with it."""
+    """The columns of a bar series as they stand; they grow with it, and older rows may be gone."""
+
+    shares = True
 
     def __init__(self, columns: RuleColumns) -> None:
         self._columns = columns

@@ -7,6 +7,8 @@ would trade on it.
 from dataclasses import dataclass
 from math import nan
 
+import numpy as np
+
 from schemas.order_terms import OrderTerms
 from schemas.playbook import DirectionRules
 from schemas.proposal import PolicyProposal
@@ -20,6 +22,8 @@ from trading_core.rules.programs import Program, compile_program
 from trading_core.rules.tree import Kind
 from trading_core.tick_events import PolicyTag
 
+NO_TRUTHS, NO_LEVELS = np.empty(0, dtype=np.int8), np.empty(0)  # where columns are read as they stand
+
 
 @dataclass(frozen=True)
 class SymbolColumns:
@@ -31,11 +35,19 @@ class SymbolColumns:
 
     def truth(self, text: str | None) -> int:
         """Index of a condition."""
-        return -1 if text is None else self.bank.truth((text, self.s), self.columns.boolean(text, self.s))
+        if text is None:
+            return -1
+        rule_of_kind(text, "boolean")
+        column = NO_TRUTHS if self.bank.shares else self.columns.boolean(text, self.s)
+        return self.bank.truth((text, self.s), column)
 
     def number(self, text: str | None) -> int:
         """Index of a price."""
-        return -1 if text is None else self.bank.number((text, self.s), self.columns.number(text, self.s))
+        if text is None:
+            return -1
+        rule_of_kind(text, "number")
+        column = NO_LEVELS if self.bank.shares else self.columns.number(text, self.s)
+        return self.bank.number((text, self.s), column)
 
     def trail(self, text: str | None) -> int:
         """Index of a trailing stop that reads bars alone."""
