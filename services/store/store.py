@@ -13,6 +13,7 @@ from services.store.claims import ClaimRepository
 from services.store.conversations import Conversations
 from services.store.engine import build_engine
 from services.store.failures import StoreMissing
+from services.store.growth import GrowthRepository
 from services.store.integrity import SealRepository
 from services.store.journal_repository import JournalRepository
 from services.store.leases import LeaseRepository
@@ -50,6 +51,7 @@ class Store:
         self.trials = TrialRepository(engine, url)
         self.tool_pins = ToolPins(engine, url)
         self.conversations = Conversations(engine, url)
+        self.growth = GrowthRepository(engine, url)
 
     async def close(self) -> None:
         """Release every connection."""

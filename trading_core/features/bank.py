@@ -16,10 +16,10 @@ from trading_core.features.graph import NUMBER, TRUTH, Place
 
 FloatArray = npt.NDArray[np.float64]
 TruthArray = npt.NDArray[np.int8]
-KEPT_ROWS = 512
+KEPT_ROWS = 256
 _FIRST_COLUMNS = 8
-_STEP = 512  # rows that are given back together: a page of numbers
-_AHEAD = 8_192  # rows for which a growing bank has addresses; a page takes memory when it is written
+_STEP = 256  # rows that are given back together, as far as they fill pages
+_AHEAD = 2_048  # rows for which a growing bank has addresses; a page takes memory when it is written
 _LINE = 72  # cells: columns that start on the same cell of a page would crowd the same lines of the cache
 _UNCOUNTED = 0x4000 if sys.platform == "linux" else 0  # MAP_NORESERVE, which `mmap` names from 3.13 on
 _PAGE = mmap.PAGESIZE

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
 
 SHOWN = 90
+MB = 1e6
 NO_PROCESS = {"guard": "`thinktwice guard questions` lists what it asks"}
 SILENT_MS = 10_000
 KILLED = "the kill switch is on"
@@ -37,6 +38,7 @@ async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOptio
         seen = await store.trading.last_seen(record.run_id)
         plans = await store.plans.waiting(record.run_id, now=time.time_ns())
         waiting = await store.operator.waiting(record.run_id)
+        growth = await store.growth.of(record.run_id)
         guard = {"kill_switch": await _is_killed(store, record)} if record.mode == "guard" else {}
     document = {
         "run_id": record.run_id,
@@ -45,6 +47,8 @@ async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOptio
         "ended_early": record.ended_early,
         "events": record.events,
         "head_hash": record.head_hash,
+        "store_bytes": growth.size,
+        "store_bytes_per_day": growth.per_day,
         "process": None
         if seen is None
         else {
@@ -67,6 +71,9 @@ def _wait(count: int, name: str) -> str:
 def _describe(document: dict[str, Any]) -> Iterator[Part]:
     events, process = count_noun(document["events"], "event"), document["process"]
     yield f"run {document['run_id']} ({document['mode']}, {document['status']}): {events}"
+    per_day = document["store_bytes_per_day"]
+    more = "" if per_day is None else f", {per_day / MB:,.1f} MB more with each day of this run's bars"
+    yield "size", f"the store has {document['store_bytes'] / MB:,.1f} MB{more}"
     if (early := document["ended_early"]) is not None:
         yield "ended", f"early: {early['message']}"
     if plans := document["plans_waiting"]:
