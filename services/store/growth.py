@@ -21,7 +21,7 @@ class Growth:
 
     Attributes:
         size: bytes of the whole store.
-        per_day: bytes that a day of the run's bars adds, by its share of all journal rows; None of a run whose
+        per_day: bytes that a day of the run's bars adds, by its share of all journal rows; None where its
             journal lasts no time yet.
     """
 

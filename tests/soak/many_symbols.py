@@ -4,9 +4,10 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from schemas.settings import Settings
 from services.feeds.port import BarRow
@@ -72,7 +73,7 @@ async def _traded(folder: Path, rows: int) -> Measured:
             return
         run = process.traded
         if not found.took_ms:
-            run.stepper.take = _timed(run.stepper.take, found.took_ms)  # type: ignore[method-assign]
+            vars(run.stepper)["take"] = _timed(run.stepper.take, found.took_ms)
         while run.stepper.session.policy_loop.in_flight or run.stepper.journal.waiting:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         found.memory.append(_memory())
@@ -87,8 +88,8 @@ async def _traded(folder: Path, rows: int) -> Measured:
 
 
 def _timed(
-    take: Callable[[BarRow], Awaitable[None]], took_ms: list[float]
-) -> Callable[[BarRow], Awaitable[None]]:
+    take: Callable[[BarRow], Coroutine[Any, Any, None]], took_ms: list[float]
+) -> Callable[[BarRow], Coroutine[Any, Any, None]]:
     """In CPU time: others may use the processor, too."""
 
     async def timed(row: BarRow) -> None:
