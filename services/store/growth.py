@@ -42,11 +42,11 @@ class GrowthRepository(Repository):
             size = int(await connection.scalar(text(SIZE[self._url.dialect])) or 0)
             own = int(await connection.scalar(select(runs.c.events).where(runs.c.run_id == run_id)) or 0)
             every = int(await connection.scalar(select(func.sum(runs.c.events))) or 0)
-            first, last = await _known_at(connection, run_id, 0), await _known_at(connection, run_id, own - 1)
+            first, last = await _read_time(connection, run_id, 0), await _read_time(connection, run_id, own - 1)
         per_day = None if last == first else round(size * own / every * DAY_NS / (last - first))
         return Growth(size, per_day)
 
 
-async def _known_at(connection: AsyncConnection, run_id: str, seq: int) -> int:
+async def _read_time(connection: AsyncConnection, run_id: str, seq: int) -> int:
     query = select(journal.c.known_at).where(journal.c.run_id == run_id, journal.c.seq == seq)
     return int(await connection.scalar(query) or 0)
