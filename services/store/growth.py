@@ -42,7 +42,10 @@ class GrowthRepository(Repository):
             size = int(await connection.scalar(text(SIZE[self._url.dialect])) or 0)
             own = int(await connection.scalar(select(runs.c.events).where(runs.c.run_id == run_id)) or 0)
             every = int(await connection.scalar(select(func.sum(runs.c.events))) or 0)
-            first, last = await _read_time(connection, run_id, 0), await _read_time(connection, run_id, own - 1)
+            first, last = (
+                await _read_time(connection, run_id, 0),
+                await _read_time(connection, run_id, own - 1),
+            )
         per_day = None if last == first else round(size * own / every * DAY_NS / (last - first))
         return Growth(size, per_day)
 
