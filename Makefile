@@ -1,15 +1,19 @@
-.PHONY: check test house wheel-check doors-check image-check soak mutation bench bench-engine bench-model worlds parity docs lock data
+.PHONY: check test engine house wheel-check doors-check image-check soak mutation bench bench-engine bench-model worlds parity docs lock data
 
 check:  ## everything that must hold before a commit lands
 	uv run ruff format --check
 	uv run ruff check
 	uv run mypy
 	uv run lint-imports
+	uv run python -m tools.engine_image --check
 	uv run pytest -n auto --dist loadfile
 	uv run python -m tools.house
 
 test:  ## the tests alone
 	uv run pytest -n auto --dist loadfile
+
+engine:  ## write the engine's image again, after an edit of what is compiled or of a pin; a minute
+	uv run python -m tools.engine_image
 
 house:  ## how the house stands: lines, rooms, imports, functions
 	uv run python -m tools.house

@@ -103,7 +103,7 @@ def judge_amendment(
 
 
 def _bound(ruling: Ruling, subject: Subject, reflection: Reflection) -> BoundaryVerdict:
-    return BoundaryVerdict(
+    return BoundaryVerdict.trust(
         decision=ruling.decision,
         finding_class=ruling.finding_class,
         reason=ruling.reason,

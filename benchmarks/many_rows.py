@@ -29,7 +29,8 @@ from agents.tool_hosts.in_process import InProcessTools
 from benchmarks.evidence_tools import arguments_of_tools, content_of, run_program
 from services.journal.chain import link
 from services.store import open_store
-from services.store.seals import END, HEAD, hash_values
+from services.store.packed_text import bring_unpack, pack
+from services.store.seals import hash_values
 from tools.docs_pages import table
 from worker.review.evidence import store_tools
 from worker.review.run_views import RunViews
@@ -140,20 +141,21 @@ def many_table(found: ManyRows) -> str:
 def grow(path: Path, rows: int = ROWS) -> int:
     """Repeat the rows of the only run of a store, and return how many rows it has then."""
     with sqlite3.connect(path) as store:
+        bring_unpack(store)
         (run,) = store.execute("select run_id from runs").fetchone()
-        query = "select ts_event, known_at, kind, symbol, payload from journal order by seq"
+        query = "select ts_event, known_at, kind, symbol, unpacked(payload) from journal order by seq"
         recorded: list[Row] = store.execute(query).fetchall()
         store.execute("delete from journal")
         head, seq = "0" * 64, 0
         for ts_event, known_at, kind, symbol, payload in _repeat(recorded, rows // len(recorded) + 1):
             fields = {"ts_event": ts_event, "known_at": known_at, "kind": kind, "symbol": symbol}
             own = link(head, seq=seq, payload=payload, **fields)  # type: ignore[arg-type]
-            values = (run, seq, ts_event, known_at, kind, symbol, payload, None, head, own)
-            store.execute("insert into journal values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            values = (run, seq, ts_event, known_at, kind, symbol, pack(payload), None, own)
+            store.execute("insert into journal values (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
             head, seq = own, seq + 1
         store.execute("update runs set events = ?, head_hash = ?", (seq, head))
-        sealed = (hash_values(seq, head), END, HEAD)  # a head that its seal does not name is refused
-        store.execute("update seals set hash = ? where part = ? and number = ?", sealed)
+        ended = store.execute("select status, document, events, head_hash, bars from runs").fetchone()
+        store.execute("update runs set end_hash = ?", (hash_values(*ended),))  # of another head it is refused
     return seq
 
 

@@ -130,12 +130,13 @@ index. {RETRIEVALS} seeded questions each, none of them the same.
 
 
 def loop_section(timings: Sequence[LoopTiming]) -> str:
-    """The policy loop."""
+    """The policy loop and the slow loop."""
     return f"""## The policy loop
 
 Whole runs with the `rules` strategist and the deterministic reflection, every proposal reflected on; the
 heartbeat of minute bars is 15 bars. Evaluations per second and the reflection's quantiles are wall time: an
-evaluation is snapshot, strategist, reflection with its memory, judge, freeze and journal.
+evaluation is snapshot, strategist, reflection with its memory, judge, freeze and journal. The slope is that
+of log CPU seconds against log bars: 1 is linear.
 
 {loop_table(timings)}"""
 

@@ -1,6 +1,6 @@
-"""What the policy loop costs: the embedded bars, and 100,000 minute bars with a heartbeat every 15.
+"""What both loops cost: the embedded bars, and more and more minute bars with a heartbeat every 15.
 
-Both runs are deterministic, with full reflection, in this process, with compiled code at hand.
+All runs are deterministic, with full reflection, in this process, with compiled code at hand.
 `uv run python -m benchmarks.policy_loop` prints the table.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.growth import Growth
 from benchmarks.walks import walk
 from schemas.errors import ConfigError
 from schemas.settings import Settings
@@ -21,7 +22,7 @@ from trading_core.bars import BarSeries
 from worker.feeds.sample_data import load_embedded_bars
 from worker.runs.backtest import run_backtest
 
-INTRADAY_BARS = 100_000
+INTRADAY_BARS = (50_000, 100_000, 200_000)
 SEED = 7
 
 
@@ -36,11 +37,11 @@ class LoopTiming:
 
 
 def time_loops() -> list[LoopTiming]:
-    """The embedded daily bars, then a walk of minutes."""
+    """The embedded daily bars, then walks of minutes."""
     run(load_embedded_bars(start="2003-01-01", end="2003-06-30"))  # compiled code and caches
     return [
         time_run("embedded, 1d", load_embedded_bars()),
-        time_run(f"walk of {INTRADAY_BARS:,} bars, 1m", walk(SEED, INTRADAY_BARS)),
+        *(time_run(f"walk of {count:,} bars, 1m", walk(SEED, count)) for count in INTRADAY_BARS),
     ]
 
 
@@ -75,14 +76,17 @@ def loop_table(timings: Sequence[LoopTiming]) -> str:
                 run.name, f"{run.document['data']['bars']:,}", f"{loop['evaluations']:,}",
                 f"{loop['evaluations'] / timing['policy_s']:,.0f}",
                 *(f"{reflected[name]:.2f}" for name in ("p50", "p95", "p99")),
-                f"{timing['policy_s'] / timing['total_s']:.0%}", f"{run.wall_s:.1f}", f"{run.cpu_s:.1f}",
+                *(f"{timing[name] / timing['total_s']:.0%}" for name in ("policy_s", "slow_s")),
+                f"{run.wall_s:.1f}", f"{run.cpu_s:.1f}",
             )
         )  # fmt: skip
     names = (
         "run", "bars", "evaluations", "evaluations per s", "reflection p50, ms", "p95", "p99",
-        "policy loop's share of the time", "run, wall s", "CPU s",
+        "policy loop's share of the time", "slow loop's", "run, wall s", "CPU s",
     )  # fmt: skip
-    return table(names, rows)
+    sizes = tuple(run.document["data"]["bars"] for run in timings[1:])
+    walks = Growth(sizes, sizes, tuple(run.cpu_s for run in timings[1:]))
+    return f"{table(names, rows)}\n\nSlope of the walks: {walks.slope:.2f}."
 
 
 if __name__ == "__main__":

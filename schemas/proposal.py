@@ -24,6 +24,7 @@ class PolicyProposal(OrderTerms):
     """
 
     sparse_fields: ClassVar = OrderTerms.sparse_fields | {"exit", "risk_fraction"}
+    keeps_its_text = True  # its row and that of the policy made of it hold the same text
 
     playbook_id: str = Field(max_length=64)
     direction: Direction

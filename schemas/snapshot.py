@@ -1,6 +1,7 @@
 """PolicySnapshot: everything a policy evaluation may look at, frozen and hashed whole.
 
-A snapshot that contradicts itself is refused where it is made: what is refused here cannot come from any run.
+A given snapshot that contradicts itself is refused: what is refused here cannot come from any run. That of a
+run is built from the engine and not checked again.
 """
 
 from typing import Annotated, Self

@@ -245,7 +245,7 @@ class PolicyLevelReflectionService:
     ) -> PolicyLevelReflectionResult:
         findings = checked.findings + added.findings
         consolidated = (CheckName.CONSOLIDATION,) if added.findings else ()
-        return PolicyLevelReflectionResult(
+        return PolicyLevelReflectionResult.trust(
             status=status_of(findings),
             coherence_findings=readable(findings, CheckName.COHERENCE),
             invariant_findings=readable(findings, CheckName.INVARIANT),
@@ -266,7 +266,9 @@ class PolicyLevelReflectionService:
         )
 
     def _meta(self, source: str) -> ReflectionInvocationMeta:
-        return ReflectionInvocationMeta(cadence="policy_loop", source=source, outcome=InvocationOutcome.RAN)
+        return ReflectionInvocationMeta.trust(
+            cadence="policy_loop", source=source, outcome=InvocationOutcome.RAN
+        )
 
     def _elapsed_ms(self, start: int) -> float:
         return (self._timer() - start) / NS_PER_MS

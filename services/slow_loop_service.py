@@ -140,7 +140,7 @@ class SlowLoopService(Stateful):
             if slot is not None:
                 self._keep_trials(row, now)
                 await self._examine(self._cadence(slot, now), row, now)
-            elif self._may_be_early(now) and examine_early(self._cadence(now, now)):
+            elif not self._failed and examine_early(self._cadence(now, now)):
                 await self._examine(self._cadence(now, now), row, now)
         except (CassetteMiss, ModelRefused):
             raise  # not this run any more: a report without the reply would pass for a replay
@@ -245,18 +245,6 @@ class SlowLoopService(Stateful):
 
     def _cadence(self, moment: int, now: int) -> CadenceFacts:
         return self.facts.cadence(moment, now, last_examined=self._last_examined)
-
-    def _may_be_early(self, moment: int) -> bool:
-        """A cheap look before the facts are gathered: this is asked on every boundary.
-
-        A full batch, or a new outcome that no examination has seen.
-        """
-        if self._failed:
-            return False
-        fresh = self.facts.fresh(moment, moment)
-        seen = -1 if self._last_examined is None else self._last_examined
-        full = len(fresh) >= self._settings.high_level.minimum_episodes
-        return full or (bool(fresh) and fresh[-1].known_at > seen)
 
     async def _examine(self, facts: CadenceFacts, row: int, now: int) -> None:
         decision = due(facts)

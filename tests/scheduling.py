@@ -37,6 +37,7 @@ SAME_RUNS = {
         "worker/test_strategist_background.py",
     ),
     "stored planted run": (
+        "worker/cli/test_bad_input.py",
         "worker/cli/test_factcheck.py",
         "worker/cli/test_plans.py",
         "worker/cli/test_playbooks.py",

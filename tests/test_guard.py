@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import json
 import re
-import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +26,7 @@ from services.guard.recheck import recheck
 from services.journal.chain import JournalRow
 from services.store import open_store
 from services.store.journal_repository import JournalRepository
+from tests.services.store.stores import opened
 from worker.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -324,8 +324,8 @@ def test_guard_verifies_and_its_row_that_was_changed_does_not(guard, address):
     guard.check(BUY, quantity=5_000, account=ACCOUNT)
     guard.close()
     assert command("verify", "--db", address).exit_code == 0
-    with closing(sqlite3.connect(address.removeprefix("sqlite:///"))) as file:
-        file.execute("UPDATE journal SET payload = replace(payload, '5000.0', '50.0')")
+    with closing(opened(address.removeprefix("sqlite:///"))) as file:
+        file.execute("UPDATE journal SET payload = replace(unpacked(payload), '5000.0', '50.0')")
         file.commit()
     assert "BROKEN" in command("verify", "--db", address).output
 

@@ -38,7 +38,7 @@ def test_import_contracts_hold_the_direction_of_the_rooms():
 
 
 @pytest.mark.parametrize(
-    "package", ["anthropic", "openai", "sqlalchemy", "aiosqlite", "asyncpg", "apscheduler", "prompts"]
+    "package", ["anthropic", "openai", "sqlalchemy", "asyncpg", "apscheduler", "prompts"]
 )
 def test_import_contracts_keep_models_and_stores_out_of_the_engine(package):
     forbidden = [c for c in CONFIG["importlinter"]["contracts"] if c["type"] == "forbidden"]

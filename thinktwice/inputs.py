@@ -19,10 +19,7 @@ from thinktwice.boundary import trims_errors
 from trading_core.bars import BarSeries
 from trading_core.features.registry import own_features_of
 from worker.feeds.doubts import check_doubts
-from worker.feeds.files.bar_table import BarTable
-from worker.feeds.files.files import bars_of_tables
 from worker.feeds.files.names import role_of
-from worker.feeds.files.symbol_rows import Selection
 from worker.feeds.selected_bars import describe_off_phase, load_bars
 from worker.settings import FIELDS, ResolvedSettings, load_settings
 
@@ -218,7 +215,11 @@ def bars_of(given: "pd.DataFrame | str | Path | None", shown: Settings) -> BarSe
             path = None if given is None else str(given)
             named = shown.model_copy(update={"runtime": runtime.model_copy(update={"data": path})})
             bars = load_bars(named, notes.append)
-        else:
+        else:  # imported here: a run on the embedded bars loads no pandas
+            from worker.feeds.files.bar_table import BarTable
+            from worker.feeds.files.files import bars_of_tables
+            from worker.feeds.files.symbol_rows import Selection
+
             name = data.symbols[0] if len(data.symbols) == 1 else UNNAMED
             chosen = Selection(
                 data.symbols, data.timeframe, runtime.tz, data.label, runtime.start, runtime.end, data.zone,

@@ -16,6 +16,7 @@ from trading_core.research.simulation import SimulationResult
 from trading_core.rules.foreign import CONSTANTS
 from trading_core.rules.grammar import FUNCTIONS, WORDS
 from trading_core.spacing import show_label
+from worker.runs.readiness import ready_once
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,6 +107,7 @@ def simulate(
     data = {name: terms.pop(name) for name in [*terms] if name.startswith("data__")}
     shown = settings_of(None, given, data)
     series = bars_of(bars, shown)
+    ready_once()
 
     def result(rule: Any) -> SimulationResult:
         return simulation.simulate(

@@ -127,7 +127,7 @@ class RegimeTracker:
         events = full.trend_change, full.band_shift, full.shock, full.flags
         for s, read in enumerate(self._read):
             if start < self._features.bank.first:  # a history: read in columns of all rows
-                features = self._features.whole
+                features = self._features.whole(s)
                 read = np.array(_load(features, s), dtype=np.int64)
             self._extend(
                 features.bank.numbers, read, present, s, start, stop, self._settings, self._state[s],

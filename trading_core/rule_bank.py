@@ -14,10 +14,6 @@ class EngineColumns(Protocol):
     """What the engine and the policy compiler need of rule columns."""
 
     @property
-    def shares(self) -> bool:
-        """Whether columns are read where they stand: then none has to be given."""
-
-    @property
     def truths(self) -> npt.NDArray[np.int8]:
         """Boolean columns (K, R), R at least the rows of the bars."""
 
@@ -37,8 +33,6 @@ class EngineColumns(Protocol):
 
 class RuleBank:
     """Columns given by the caller: int8 (K, T) truths and float64 (K, T) prices, grown by doubling."""
-
-    shares = False
 
     def __init__(self, rows: int) -> None:
         self._truths = np.zeros((8, rows), dtype=np.int8)

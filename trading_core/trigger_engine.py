@@ -7,7 +7,7 @@ guarded against model calls, memory reads and policy writes. Between calls the p
 retire a policy, tighten a stop and mark an evaluation.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -299,6 +299,13 @@ class TriggerEngine:
         for name, value in values.items():
             st[name] = value
         return events
+
+    def install_everywhere(self, orders: PolicyOrders, setups: Sequence[int]) -> None:
+        """Before the first bar: `install` for every symbol, with the setup column of each."""
+        self.install(0, orders)
+        buckets = self.state["buckets"].copy()
+        self.state[:] = self.state[0]
+        self.state["buckets"], self.state["k_setup"] = buckets, setups
 
     def retire(self, s: int) -> tuple[TickValidationEvent, ...]:
         """Take the frozen policy of symbol `s` out of force.

@@ -136,7 +136,7 @@ class ReflectingPlanProvider:
         source = snapshot.leading_event
         if self.reflection is None:
             return PlanRound(answer, None, _record_switched_off(source))
-        request = PolicyLevelReflectionRequest(
+        request = PolicyLevelReflectionRequest.trust(
             snapshot=snapshot,
             proposal=proposal,
             playbook=playbook,

@@ -7,14 +7,14 @@ satisfy the findings if that only tightens, else it offers the next playbook. A 
 and the revision.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log, sqrt
 
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding
-from schemas.regime import UNKNOWN, RegimeLabels
+from schemas.regime import UNKNOWN
 from schemas.snapshot import PolicySnapshot, PositionView
 from schemas.strategist_answer import RefusedBase, StrategistAnswer
 from schemas.vocabulary import Direction, OverrideReason, PlanKind, Severity
@@ -58,7 +58,7 @@ class Candidate:
 class OwnBase:
     """The own plan of a playbook; `is_over`: its invalidation is true at this close.
 
-    `codes` say why it cannot pass now; none of one that can.
+    `codes` say why it cannot pass now; none of one that can. Only a plan that is handed out has its reasons.
     """
 
     candidate: Candidate
@@ -110,18 +110,19 @@ class RuleStrategist:
         if snapshot.position is not None:
             return hold_or_tighten(snapshot, snapshot.position)
         if revision is not None and (better := tighten(revision.proposal, revision.findings)) is not None:
-            return StrategistAnswer(
+            return StrategistAnswer.trust(
                 kind=PlanKind.PROPOSE, reason=f"tightened: {revision.reason}", proposal=better
             )
         refused = None if revision is None else revision.proposal
-        return _answer_of(self._bases(snapshot), snapshot.labels, refused)
+        return _answer_of(self._bases(snapshot), snapshot, refused)
 
     def rank(self, snapshot: PolicySnapshot) -> list[OwnBase]:
-        """Eligible playbooks and directions whose own plan can pass now, best first."""
-        return [base for base in self._bases(snapshot) if not base.codes]
+        """Eligible playbooks and directions whose own plan can pass now, best first, with its reasons."""
+        passing = (base for base in self._bases(snapshot) if not base.codes)
+        return [replace(base, proposal=with_reasons(base.proposal, snapshot)) for base in passing]
 
     def _bases(self, snapshot: PolicySnapshot) -> list[OwnBase]:
-        """As `rank`, with those that cannot pass now."""
+        """As `rank`, with those that cannot pass now, and without reasons."""
         found = (
             self._base(candidate(playbook, direction, snapshot), snapshot)
             for playbook, direction in self._playbooks.eligible(snapshot.labels, snapshot.timeframe)
@@ -131,7 +132,7 @@ class RuleStrategist:
 
     def _base(self, one: Candidate, snapshot: PolicySnapshot) -> OwnBase:
         """The base of a playbook, tightened where that is all it needs."""
-        proposal = proposal_of(one, snapshot)
+        proposal = _plan_of(one, snapshot)
         if self._check is None:
             return OwnBase(one, proposal)
         found = self._check.findings(proposal, snapshot)
@@ -144,7 +145,7 @@ class RuleStrategist:
 
 
 def _answer_of(
-    bases: list[OwnBase], labels: RegimeLabels | None, refused: PolicyProposal | None
+    bases: list[OwnBase], snapshot: PolicySnapshot, refused: PolicyProposal | None
 ) -> StrategistAnswer:
     """The first base that can pass, or the first after the refused one; with those passed over for it."""
     ranked, place = [base for base in bases if not base.codes], 0
@@ -154,18 +155,19 @@ def _answer_of(
         place = places[0] + 1 if places else len(ranked)
     chosen = ranked[place] if place < len(ranked) else None
     over = tuple(
-        RefusedBase(proposal=base.proposal, codes=base.codes)
+        RefusedBase.trust(proposal=with_reasons(base.proposal, snapshot), codes=base.codes)
         for base in bases
         if base.codes and refused is None and (chosen is None or base.rank < chosen.rank)
     )
     if chosen is None:
-        where = UNKNOWN if labels is None else labels.key
+        where = UNKNOWN if snapshot.labels is None else snapshot.labels.key
         reason = f"{'no other eligible playbook' if ranked else _why_none(bases)} ({where})"
-        return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=reason, passed_over=over)
+        return StrategistAnswer.trust(kind=PlanKind.ABSTAIN, reason=reason, passed_over=over)
     plan = chosen.candidate
     measured = f"expectancy {plan.expectancy_r:.3f}R over {plan.episodes} episodes"
     reason = f"rank {place + 1} of {len(ranked)}: {measured}"
-    return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reason, proposal=chosen.proposal, passed_over=over)
+    proposal = with_reasons(chosen.proposal, snapshot)
+    return StrategistAnswer.trust(kind=PlanKind.PROPOSE, reason=reason, proposal=proposal, passed_over=over)
 
 
 def _why_none(bases: list[OwnBase]) -> str:
@@ -190,19 +192,23 @@ def candidate(playbook: PlaybookDefinition, direction: Direction, snapshot: Poli
 
 def proposal_of(one: Candidate, snapshot: PolicySnapshot) -> PolicyProposal:
     """The playbook's own rules as one hypothesis for this regime, and the reasons that they give."""
+    return with_reasons(_plan_of(one, snapshot), snapshot)
+
+
+def _plan_of(one: Candidate, snapshot: PolicySnapshot) -> PolicyProposal:
     conviction = rules_conviction(one.hit_rate, snapshot.regime)
-    return with_reasons(_plan_of(one.playbook, one.direction, conviction), snapshot)
+    return _own_plan(one.playbook, one.direction).model_copy(update={"conviction": conviction})
 
 
 @lru_cache(maxsize=1_024)
-def _plan_of(playbook: PlaybookDefinition, direction: Direction, conviction: float) -> PolicyProposal:
+def _own_plan(playbook: PlaybookDefinition, direction: Direction) -> PolicyProposal:
     return PolicyProposal(
         playbook_id=playbook.id,
         direction=direction,
         thesis=f"{playbook.title}, {direction}.",
         activation_window_bars=playbook.activation_window_bars,
         horizon_bars=playbook.horizon_bars,
-        conviction=conviction,
+        conviction=0.0,
         argues_for=direction,
         **render_rules(playbook, direction).payload(),
         **playbook.terms(),
@@ -251,5 +257,5 @@ def hold_or_tighten(snapshot: PolicySnapshot, position: PositionView) -> Strateg
         level = position.entry_price
         reason = "1R ahead: stop to the entry price"
     if level is not None and (level - position.stop) * sign > 0 and (snapshot.close - level) * sign > 0:
-        return StrategistAnswer(kind=PlanKind.TIGHTEN, reason=reason, tighter_stop=level)
-    return StrategistAnswer(kind=PlanKind.HOLD, reason="the position's own exits are in charge")
+        return StrategistAnswer.trust(kind=PlanKind.TIGHTEN, reason=reason, tighter_stop=level)
+    return StrategistAnswer.trust(kind=PlanKind.HOLD, reason="the position's own exits are in charge")

@@ -15,10 +15,9 @@ from services.claims.words import words_of
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject, Unit
 from services.evidence.observed import Value
-from services.evidence.run_facts import RunFacts
+from services.evidence.run_facts import Reading, RunFacts
 from services.evidence.selection import KnownEpisode
 
-Reading = tuple[float, tuple[FactRow, ...]]
 Reader = Callable[[RunFacts, Subject], Reading | None]
 HALF = Decimal("0.5")
 NOISE = Decimal("1e-9")  # of binary fractions, in units of the last digit
@@ -97,15 +96,21 @@ def rows_of(trades: Sequence[KnownEpisode]) -> tuple[FactRow, ...]:
 
 def _read_trades(name: str) -> Reader:
     def read(facts: RunFacts, subject: Subject) -> Reading | None:
-        trades = facts.trades(subject)
-        if not facts.episodes and facts.report is not None and facts.report.n_episodes:
-            return None  # of a report alone: its trades are not at hand
-        if not trades:
-            return (0.0, ()) if OF_TRADES[name]["unit"] == "count" else None
-        value = CATALOGUE[name]([known.episode for known in trades])
-        return None if value is None else (value, rows_of(trades))
+        if (name, subject) not in facts.figures:
+            facts.figures[name, subject] = _figure_of(name, facts, subject)
+        return facts.figures[name, subject]
 
     return read
+
+
+def _figure_of(name: str, facts: RunFacts, subject: Subject) -> Reading | None:
+    trades = facts.trades(subject)
+    if not facts.episodes and facts.report is not None and facts.report.n_episodes:
+        return None  # of a report alone: its trades are not at hand
+    if not trades:
+        return (0.0, ()) if OF_TRADES[name]["unit"] == "count" else None
+    value = CATALOGUE[name]([known.episode for known in trades])
+    return None if value is None else (value, rows_of(trades))
 
 
 def _read_cluster(field: str) -> Reader:

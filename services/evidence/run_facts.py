@@ -19,6 +19,7 @@ EXPECTED = {
     "expected_mae_p80": "expected_winner_mae_p80_r",
     "expected_mfe_p50": "expected_mfe_p50_r",
 }
+Reading = tuple[float, tuple[FactRow, ...]]
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,11 @@ class RunFacts:
 
     @cached_property
     def _chosen(self) -> dict[Subject, list[KnownEpisode]]:
+        return {}
+
+    @cached_property
+    def figures(self) -> dict[tuple[str, Subject], Reading | None]:
+        """Those of trades that were asked for: a claim is held against them when it is made and written."""
         return {}
 
     @cached_property

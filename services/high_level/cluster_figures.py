@@ -34,7 +34,7 @@ def describe(episodes: Sequence[Episode], definition: PlaybookDefinition | None)
     """Win rate, hold quantiles, excursions and failure modes of a cluster: shown, never tested."""
     if not episodes:
         return {}
-    holds = [float(item.hold_bars) for item in episodes]
+    holds = sorted([float(item.hold_bars) for item in episodes])
     winners = [item.mae_r for item in episodes if item.r > 0]
     z = None
     if definition is not None:
@@ -42,7 +42,7 @@ def describe(episodes: Sequence[Episode], definition: PlaybookDefinition | None)
             np.array(holds), definition.expectation.hold_p50_bars, definition.expectation.hold_p90_bars
         )
     return {
-        "win_rate": round(float(np.mean([item.r > 0 for item in episodes])), 9),
+        "win_rate": round(len(winners) / len(episodes), 9),
         "hold_p50_bars": round(quantile(holds, 0.5), 9),
         "hold_p90_bars": round(quantile(holds, 0.9), 9),
         "hold_calibration_z": None if z is None else round(z, 9),
@@ -54,8 +54,8 @@ def describe(episodes: Sequence[Episode], definition: PlaybookDefinition | None)
 
 def count_failures(episodes: Iterable[Episode]) -> dict[str, int]:
     """Failure modes with their counts, in name order; losers that are scratches have none."""
-    counts = Counter(str(item.failure_mode) for item in episodes if item.failure_mode is not None)
-    return dict(sorted(counts.items()))
+    counts = Counter([item.failure_mode for item in episodes if item.failure_mode is not None])
+    return {str(mode): count for mode, count in sorted(counts.items())}
 
 
 def unclassified_share(failures: Mapping[str, int]) -> float | None:
@@ -67,7 +67,7 @@ def unclassified_share(failures: Mapping[str, int]) -> float | None:
 def regime_marginals(episodes: Sequence[Episode], gate: GateSettings) -> tuple[dict[str, Any], ...]:
     """One row per regime over all playbooks: shown beside the clusters, not a hypothesis of its own."""
     groups: dict[str, list[Episode]] = {}
-    for item in by_exit(episodes):
+    for item in episodes:
         groups.setdefault(item.regime, []).append(item)
     rows = []
     for regime, members in sorted(groups.items()):

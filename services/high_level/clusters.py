@@ -6,8 +6,9 @@ from the playbook files, before any outcome. Columns, because a table may have a
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from types import MappingProxyType
 
 import numpy as np
@@ -25,6 +26,7 @@ from services.statistics.drift import Decay, detect_decay
 from services.statistics.multiplicity import WHOLE
 from services.statistics.track import Bounds, Sample, Track
 
+_EXIT = attrgetter("exit_label", "known_at", "episode_id")
 Starts = Mapping[str, int]
 EVERY_TRADE: Starts = MappingProxyType({})
 Key = tuple[str, str | None, str | None]
@@ -95,7 +97,7 @@ class Cluster:
     """Rows, rising, of a table that share a key, and the path of their evidence.
 
     `regime` and `timeframe` are None on the levels above. `tested_as` is the name of the hypothesis in the
-    family: a cell with one timeframe shares its own, because both levels hold the same trades.
+    family: a cell with one timeframe shares its own and its path, because both levels hold the same trades.
     """
 
     playbook_id: str
@@ -130,19 +132,23 @@ def build_clusters(
     references = dict(zip(table.playbooks, table.references, strict=True))
     usual = Bounds(gate.winsor_low, gate.winsor_high, strict=gate.strict)
     teachers: dict[str, Blocks] = {}
-    found = []
+    found: list[Cluster] = []
     # Rows that may be one trade share their cell: both readings have the same clusters in the same order.
     others = iter(() if table.otherwise is None else build_clusters(table.otherwise, gate, bounds))
     for (playbook, regime, frame), tested_as, rows in _group_rows(table, starts):
-        track = Track(
-            Trades(table.entry_ns[rows], table.exit_ns[rows], table.r[rows]),
-            block_unit(gate.block, int(bar_s[table.timeframe[rows]].max())),
-            references[playbook],
-            (bounds or {}).get(playbook, usual),
-            _find_first_entry(open_entries, playbook, regime),
-            teacher=teachers.get(playbook),
-            otherwise=None if table.otherwise is None else next(others).track,
-        )
+        otherwise = None if table.otherwise is None else next(others).track
+        if found and found[-1].tested_as == tested_as:  # a cell of one timeframe: the same trades
+            track = found[-1].track
+        else:
+            track = Track(
+                Trades(table.entry_ns[rows], table.exit_ns[rows], table.r[rows]),
+                block_unit(gate.block, int(bar_s[table.timeframe[rows]].max())),
+                references[playbook],
+                (bounds or {}).get(playbook, usual),
+                _find_first_entry(open_entries, playbook, regime),
+                teacher=teachers.get(playbook),
+                otherwise=otherwise,
+            )
         teachers.setdefault(playbook, track.blocks)  # the playbook comes before its cells
         found.append(Cluster(playbook, regime, frame, tested_as, rows, track))
     return tuple(found)
@@ -197,7 +203,7 @@ class Measure:
 
 def by_exit(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
     """Episodes in order of exit, ties by the time they were known and by id."""
-    return tuple(sorted(episodes, key=lambda item: (item.exit_label, item.known_at, item.episode_id)))
+    return tuple(sorted(episodes, key=_EXIT))
 
 
 def measure(
@@ -219,7 +225,11 @@ def measure(
     books = {name: definitions.get(name) for name in {item.playbook_id for item in ordered}}
     table = TradeTable.of(ordered, {name: reference_of(book, gate) for name, book in books.items()})
     bounds = {name: bounds_of(book, gate, most_trades) for name, book in books.items()}
-    return tuple(
-        Measure(cluster, cluster.track.at(at_ns), tuple(ordered[row] for row in cluster.rows))
-        for cluster in build_clusters(table, gate, bounds, starts, open_entries)
-    )
+    found: list[Measure] = []
+    for cluster in build_clusters(table, gate, bounds, starts, open_entries):
+        if found and found[-1].cluster.track is cluster.track:
+            found.append(replace(found[-1], cluster=cluster))
+        else:
+            trades = tuple(ordered[row] for row in cluster.rows)
+            found.append(Measure(cluster, cluster.track.at(at_ns), trades))
+    return tuple(found)

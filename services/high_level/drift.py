@@ -91,8 +91,7 @@ def regime_shift(inputs: DriftInputs, episodes: Sequence[Episode]) -> RegimeShif
 
     Its p-value is from permuted blocks of at least three correlation times, where there are enough of them.
     """
-    of_episodes = (item.fingerprint for item in by_exit(episodes) if item.fingerprint)
-    rows = inputs.fingerprints or tuple(of_episodes)[-MOST_EPISODES:]
+    rows = inputs.fingerprints or _fingerprints_of(episodes)[-MOST_EPISODES:]
     source: Literal["decision windows", "episodes"] = (
         "decision windows" if inputs.fingerprints else "episodes"
     )
@@ -111,6 +110,10 @@ def regime_shift(inputs: DriftInputs, episodes: Sequence[Episode]) -> RegimeShif
         blocks=shift.blocks,
         p_value=None if shift.p_value is None else round(shift.p_value, 9),
     )
+
+
+def _fingerprints_of(episodes: Sequence[Episode]) -> tuple[tuple[float, ...], ...]:
+    return tuple(item.fingerprint for item in by_exit(episodes) if item.fingerprint)
 
 
 def regime_text(shift: RegimeShift) -> str:

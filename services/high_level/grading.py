@@ -160,10 +160,17 @@ def grade_clusters(
     verdicts = decide_measures(measures, family, gate, definitions)
     found = [sharpe_of_a_block(item.cluster.track, item.sample.blocks) for item in measures]
     tried = [sharpe for sharpe in (*found, *(trial.sharpe for trial in trials)) if sharpe is not None]
-    return tuple(
-        _finding(item, verdict, family, gate, definitions.get(item.cluster.playbook_id), tried)
-        for item, verdict in zip(measures, verdicts, strict=True)
-    )
+    findings: list[ClusterFinding] = []
+    path = None
+    for item, verdict in zip(measures, verdicts, strict=True):
+        cluster = item.cluster
+        if cluster.track is path:  # the cell above has the same trades, and one timeframe
+            findings.append(findings[-1].model_copy(update={"timeframe": cluster.timeframe}))
+        else:
+            definition = definitions.get(cluster.playbook_id)
+            findings.append(_finding(item, verdict, family, gate, definition, tried))
+        path = cluster.track
+    return tuple(findings)
 
 
 def minimum_of(gate: GateSettings, definition: PlaybookDefinition | None) -> int:

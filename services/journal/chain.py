@@ -7,7 +7,7 @@ the tests.
 """
 
 import hashlib
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -94,6 +94,16 @@ def misfit(row: JournalRow, seq: int, prev_hash: str | None) -> str | None:
     return problem
 
 
+async def follow(
+    rows: AsyncIterable[JournalRow], after: int = -1
+) -> AsyncIterator[tuple[JournalRow, str | None]]:
+    """Rows of a chain in order, each with why it does not fit, None when it does; `after` is a row before."""
+    last, previous = after, GENESIS_HASH if after < 0 else None
+    async for row in rows:
+        yield row, misfit(row, last + 1, previous)
+        last, previous = row.seq, row.hash
+
+
 async def check_chain(rows: AsyncIterable[JournalRow], *, events: int, head_hash: str) -> ChainReport:
     """Walk rows in order of sequence and hold them against the number and head that the run row records.
 
@@ -103,8 +113,7 @@ async def check_chain(rows: AsyncIterable[JournalRow], *, events: int, head_hash
         head_hash: hash of the last row the run recorded.
     """
     count, head = 0, GENESIS_HASH
-    async for row in rows:
-        problem = misfit(row, count, head)
+    async for row, problem in follow(rows):
         if problem is not None:
             return ChainReport(False, count, head, problem, count)
         count, head = count + 1, row.hash

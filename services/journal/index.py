@@ -3,7 +3,7 @@
 import json
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import AsyncIterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from sys import intern
 from typing import Any, overload
@@ -235,15 +235,24 @@ class JournalIndex:
         Raises:
             StoreError: a payload cannot be read.
         """
-        index, parsed = cls(), RecentRows()
+        index = cls()
+        async for _ in index.take(rows, lazily=lazily):
+            pass
+        return index
+
+    async def take(
+        self, rows: AsyncIterable[JournalRow], *, lazily: bool = False
+    ) -> AsyncIterator[JournalRow]:
+        """The same rows; each is in the index when the next one is asked for. See `read`."""
+        parsed = RecentRows()
         async for row in rows:
+            yield row
             try:
-                index.add(StoredEvent(row, parsed) if lazily else Event(row, json.loads(row.payload)))
+                self.add(StoredEvent(row, parsed) if lazily else Event(row, json.loads(row.payload)))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise StoreError(
                     f"row {row.seq} ({row.kind}) is not what was written: see `thinktwice verify`"
                 ) from error
-        return index
 
     def add(self, event: Event) -> None:
         """Take one event; in order of sequence."""

@@ -193,7 +193,7 @@ class MemoryView:
         rules = self._rules_of(query.playbook_hash)
         population = self._populations.of(query.playbook_id, query.direction, rules)
         if population is None:
-            return MemorySummary(known_at=known_at, base_rates=_rates(0, 0, 0), insufficient=BUCKETS)
+            return MemorySummary.trust(known_at=known_at, base_rates=_rates(0, 0, 0), insufficient=BUCKETS)
         settings, present = self._settings, present_retrievals()
         number = 0 if present is None else present.number()
         quotas = np.array([settings.winners, settings.losers, settings.failures], dtype=np.int64)
@@ -228,7 +228,7 @@ def _summary(population: Population, found: Found, known_at: int) -> MemorySumma
         )
         for rows, distances, full in zip(found.rows.tolist(), found.distances.tolist(), filled, strict=True)
     )
-    return MemorySummary(
+    return MemorySummary.trust(
         known_at=known_at,
         winners=winners,
         losers=losers,
@@ -255,11 +255,11 @@ def _find_passed_over(found: Found) -> float | None:
 
 
 def _rates(population: int, winners: int, losers: int) -> MemoryBaseRates:
-    return MemoryBaseRates(population=population, winners=winners, losers=losers)
+    return MemoryBaseRates.trust(population=population, winners=winners, losers=losers)
 
 
 def _case(episode: Episode, distance: int) -> MemoryCase:
-    return MemoryCase(
+    return MemoryCase.trust(
         episode_id=episode.episode_id,
         symbol=episode.symbol,
         playbook_id=episode.playbook_id,

@@ -4,6 +4,7 @@ Fingerprints are float32 and as wide as the first episode's; nothing here decide
 or who may read (`episode_memory` does).
 """
 
+import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -148,6 +149,8 @@ class Populations:
     def __init__(self) -> None:
         self._by_key: dict[Key, Population] = {}
         self._ids: set[str] = set()
+        self._latest = 0
+        self._counts: tuple[int, int, int] | None = None  # of all; None until they are asked for
         self._width: int | None = None
         self.added = 0
 
@@ -167,6 +170,7 @@ class Populations:
         population.add(episode)
         self._by_key[key] = population
         self._ids.add(episode.episode_id)
+        self._latest, self._counts = max(self._latest, episode.known_at), None
         self._width = width
         self.added += 1
 
@@ -174,6 +178,7 @@ class Populations:
         """Take a whole population over in place of what this playbook and direction had."""
         self._by_key[playbook_id, "", direction] = population
         self.added += population.size
+        self._latest = sys.maxsize  # its episodes may become known at any time
 
     def point(self, fingerprint: tuple[float, ...]) -> npt.NDArray[np.float32]:
         """A fingerprint as float32 (W,).
@@ -189,8 +194,12 @@ class Populations:
 
     def counts(self, known_at: int) -> tuple[int, int, int]:
         """Episodes, winners and losers of all of them known at `known_at`."""
+        if known_at >= self._latest and self._counts is not None:
+            return self._counts
         found = [population.counts(known_at) for population in self._by_key.values()]
         total, winners, losers = np.array(found, dtype=np.int64).reshape(-1, 3).sum(axis=0).tolist()
+        if known_at >= self._latest:
+            self._counts = total, winners, losers
         return total, winners, losers
 
 

@@ -118,9 +118,9 @@ class ExpectationBook(Stateful):
 
     def own(self, known_at: int) -> tuple[ExpectationSummary, ...]:
         """Expectations of plans with their own rules whose trades are known at `known_at`, by id."""
-        prior = Expectation.by_default(LONGEST_HORIZON)
         names = {name for (name, _), trades in self._trades.items() if not trades[0].playbook_hash}
-        found = (self._of(name, prior, "", 1, known_at) for name in sorted(names))
+        priors = ((name, Expectation.by_default(LONGEST_HORIZON)) for name in sorted(names))
+        found = (self._of(name, prior, "", 1, known_at) for name, prior in priors)
         return tuple(summary for summary in found if summary.n)
 
     def summary(self, definition: PlaybookDefinition, known_at: int) -> ExpectationSummary:

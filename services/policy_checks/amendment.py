@@ -146,7 +146,7 @@ def _guardrails(request: PolicyAmendmentRequest) -> tuple[Finding, ...]:
     if request.policy is None or request.playbook is None:
         return ()
     found = check_invariants(
-        PolicyLevelReflectionRequest(
+        PolicyLevelReflectionRequest.trust(
             snapshot=request.snapshot,
             proposal=request.policy.proposal,
             playbook=request.playbook,

@@ -12,6 +12,7 @@ from services.policy_checks.coherence import check_coherence
 from services.policy_checks.expectation import check_expectation
 from services.policy_checks.invariants import check_invariants
 from services.policy_checks.plan_levels import is_true, read_levels
+from services.policy_checks.reasons import with_reasons
 from services.ports import PlaybookReader
 
 REFUSING = (Severity.MAJOR, Severity.BLOCKER)
@@ -32,15 +33,21 @@ class SnapshotCheck:
     invariants: Callable[[PolicySnapshot], InvariantContext]
 
     def findings(self, proposal: PolicyProposal, snapshot: PolicySnapshot) -> tuple[Finding, ...]:
-        """What would send the plan back, or block it; none where the reflection is switched off."""
+        """What would send the plan back, or block it; none where the reflection is switched off.
+
+        A plan without reasons has those of its rules, which hold by themselves.
+        """
         if self.settings.mode == "off":
             return ()
+        invariants = self.invariants(snapshot)
+        if invariants.no_learn_zones and not proposal.because:
+            proposal = with_reasons(proposal, snapshot)  # their words may name a zone
         request = PolicyLevelReflectionRequest.trust(
             snapshot=snapshot,
             proposal=proposal,
             playbook=self.playbooks.get(proposal.playbook_id).definition,
             state=snapshot.state,
-            invariants=self.invariants(snapshot),
+            invariants=invariants,
         )
         found = check_invariants(request)
         if not any(finding.severity is Severity.BLOCKER for finding in found):

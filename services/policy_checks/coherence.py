@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
+from schemas.order_terms import OrderTerms
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import OWN, PolicyProposal
 from schemas.reasons import PlanReason
@@ -79,6 +80,8 @@ def rule_is_constant(request: PolicyLevelReflectionRequest, levels: PlanLevels) 
 
 def rules_differ_from_playbook(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """Rules that the playbook does not have, whatever value its parameters take on their grids."""
+    if not levels.differs:
+        return
     taken = (
         f"; the name {request.playbook.id!r} is taken by a playbook: a plan with its own rules needs another"
     )
@@ -90,10 +93,10 @@ def rules_differ_from_playbook(request: PolicyLevelReflectionRequest, levels: Pl
 
 def orders_differ_from_playbook(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """An entry, a refinement, a break-even or a scale-out of another kind or at another place."""
-    question = request.proposal.terms()
-    for name, wanted in request.playbook.terms().items():
-        if question[name] != wanted:
-            message = f"{name} is {question[name]!r}, the playbook says {wanted!r}"
+    for name in OrderTerms.model_fields if levels.differs else ():
+        if name in levels.differs:
+            given, wanted = getattr(request.proposal, name), getattr(request.playbook, name)
+            message = f"{name} is {given!r}, the playbook says {wanted!r}"
             yield major("orders_differ_from_playbook", message, name, remedy=own_term(request, name))
 
 

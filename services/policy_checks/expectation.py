@@ -34,7 +34,7 @@ def check_expectation(
     expected = expectation_of(request)
     plan, playbook = request.proposal, request.playbook
     is_own = not playbook.content_hash
-    is_note = is_own or (expected in request.snapshot.expectations and rests_on_prior(expected))
+    is_note = is_own or (rests_on_prior(expected) and expected in request.snapshot.expectations)
     is_promised = playbook.expectation.source == "design"
     changed = {*levels.differs} | ({"horizon_bars"} if plan.horizon_bars != playbook.horizon_bars else set())
     sure = conviction_is_over_confident(request, expected, settings.conviction_tolerance)

@@ -30,7 +30,7 @@ def finding(
     remedy: Remedy | None = None,
 ) -> Finding:
     """A finding of a check; `remedy` is what would satisfy it."""
-    return Finding(
+    return Finding.trust(
         check=check, code=code, severity=severity, message=message, evidence=evidence, remedy=remedy
     )
 

@@ -135,9 +135,12 @@ def no_learn_zone_is_active(request: PolicyLevelReflectionRequest) -> Findings:
 
 def no_learn_zone_is_cited(request: PolicyLevelReflectionRequest) -> Findings:
     """A text that argues with a day of a no-learn zone, or with its reason."""
+    zones, symbol = request.invariants.no_learn_zones, request.snapshot.symbol
+    if not zones:
+        return
     text = f"{request.proposal.thesis}\n{request.proposal.rationale}"
-    words, symbol = _words(text), request.snapshot.symbol
-    for zone in request.invariants.no_learn_zones:
+    words = _words(text)
+    for zone in zones:
         reason = _words(zone.reason)
         if zone.symbol in (None, symbol) and len(reason) >= SHORTEST_CITED_REASON and reason in words:
             yield blocker("no_learn_zone_cited", f"the text argues with the no-learn zone {zone.reason!r}")

@@ -8,8 +8,8 @@ reflection, used by the coherence and expectation checks.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from math import isfinite, nan
+from functools import lru_cache
+from math import isfinite, isnan, nan
 from typing import Any, cast
 
 import numpy as np
@@ -23,7 +23,7 @@ from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import Direction
 from services.playbooks.rendering import IN_POSITION, KIND_OF_ROLE, list_changes, render_rules
 from trading_core.rules.bounds import possible_of, ratio
-from trading_core.rules.evaluate import evaluate_for_symbol
+from trading_core.rules.evaluate import evaluate_at_close, evaluate_for_symbol
 from trading_core.rules.grammar import Rule, parse
 from trading_core.rules.tree import COMPARISONS, Expression, canonical_text, refuse_position
 
@@ -168,7 +168,6 @@ def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
 
     unreadable = {rule_text(proposal, role) for role in broken}
 
-    @cache  # a plan mostly says what its playbook says
     def price(text: str | None) -> float | None:
         if text is None:
             return snapshot.close
@@ -240,7 +239,7 @@ def is_true(text: str, snapshot: PolicySnapshot) -> bool | None:
         RuleError: the text is no rule.
     """
     value = _at_close(text, snapshot)
-    return None if value < 0.0 else value == 1.0
+    return None if isnan(value) else value == 1.0
 
 
 def rule_text(proposal: PolicyProposal, role: str) -> str | None:
@@ -272,8 +271,7 @@ def _read_names(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4_096)  # the plans of one close ask for the same rules again and again
 def _value(text: str, values: tuple[float | None, ...]) -> float:
     known = (nan if value is None else value for value in values)
-    columns = dict(zip(_read_names(text), known, strict=True))
-    return float(evaluate_for_symbol(parse(text), columns, 1)[0])
+    return evaluate_at_close(parse(text), dict(zip(_read_names(text), known, strict=True)))
 
 
 def read_invalidation(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> InvalidationReach | None:

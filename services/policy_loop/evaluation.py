@@ -69,7 +69,7 @@ class Evaluation:
         """No reflection took place, by a skip or a failure."""
         source = "none" if self.snapshot is None else self.snapshot.leading_event
         self.invocations.append(
-            ReflectionInvocationMeta(
+            ReflectionInvocationMeta.trust(
                 cadence="policy_loop", source=source, outcome=outcome, skip_reason=reason
             )
         )

@@ -235,11 +235,11 @@ class PolicyEvaluator:
         """An amendment of the policy that is there, reflected on, judged and recorded."""
         policy_id = snapshot.managed_policy_id
         level = None if stop is None else on_grid(stop, self.settings().execution.tick_size)
-        amendment = PolicyAmendment(
+        amendment = PolicyAmendment.trust(
             kind=kind, symbol=snapshot.symbol, policy_id=policy_id, stop=level, reason=reason
         )
         policy = None if policy_id is None else self.policies(policy_id)
-        request = PolicyAmendmentRequest(
+        request = PolicyAmendmentRequest.trust(
             snapshot=snapshot,
             amendment=amendment,
             policy=policy,

@@ -63,7 +63,7 @@ def freeze(
     regime = snapshot.regime
     if regime is None and not playbook.eligibility[proposal.direction].is_open:
         raise FreezeRefused(f"the snapshot has no regime yet, and {playbook.id!r} asks for one")
-    return FrozenPolicy(
+    return FrozenPolicy.trust(
         symbol=snapshot.symbol,
         proposal=proposal,
         playbook_id=playbook.id,
@@ -104,7 +104,7 @@ def amend(
     approved = _approving_verdict(judged.verdict, passed, *hashes)
     if amendment.policy_id is None:
         raise FreezeRefused("the amendment names no policy")
-    return AmendedPolicy(
+    return AmendedPolicy.trust(
         amendment=amendment,
         policy_id=amendment.policy_id,
         amended_at=amended_at,

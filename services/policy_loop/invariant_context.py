@@ -15,7 +15,7 @@ def invariant_context(
     """Guardrails for one snapshot; empty lists of the settings mean everything that is loaded."""
     envelope = settings.envelope
     loaded = tuple(version.definition.id for version in playbooks.active() if version.definition.enabled)
-    return InvariantContext(
+    return InvariantContext.trust(
         kill_switch=snapshot.risk.kill_switch,
         halted=snapshot.risk.halted,
         allowed_symbols=envelope.allowed_symbols or symbols,

@@ -6,6 +6,7 @@ nothing else of the market.
 
 from collections.abc import Iterable, Sequence
 from math import isfinite
+from types import MappingProxyType
 
 import numpy as np
 
@@ -101,7 +102,7 @@ class SnapshotBuilder:
         now = int(bars.close_times[t])
         self._market.clock.check(now)
         names = (*boundary.events, *boundary.overrides)
-        return PolicySnapshot(
+        return PolicySnapshot.trust(
             symbol=bars.symbols[s],
             timeframe=bars.timeframe,
             bar_label=int(bars.times[t]),
@@ -111,7 +112,7 @@ class SnapshotBuilder:
             events=tuple(str(name) for name in names),
             state=boundary.state,
             regime=self.regime(t, s),
-            features=self._feature_values(t, s),
+            features=MappingProxyType(self._feature_values(t, s)),
             position=self._position(s, opened_by),
             active_policy_id=None if policy is None else policy.policy_id,
             risk=self.risk(),
@@ -121,7 +122,7 @@ class SnapshotBuilder:
                 *self._expectations.own(now),
             ),
             setups=setups,
-            data_window=DataWindow(
+            data_window=DataWindow.trust(
                 first_label=int(bars.times[self._first_row(s)]),
                 last_label=int(bars.times[t]),
                 bars=int(state["own"]),

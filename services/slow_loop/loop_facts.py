@@ -9,6 +9,7 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,7 +40,7 @@ from services.slow_loop.cadence import ORDINARY_MINIMUM, CadenceFacts, Run, surp
 from services.slow_loop.drift_window import COUNTED, DriftWindow
 from services.slow_loop.evidence_epochs import EvidenceEpochs, active, ancestors, next_versions, on_trial
 from services.slow_loop.open_positions import OpenPositions
-from services.slow_loop.past_runs import PastRuns, Taker
+from services.slow_loop.past_runs import PastRun, PastRuns, Taker
 from services.slow_loop.run_state import RunState
 from services.slow_loop.untraded_signals import EVENTS, PaperBars, UntradedSignals
 
@@ -75,8 +76,8 @@ class LoopFacts(Stateful):
         "run_state": PART,
     }
     REBUILT = frozenset(
-        {"_settings", "_takers", "_learnable", "_known", "_epochs", "_policies", "episodes"}
-    )  # of the settings, the versions, the episodes and the policies in force
+        {"_settings", "_takers", "_learnable", "_known", "_epochs", "_policies", "_looked", "episodes"}
+    )  # of the settings, the versions, the episodes and the policies in force, and the last look
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -92,6 +93,7 @@ class LoopFacts(Stateful):
         self._policies: dict[str, FrozenPolicy] = {}
         self._overrides: list[tuple[int, OverrideReason]] = []
         self._deferred: list[tuple[int, DeferredItem]] = []
+        self._looked: tuple[list[PastRun], tuple[int | None, ...], CadenceFacts] | None = None
         self._drift = DriftWindow()
         self._signals = UntradedSignals(settings.execution)
         self._requested: dict[str, dict[str, Any]] = {}  # the latest snapshot of a symbol
@@ -188,7 +190,31 @@ class LoopFacts(Stateful):
     def cadence(
         self, slot: int, clock: int, last_attempt: int | None = None, last_examined: int | None = None
     ) -> CadenceFacts:
-        """Facts for `due` at a slot, with what was known at `clock`."""
+        """Facts for `due` at a slot, with what was known at `clock`.
+
+        A run asks at every close: where nothing was told since it asked last, only the moment has moved on.
+        """
+        runs = self.runs.all()
+        told = tuple(len(known) for known in (self._known, self._versions, self._overrides))
+        key = (*told, last_attempt, last_examined)
+        if self._looked is not None and self._looked[0] is runs and self._looked[1] == key:
+            looked = self._looked[2]
+            if slot == clock >= looked.now:
+                return replace(looked, now=slot)
+        found = self._look(slot, clock, last_attempt, last_examined)
+        if slot == clock >= self._find_newest():
+            self._looked = runs, key, found
+        return found
+
+    def _find_newest(self) -> int:
+        """When the newest thing that a look at the cadence reads was known, ns."""
+        told = [at for at, _ in (*self._versions[-1:], *self._overrides[-1:])]
+        told += [max(run.known_at, run.failed_at or 0) for run in self.runs.all()]
+        return max((*told, *self._known[-1:]), default=0)
+
+    def _look(
+        self, slot: int, clock: int, last_attempt: int | None, last_examined: int | None
+    ) -> CadenceFacts:
         known, since = self.runs.list_known(slot, clock), self._find_last_clock(slot, clock)
         past = [run for run in known if not run.has_failed(clock)]
         attempts = [run.slot for run in known if run.has_failed(clock)]
@@ -329,6 +355,7 @@ class LoopFacts(Stateful):
         if len(past) < 3:
             return
         until = past[-3].read_until
+        self._positions.forget(until)
         self._drift.forget(until)
         self._signals.forget(until)
         self._overrides = [(at, reason) for at, reason in self._overrides if at > until]

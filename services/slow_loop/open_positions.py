@@ -21,28 +21,36 @@ class _Position:
 class OpenPositions(Stateful):
     """The positions of one run, one of a symbol at a time."""
 
-    STATE: ClassVar = {"_latest": dict[str, int], "_seen": list[_Position]}
+    STATE: ClassVar = {"_open": dict[str, _Position], "_closed": list[_Position]}
 
     def __init__(self) -> None:
-        self._latest: dict[str, int] = {}  # places in `_seen`
-        self._seen: list[_Position] = []
+        self._open: dict[str, _Position] = {}
+        self._closed: list[_Position] = []
 
     def note_entry(self, symbol: str, entry: OpenEntry, known_at: int) -> None:
         """A position was opened; `known_at` in ns."""
-        self._latest[symbol] = len(self._seen)
-        self._seen.append(_Position(entry, known_at))
+        self._open[symbol] = _Position(entry, known_at)
 
     def note_exit(self, episode: Episode) -> None:
         """The position of a symbol was closed."""
-        place = self._latest.pop(episode.symbol, None)
-        if place is not None:
-            self._seen[place].closed_at = episode.known_at
+        position = self._open.pop(episode.symbol, None)
+        if position is not None:
+            position.closed_at = episode.known_at
+            self._closed.append(position)
+
+    def forget(self, until: int) -> None:
+        """Nobody asks again what was open at `until`, ns, or before."""
+        self._closed = [position for position in self._closed if _lasts_beyond(position, until)]
 
     def at(self, clock: int) -> tuple[OpenEntry, ...]:
         """What was open at a time, ns, by entry and playbook."""
         found = [
             position.entry
-            for position in self._seen
-            if position.known_at <= clock and (position.closed_at is None or position.closed_at > clock)
+            for position in (*self._open.values(), *self._closed)
+            if position.known_at <= clock and _lasts_beyond(position, clock)
         ]
         return tuple(sorted(found, key=lambda entry: (entry.entry_label, entry.playbook_id, entry.regime)))
+
+
+def _lasts_beyond(position: _Position, clock: int) -> bool:
+    return position.closed_at is None or position.closed_at > clock

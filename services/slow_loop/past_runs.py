@@ -60,7 +60,7 @@ class PastRun:
         """Actions of which nobody has decided, or which were declined."""
         return self.planned if self.enacted_at is None else ()
 
-    @property
+    @cached_property
     def changes_structure(self) -> bool:
         """Whether what was carried out uses up the week's structural change; an experiment does not."""
         return any(action.kind != "open_experiment" for action in self.done)

@@ -7,7 +7,8 @@ envelope, one unit per trade, so that R is all it yields. Shadow trials, disable
 all answered here, and only from bars at or before the clock.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,12 +23,14 @@ from schemas.vocabulary import Direction, Trend, VolatilityBand
 from services.memory.episode_builder import EpisodeContext, build_episode
 from services.playbooks.rendering import render_rules
 from services.statistics.blocks import Trades
+from trading_core.bars import BarSeries
 from trading_core.features.columns import FeatureColumns
 from trading_core.kernel.fresh import parameter_record
 from trading_core.kernel.records import TRADE
 from trading_core.market import Market
 from trading_core.policy_orders import PolicyOrders
 from trading_core.regime import BANDS, STRUCTURES, TRENDS, regime_view
+from trading_core.rule_bank import EngineColumns
 from trading_core.rules.columns import RuleColumns
 from trading_core.rules.orders import SymbolColumns, compile_orders
 from trading_core.tick_events import PolicyTag, TickEventDecoder
@@ -35,6 +38,7 @@ from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine
 
 UNLIMITED_CASH = 1e9
+Searched = dict[str, tuple["ShadowLedger", list[Trades]]]  # by hash of the version with a value
 
 
 class ShadowLedgers:
@@ -50,6 +54,12 @@ class ShadowLedgers:
         self._execution = execution.for_one_unit
         self.zones = envelope.no_learn_zones
         self._envelope = envelope
+        self._bare: tuple[TriggerEngine, dict[str, Any]] | None = (
+            None  # and how it stood before its first bar
+        )
+        self._searched: dict[
+            str, tuple[tuple[str, int], Searched]
+        ] = {}  # by playbook: which version, from where
 
     def open(
         self,
@@ -77,19 +87,44 @@ class ShadowLedgers:
 
     def engines(self, ledger: "ShadowLedger") -> list[TriggerEngine]:
         """The engines of a ledger over the bars that are there."""
-        features = self.market.columns.features.whole
-        return [
-            self._engine(ledger.definition, direction, ledger.start_row, ledger.regime_key, features)
-            for direction in ledger.directions
-            if direction in self._envelope.allowed_directions
-        ]
+        engines, rows = [], slice(0, self.market.bars.shape[0])
+        for direction in self._list_sides(ledger):
+            engine = self._new_engine()
+            engine.t = ledger.start_row
+            for s, orders in self._orders(ledger, direction, engine.columns, rows):
+                engine.install(s, orders)
+            engines.append(engine)
+        return engines
+
+    def trade_on(self, ledger: "ShadowLedger", start: int, stop: int) -> list[npt.NDArray[Any]]:
+        """TRADE records of the rows `start` to `stop`; the ledger stands behind them then.
+
+        One engine serves all, and columns are made of these rows alone: a grid has many values.
+        """
+        rows, length = slice(start, stop), self.market.bars.shape[0]
+        if self._bare is None or self._bare[0].equity.size != length:
+            engine = self._new_engine(_RowBank(length, rows))
+            self._bare = engine, engine.snapshot()
+        (engine, fresh), trades = self._bare, []
+        for direction in self._list_sides(ledger):
+            bank, stood = _RowBank(length, rows), ledger.stood.get(direction)
+            engine.restore({**(stood or fresh), "columns": bank})
+            engine.t = start
+            for s, orders in self._orders(ledger, direction, bank, rows):
+                if stood is None:
+                    engine.install(s, orders)
+            while engine.t < stop:
+                trades.append(engine.advance(stop).trades)
+            ledger.stood[direction] = {**engine.snapshot(), "columns": None}
+        return trades
 
     def evaluate(
         self, definition: PlaybookDefinition, parameter: str, value: float, start_ns: int, end_ns: int
     ) -> Trades:
         """Trades of a parameter value on the bars of a window that may teach, by exit.
 
-        Only bars that close at or before `end_ns` count; the clock refuses an `end_ns` in the future.
+        Only bars that close at or before `end_ns` count; the clock refuses an `end_ns` in the future. What an
+        earlier search of the same window has traded is not traded again.
         """
         self.market.clock.check(end_ns)
         changed = definition.parameters[parameter].model_copy(update={"value": value})
@@ -97,80 +132,143 @@ class ShadowLedgers:
         closes = self.market.bars.close_times
         start = int(np.searchsorted(closes, start_ns, side="left"))
         stop = int(np.searchsorted(closes, end_ns, side="right"))
-        found = self.open(variant, tuple(variant.rules), start).resolve_learnable(stop)
-        times = self.market.bars.times
-        return Trades(times[found["entry_t"]], times[found["exit_t"]], found["r"])
+        window = definition.content_hash, start
+        if self._searched.get(definition.id, (None,))[0] != window:
+            self._searched[definition.id] = window, {}
+        new: tuple[ShadowLedger, list[Trades]] = self.open(variant, tuple(variant.rules), start), []
+        ledger, seen = self._searched[definition.id][1].setdefault(variant.content_hash, new)
+        found, times = ledger.resolve_learnable(stop), self.market.bars.times
+        seen.append(Trades(times[found["entry_t"]], times[found["exit_t"]], found["r"]))
+        exits = np.concatenate([trades.exit_ns for trades in seen])
+        count = int(np.searchsorted(exits, end_ns, side="right"))
+        entries, r = (
+            np.concatenate([getattr(trades, name) for trades in seen])[:count] for name in ("entry_ns", "r")
+        )
+        return Trades(entries, exits[:count], r)
 
-    def _engine(
-        self,
-        definition: PlaybookDefinition,
-        direction: Direction,
-        start_row: int,
-        regime_key: str | None,
-        features: FeatureColumns,
-    ) -> TriggerEngine:
+    def _list_sides(self, ledger: "ShadowLedger") -> list[Direction]:
+        return [side for side in ledger.directions if side in self._envelope.allowed_directions]
+
+    def _new_engine(self, columns: EngineColumns | None = None) -> TriggerEngine:
         bars = self.market.bars
-        rows, symbols = bars.shape
         parameters = parameter_record(
             self._execution, None, heartbeat=0, emit_events=False, fixed_quantity=1.0
         )
         parameters["cooldown"] = self._envelope.cooldown_bars
-        flags = np.zeros((rows, symbols), dtype=np.uint8)
-        decoder = TickEventDecoder(bars, definition.content_hash, "shadow")
-        engine = TriggerEngine(bars, flags, parameters, UNLIMITED_CASH, TickGuard(), decoder)
-        engine.t = start_row
-        eligible = self._eligible(definition.eligibility[direction], regime_key)
-        allowed = self._envelope.allowed_symbols or bars.symbols
-        for s in range(symbols):
-            if bars.symbols[s] in allowed:
-                with features.borrow() as lent:  # the engine has copies
-                    columns = RuleColumns(bars, lent)
-                    orders = self._orders(definition, direction, s, engine, eligible[:, s], columns)
-                engine.install(s, orders)
-        return engine
+        flags = np.zeros(bars.shape, dtype=np.uint8)
+        return TriggerEngine(
+            bars,
+            flags,
+            parameters,
+            UNLIMITED_CASH,
+            TickGuard(),
+            TickEventDecoder(bars, "", "shadow"),
+            columns=columns,
+        )
 
-    def _eligible(self, eligibility: Eligibility, regime_key: str | None) -> npt.NDArray[np.bool_]:
-        """Bool (T, S): where the regime allows the playbook; a given cell counts even while it is banned."""
+    def _eligible(
+        self, eligibility: Eligibility, regime_key: str | None, rows: slice
+    ) -> npt.NDArray[np.bool_]:
+        """Bool (n, S): where the regime allows the playbook; a given cell counts even while it is banned."""
         regimes = self.market.regimes
-        trend = np.isin(regimes.trend, [TRENDS.index(label) for label in eligibility.trend])
-        band = np.isin(regimes.volatility, [BANDS.index(label) for label in eligibility.volatility])
-        structure = np.isin(regimes.structure, [STRUCTURES.index(label) for label in eligibility.structure])
-        allowed = (trend & band & structure) | (eligibility.is_open and regime_key is None)
+        trend = np.isin(regimes.trend[rows], [TRENDS.index(label) for label in eligibility.trend])
+        band = np.isin(regimes.volatility[rows], [BANDS.index(label) for label in eligibility.volatility])
+        structures = [STRUCTURES.index(label) for label in eligibility.structure]
+        allowed = trend & band & np.isin(regimes.structure[rows], structures)
+        allowed |= eligibility.is_open and regime_key is None
         if regime_key is not None:
-            return allowed & self._in_cell(regime_key)
+            return allowed & self._in_cell(regime_key, rows)
         for key in eligibility.banned:
-            allowed &= ~self._in_cell(key)
+            allowed &= ~self._in_cell(key, rows)
         return allowed
 
-    def _in_cell(self, key: str) -> npt.NDArray[np.bool_]:
+    def _in_cell(self, key: str, rows: slice) -> npt.NDArray[np.bool_]:
         trend, band = key.split("/")
-        cell: npt.NDArray[np.bool_] = self.market.regimes.trend == TRENDS.index(Trend(trend))
-        cell &= self.market.regimes.volatility == BANDS.index(VolatilityBand(band))
+        cell: npt.NDArray[np.bool_] = self.market.regimes.trend[rows] == TRENDS.index(Trend(trend))
+        cell &= self.market.regimes.volatility[rows] == BANDS.index(VolatilityBand(band))
         return cell
 
     def _orders(
-        self,
-        definition: PlaybookDefinition,
-        direction: Direction,
-        s: int,
-        engine: TriggerEngine,
-        eligible: npt.NDArray[np.bool_],
-        columns: RuleColumns,
-    ) -> PolicyOrders:
+        self, ledger: "ShadowLedger", direction: Direction, bank: EngineColumns, rows: slice
+    ) -> Iterator[tuple[int, PolicyOrders]]:
+        """Orders of each symbol that is traded, whose rules stand in `bank` for these rows."""
+        bars, definition = self.market.bars, ledger.definition
         rules = render_rules(definition, direction)
-        setup = (columns.boolean(rules.setup, s) == 1) & eligible
-        return compile_orders(
-            rules,
-            definition,
-            SymbolColumns(columns, engine.columns, s),
-            tag=PolicyTag(definition.content_hash[:16], definition.id),
-            direction=direction,
-            window=definition.activation_window_bars,
-            horizon=definition.horizon_bars,
-            risk_fraction=definition.risk_fraction,
-            setup=engine.columns.truth(("eligible setup", s), setup.astype(np.int8)),
-            never_ends=True,
-        )
+        columns = _RowsOfRules(bars, self.market.columns.features, rows)
+        eligible = self._eligible(definition.eligibility[direction], ledger.regime_key, rows)
+        allowed = self._envelope.allowed_symbols or bars.symbols
+        for s in [s for s, symbol in enumerate(bars.symbols) if symbol in allowed]:
+            setup = (columns.boolean(rules.setup, s) == 1) & eligible[:, s]
+            yield (
+                s,
+                compile_orders(
+                    rules,
+                    definition,
+                    SymbolColumns(columns, bank, s),
+                    tag=PolicyTag(definition.content_hash[:16], definition.id),
+                    direction=direction,
+                    window=definition.activation_window_bars,
+                    horizon=definition.horizon_bars,
+                    risk_fraction=definition.risk_fraction,
+                    setup=bank.truth(("eligible setup", s), setup.astype(np.int8)),
+                    never_ends=True,
+                ),
+            )
+
+
+class _RowsOfRules(RuleColumns):
+    """Rules over a few rows, equal to those of their columns, which are not made: nobody else reads them."""
+
+    def __init__(self, bars: BarSeries, features: FeatureColumns, rows: slice) -> None:
+        super().__init__(bars, features)
+        self._rows = rows
+
+    def boolean(self, text: str, s: int) -> npt.NDArray[np.int8]:
+        """A condition: int8 (n,)."""
+        return self.window(text, s, self._rows.start, self._rows.stop)
+
+    def number(self, text: str, s: int) -> npt.NDArray[np.float64]:
+        """A level: float64 (n,)."""
+        return self.window(text, s, self._rows.start, self._rows.stop)
+
+
+class _RowBank:
+    """Columns of a few rows, where an engine looks for them; the other cells hold anything."""
+
+    def __init__(self, length: int, rows: slice) -> None:
+        self._length, self._rows = length, rows
+        self._truths: dict[tuple[str, int], npt.NDArray[np.int8]] = {}
+        self._numbers: dict[tuple[str, int], npt.NDArray[np.float64]] = {}
+
+    @cached_property
+    def truths(self) -> npt.NDArray[np.int8]:
+        """Boolean columns (K, T)."""
+        return self._table(self._truths, np.int8)
+
+    @cached_property
+    def numbers(self) -> npt.NDArray[np.float64]:
+        """Price columns (K, T)."""
+        return self._table(self._numbers, np.float64)
+
+    def truth(self, key: tuple[str, int], column: npt.NDArray[np.int8]) -> int:
+        """Index of the boolean column of a rule text and symbol."""
+        self._truths.setdefault(key, column)
+        return list(self._truths).index(key)
+
+    def number(self, key: tuple[str, int], column: npt.NDArray[np.float64]) -> int:
+        """Index of the price column of a rule text and symbol."""
+        self._numbers.setdefault(key, column)
+        return list(self._numbers).index(key)
+
+    def copy(self) -> "_RowBank":
+        """Itself: it is written once."""
+        return self
+
+    def _table(self, columns: Mapping[Any, npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:
+        table = np.empty((len(columns), self._length), dtype)
+        for k, column in enumerate(columns.values()):
+            table[k, self._rows] = column
+        return table
 
 
 class ShadowLedger(Stateful):
@@ -194,7 +292,7 @@ class ShadowLedger(Stateful):
         "regime_key": str | None,
         "_done": int,
     }
-    REBUILT = frozenset({"_owner", "_engines", "_rows", "episodes"})  # episodes come out again
+    REBUILT = frozenset({"_owner", "_engines", "_rows", "stood", "episodes"})  # episodes come out again
 
     def __init__(
         self,
@@ -213,6 +311,7 @@ class ShadowLedger(Stateful):
         self.start_row = start_row
         self.regime_key = regime_key
         self.episodes: list[Episode] = []
+        self.stood: dict[Direction, dict[str, Any]] = {}  # of whoever asks for figures alone
 
     def advance(self, until: int) -> tuple[Episode, ...]:
         """Validate bars up to row `until` (exclusive); the newly resolved episodes, by exit, then symbol."""
@@ -223,9 +322,11 @@ class ShadowLedger(Stateful):
     def resolve_learnable(self, until: int) -> npt.NDArray[Any]:
         """As `advance`, for who asks for figures alone: TRADE records that may teach, no episode made.
 
-        A ledger is asked in one of the two ways.
+        A ledger is asked in one of the two ways; asked in this one it keeps where it stands and no columns.
         """
-        trades, bars, zones = self._advance(until), self._owner.market.bars, self._owner.zones
+        start, self._done = max(self._done, self.start_row), max(self._done, until)
+        traded = self._owner.trade_on(self, start, until) if start < until else []
+        trades, bars, zones = _by_exit(traded), self._owner.market.bars, self._owner.zones
         if not zones:
             return trades
         kept = [
@@ -247,12 +348,11 @@ class ShadowLedger(Stateful):
         return self._resolve(until)
 
     def _resolve(self, until: int) -> npt.NDArray[Any]:
-        parts = [np.empty(0, dtype=TRADE)]
+        traded = []
         for engine in self._engines:
             while engine.t < until:
-                parts.append(engine.advance(until).trades)
-        new = np.concatenate(parts)
-        return new[np.lexsort((new["entry_t"], -new["direction"], new["s"], new["exit_t"]))]
+                traded.append(engine.advance(until).trades)
+        return _by_exit(traded)
 
     @property
     def open_since(self) -> int | None:
@@ -287,3 +387,8 @@ class ShadowLedger(Stateful):
             ledger="shadow",
         )
         return build_episode(trade, self._owner.market.bars, context, self._owner.zones)
+
+
+def _by_exit(traded: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    new = np.concatenate([np.empty(0, dtype=TRADE), *traded])
+    return new[np.lexsort((new["entry_t"], -new["direction"], new["s"], new["exit_t"]))]

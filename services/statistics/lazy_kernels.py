@@ -30,7 +30,7 @@ class Kernels:
 
     def kernel(self, function: Any) -> "LazyKernel":
         """Compile a function once it has met many blocks, or where the compiler is loaded."""
-        self._functions.append((function, {**_OPTIONS, "cache": True}))
+        self._functions.append((function, _OPTIONS))
         return LazyKernel(function, self)
 
     def compiled(self, name: str) -> Callable[..., Any]:
@@ -38,13 +38,15 @@ class Kernels:
         if not self._compiled:
             from numba import njit
 
-            from trading_core import compiled  # noqa: F401 - numba looks for no BLAS
+            from trading_core.compiled import cache_on_disk
 
             known = dict(self._functions[0][0].__globals__)
             for function, options in self._functions:
                 own = FunctionType(function.__code__, known, function.__name__)
                 own.__module__, own.__qualname__ = function.__module__, function.__qualname__
-                known[function.__name__] = self._compiled[function.__name__] = njit(**options)(own)
+                made = njit(**options)(own)
+                made = made if "no_cpython_wrapper" in options else cache_on_disk(made)
+                known[function.__name__] = self._compiled[function.__name__] = made
         found: Callable[..., Any] = self._compiled[name]
         return found
 

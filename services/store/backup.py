@@ -1,28 +1,27 @@
 """Copies of a store: whichever database it lies in, a backup is one SQLite file that every command can read.
 
-The tables hold plain integers and text, so nothing changes between the databases. A copy gets its name only
-after it was held against its source; faults that the source has itself are copied and told.
+The tables hold integers and text, packed or not, so nothing changes between the databases. A copy gets its
+name only after it was held against its source; faults that the source has itself are copied and told.
 """
 
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from sqlalchemy import Connection, MetaData, Table, insert, select
+from sqlalchemy import URL, Connection, MetaData, create_engine, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import ConfigError, StoreError
 from services.store import health, migrate
-from services.store.failures import StoreMissing, stale_companions, store_error
-from services.store.file_watch import companions_of, made_private
-from services.store.migrations import HEAD
+from services.store.failures import StoreMissing, store_error
+from services.store.identity import companions_of, describe_stale, make_private
 from services.store.opening import alone, check_file
-from services.store.revision import RevisionState, make_tables, revision_state
+from services.store.revision import make_tables, revision_state
 from services.store.tables import metadata
 from services.store.urls import StoreUrl, parse_url
 
@@ -57,14 +56,12 @@ async def back_up(address: str, path: Path) -> Copy:
     url = parse_url(address)
     check_file(url, create=False)
     with _new_file(path) as partial:
-        if url.path is None:
-            before = await _from_server(url, _file_url(partial))
-        else:
-            before = await _heads(url)
+        async with alone(url, snapshot=True) as connection:
+            revision, before = await _present(connection, url), await health.heads(connection)
+            if url.path is None:
+                await connection.run_sync(_copy_to_file, partial, revision)
+        if url.path is not None:
             _copy_file(url, partial)
-        # One file without companions, which may be moved and copied as it is.
-        with closing(sqlite3.connect(partial)) as written:
-            written.execute("PRAGMA journal_mode=DELETE")
         return await _examine(_file_url(partial), before)
 
 
@@ -78,14 +75,16 @@ async def restore(path: Path, address: str) -> Copy:
     """
     source, url = _file_url(path), parse_url(address)
     check_file(source, create=False)
-    before = await _heads(source)
+    async with alone(source, snapshot=True) as connection:
+        await _present(connection, source)
+        before = await health.heads(connection)
     if url.path is not None:
         with _new_file(url.path) as partial:
             return await _renew(source, partial, before)
     with tempfile.TemporaryDirectory() as folder:
         partial = Path(folder) / "restored.db"
         copy = await _renew(source, partial, before)
-        await _to_server(_file_url(partial), url, copy)
+        await _fill_server(partial, url, copy, before)
         return copy
 
 
@@ -96,17 +95,11 @@ async def _renew(source: StoreUrl, partial: Path, before: health.Heads) -> Copy:
     return await _examine(_file_url(partial), before)
 
 
-async def _heads(url: StoreUrl) -> health.Heads:
-    async with alone(url, snapshot=True) as connection:
-        await _fill(connection, url)
-        return await health.heads(connection)
-
-
-async def _fill(connection: AsyncConnection, url: StoreUrl) -> RevisionState:
+async def _present(connection: AsyncConnection, url: StoreUrl) -> str:
     found = await connection.run_sync(revision_state, url)
     if found.state == "empty":
         raise StoreMissing(f"store {url.text} is empty: there is nothing to copy")
-    return found
+    return str(found.revision)
 
 
 async def _examine(url: StoreUrl, before: health.Heads) -> Copy:
@@ -117,18 +110,19 @@ async def _examine(url: StoreUrl, before: health.Heads) -> Copy:
             damage = await health.missing(connection, before)
         if damage:
             raise StoreError(f"the copy is not what the store held: {damage[0]}; nothing was kept of it")
-        found = await connection.run_sync(revision_state, url)
-        rows = await health.row_counts(connection, found.tables)
-        return Copy(str(found.revision), rows, tuple(await health.journal_problems(connection)))
+        return await _describe_copy(connection, url)
+
+
+async def _describe_copy(connection: AsyncConnection, url: StoreUrl) -> Copy:
+    found = await connection.run_sync(revision_state, url)
+    rows = await health.row_counts(connection, found.tables)
+    return Copy(str(found.revision), rows, tuple(await health.journal_problems(connection)))
 
 
 def _copy_file(source: StoreUrl, target: Path) -> None:
     try:
-        with (
-            closing(sqlite3.connect(f"file:{quote(str(source.path))}?mode=rw", uri=True)) as read,
-            closing(sqlite3.connect(target)) as written,
-        ):
-            read.backup(written)
+        with closing(sqlite3.connect(f"file:{quote(str(source.path))}?mode=rw", uri=True)) as store:
+            store.execute("VACUUM INTO ?", (str(target),))
     except sqlite3.Error as error:
         if error.sqlite_errorname in NOT_WRITTEN:
             step = "free some space, or give a name on another disk; nothing was kept"
@@ -136,41 +130,44 @@ def _copy_file(source: StoreUrl, target: Path) -> None:
         raise store_error(error, source) from error
 
 
-async def _from_server(source: StoreUrl, target: StoreUrl) -> health.Heads:
-    async with alone(source, snapshot=True) as reading:
-        found = await _fill(reading, source)
-        async with alone(target, create=True, writes=True) as writing:
-            await writing.run_sync(migrate.migrate, None, str(found.revision))
-            await _copy_rows(reading, writing, await writing.run_sync(_tables, found.tables))
-        return await health.heads(reading)
+def _copy_to_file(reading: Connection, target: Path, revision: str) -> None:
+    with _file(target) as writing:
+        migrate.migrate(writing, revision)
+        _copy_rows(reading, writing)
 
 
-async def _to_server(source: StoreUrl, target: StoreUrl, copy: Copy) -> None:
-    async with alone(target, create=True, writes=True) as writing:
-        if (await writing.run_sync(revision_state, target)).state != "empty":
+async def _fill_server(source: Path, target: StoreUrl, copy: Copy, before: health.Heads) -> None:
+    def fill(writing: Connection) -> None:
+        if revision_state(writing, target).state != "empty":
             raise ConfigError(f"store {target.text} has tables already: restore into an empty database")
-        await writing.run_sync(make_tables)
-        async with alone(source) as reading:
-            await _copy_rows(reading, writing, metadata.sorted_tables)
-            missing = await health.missing(writing, await health.heads(reading))
-        rows = await health.row_counts(writing, frozenset(metadata.tables))
-        written = Copy(HEAD, rows, tuple(await health.journal_problems(writing)))
-        if missing or written != copy:
+        make_tables(writing)
+        with _file(source) as reading:
+            _copy_rows(reading, writing)
+
+    async with alone(target, create=True, writes=True) as writing:
+        await writing.run_sync(fill)
+        if await health.missing(writing, before) or await _describe_copy(writing, target) != copy:
             raise StoreError(f"store {target.text} did not take the backup as it is; nothing was kept")
 
 
-def _tables(connection: Connection, names: frozenset[str]) -> Sequence[Table]:
+def _copy_rows(reading: Connection, writing: Connection) -> None:
+    """Copy every row of the tables that both have."""
     present = MetaData()
-    present.reflect(connection, only=sorted(names))
-    return present.sorted_tables
-
-
-async def _copy_rows(reading: AsyncConnection, writing: AsyncConnection, tables: Sequence[Table]) -> None:
-    for table in tables:
+    present.reflect(writing, only=lambda name, _: name in metadata.tables)
+    for table in present.sorted_tables:
         query = select(table).execution_options(yield_per=PAGE_ROWS)
-        async with reading.stream(query) as result:
-            async for page in result.mappings().partitions():
-                await writing.execute(insert(table), [dict(row) for row in page])
+        for page in reading.execute(query).mappings().partitions():
+            writing.execute(insert(table), [dict(row) for row in page])
+
+
+@contextmanager
+def _file(path: Path) -> Iterator[Connection]:
+    engine = create_engine(URL.create("sqlite+pysqlite", database=str(path)))
+    try:
+        with engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
 
 
 @contextmanager
@@ -179,11 +176,11 @@ def _new_file(path: Path) -> Iterator[Path]:
     if path.exists():
         raise ConfigError(f"{str(path)!r} is there already: give the name of a new file")
     if stale := companions_of(path):
-        raise ConfigError(f"nothing was written to {str(path)!r}: {stale_companions(stale)}")
+        raise ConfigError(f"nothing was written to {str(path)!r}: {describe_stale(stale)}")
     if not path.parent.is_dir():
         raise ConfigError(f"the directory of {str(path)!r} does not exist: create it, or give another name")
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    made_private(partial)
+    make_private(partial)
     try:
         yield partial
         partial.rename(path)

@@ -1,17 +1,35 @@
-"""Rows of bars that a run keeps in the store, because nothing else has them: with them it is played again."""
+"""Rows of bars that a run keeps in the store, because nothing else has them: with them it is played again.
+
+Each holds a hash over the one before and itself; the row of the run counts them, so that the last one cannot
+be deleted unseen.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import Row, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
+from services.journal.chain import GENESIS_HASH
 from services.store.database_time import Dialect, insert_once
-from services.store.seals import seals_of_bars
-from services.store.tables import paper_bars, seals
+from services.store.seals import CHANGED, hash_values
+from services.store.tables import paper_bars, runs
 
 if TYPE_CHECKING:
     from services.feeds.port import BarRow
+
+PAGE_ROWS = 5_000
+HASH = select(paper_bars.c.hash).where(
+    paper_bars.c.run_id == bindparam("run"), paper_bars.c.number == bindparam("at")
+)
+PAGE = (
+    select(paper_bars.c.number, paper_bars.c.label, paper_bars.c.bars, paper_bars.c.hash)
+    .where(paper_bars.c.run_id == bindparam("run"), paper_bars.c.number >= bindparam("start"))
+    .order_by(paper_bars.c.number)
+    .limit(PAGE_ROWS)
+)
+COUNTED = update(runs).where(runs.c.run_id == bindparam("run")).values(bars=bindparam("count"))
 
 
 async def store_bars(
@@ -21,16 +39,53 @@ async def store_bars(
     bars: "Sequence[tuple[int, BarRow]]",
 ) -> None:
     """Store numbered rows inside a transaction of the caller's; those that are there already stay."""
-    values = [_columns(run_id, number, row) for number, row in bars]
+    before = await hash_before(connection, run_id, bars[0][0])
+    values = []
+    for number, row in bars:
+        values.append(_columns(run_id, number, row, before or GENESIS_HASH))
+        before = values[-1]["hash"]
     # Rows that are part of the statement would have it compiled each time.
     await connection.execute(insert_once(dialect, paper_bars), values)
-    await connection.execute(insert_once(dialect, seals), await seals_of_bars(connection, run_id, values))
+    await connection.execute(COUNTED, {"run": run_id, "count": bars[-1][0] + 1})
 
 
-def _columns(run_id: str, number: int, row: "BarRow") -> dict[str, Any]:
+async def hash_before(connection: AsyncConnection, run_id: str, number: int) -> str | None:
+    """What row `number` of the bars of a run follows; None where that is not stored."""
+    if not number:
+        return GENESIS_HASH
+    return await connection.scalar(HASH, {"run": run_id, "at": number - 1})
+
+
+async def bars_page(connection: AsyncConnection, run_id: str, start: int) -> Sequence[Any]:
+    """Number, label, bars and hash of the next rows as they lie there, at most `PAGE_ROWS`."""
+    return (await connection.execute(PAGE, {"run": run_id, "start": start})).all()
+
+
+async def counted_bars(connection: AsyncConnection, run_id: str) -> tuple[int, int]:
+    """How many rows of bars a run has taken, and number of the last stored one, -1 without, at one moment."""
+    last = select(func.max(paper_bars.c.number)).where(paper_bars.c.run_id == run_id).scalar_subquery()
+    count, newest = (
+        await connection.execute(select(runs.c.bars, last).where(runs.c.run_id == run_id))
+    ).one_or_none() or (0, None)
+    return count, -1 if newest is None else newest
+
+
+def misfit_bars(row: Row[Any], expected: int, before: str | None, count: int) -> str | None:
+    """Why a row cannot be row `expected` of `count` behind the hash `before`, where it is known; or None."""
+    if row.number != expected:
+        return f"row {expected} of its bars is missing"
+    if row.number >= count:
+        return f"row {row.number} of its bars was not taken by the run"
+    if before is not None and row.hash != hash_values(before, row.number, row.label, row.bars):
+        return f"row {row.number} of its bars is damaged: it {CHANGED}"
+    return None
+
+
+def _columns(run_id: str, number: int, row: "BarRow", before: str) -> dict[str, Any]:
     text = canonical_json(
         {"bars": {symbol: list(bar) for symbol, bar in row.bars.items()}, "blocked": dict(row.blocked)}
         | ({"history": True} if row.history else {})
         | ({"extra": {symbol: dict(named) for symbol, named in row.extra.items()}} if row.extra else {})
     )
-    return {"run_id": run_id, "number": number, "label": row.label, "bars": text}
+    kept = {"run_id": run_id, "number": number, "label": row.label, "bars": text}
+    return kept | {"hash": hash_values(before, number, row.label, text)}

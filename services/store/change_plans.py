@@ -136,11 +136,8 @@ class ChangePlanRepository(Repository):
         Raises:
             StoreDamaged: a row cannot be read.
         """
-        async with self._read() as connection:
-            rows = (
-                await connection.execute(self._by_run(select(*STANDING, *PLAN_SEALS, runs.c.status), run_id))
-            ).all()
-        return [_as_of(as_record(row), row.status, now) for row in rows]
+        query = self._by_run(select(*STANDING, *PLAN_SEALS, runs.c.status), run_id)
+        return [_as_of(as_record(row), row.status, now) for row in await self._select(query)]
 
     async def waiting(self, run_id: str | None = None, *, now: int = 0) -> int:
         """How many plans of a run, or of all, wait for a decision; see `all`."""
@@ -151,8 +148,7 @@ class ChangePlanRepository(Repository):
         query = query.where(change_plans.c.state == "awaiting_approval", open_still)
         if run_id is not None:
             query = query.where(change_plans.c.run_id == run_id)
-        async with self._read() as connection:
-            return int(await connection.scalar(query) or 0)
+        return int((await self._select(query)).scalar() or 0)
 
     async def revise(self, run_id: str, revised: ChangePlan, seen: str, who: Operator) -> PlanRecord:
         """Put a new revision in the place of the one seen; an approval of that one is void.

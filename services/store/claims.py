@@ -1,7 +1,12 @@
-"""Claims: one row per (run, job, slot), made once, whoever comes first.
+"""Who may act for a name, and what became of each slot of a job: leases and claims.
 
-A claim that becomes a run keeps the whole request, so that a worker which takes over finishes the same
-request and not a similar one. A skip is a claim that is over at once: a slot is skipped once.
+One statement takes a lease, so of any number of takers exactly one gets it. The epoch rises by each
+takeover; whoever writes an artefact shows the epoch in the same transaction, so that a worker which slept
+through its own replacement cannot write any more. Expiry is judged by the database's clock.
+
+A claim is one row per (run, job, slot), made once, whoever comes first. One that becomes a run keeps the
+whole request, so that a worker which takes over finishes the same request and not a similar one. A skip is a
+claim that is over at once: a slot is skipped once.
 """
 
 import json
@@ -11,9 +16,9 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Row, case, func, select, update
 
 from schemas.canonical import canonical_json
-from services.store.database_time import insert_once, now_ms
+from services.store.database_time import insert_into, insert_once, now_ms
 from services.store.repository import Lease, Repository
-from services.store.tables import slot_claims
+from services.store.tables import leases, slot_claims
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,57 @@ class ClaimState:
     newest_done: int | None
     newest_failed: int | None
     oldest_open: int | None
+
+
+class LeaseRepository(Repository):
+    """Takes, renews and releases leases."""
+
+    async def take(self, name: str, owner: str, ttl_ms: int) -> Lease | None:
+        """The lease for `ttl_ms` from now; None while another owner holds it.
+
+        The present owner renews: its epoch stays. `owner` must be unique among processes, restarts included.
+        """
+        now = now_ms(self._url.dialect)
+        first = insert_into(self._url.dialect, leases).values(
+            name=name, owner=owner, epoch=1, until_ms=now + ttl_ms
+        )
+        own = leases.c.owner == owner
+        statement = first.on_conflict_do_update(
+            index_elements=[leases.c.name],
+            set_={
+                "owner": owner,
+                "epoch": case((own, leases.c.epoch), else_=leases.c.epoch + 1),
+                "until_ms": now + ttl_ms,
+            },
+            where=own | (leases.c.until_ms <= now),
+        ).returning(leases.c.epoch, leases.c.until_ms)
+        row = (await self._run_write(lambda connection: connection.execute(statement))).one_or_none()
+        return None if row is None else Lease(name, owner, row.epoch, row.until_ms)
+
+    async def release(self, lease: Lease) -> None:
+        """Let any process take the lease at once; nothing happens when it has another owner already."""
+        tenure = (leases.c.owner == lease.owner) & (leases.c.epoch == lease.epoch)
+        freed = update(leases).where(leases.c.name == lease.name, tenure).values(until_ms=0)
+        await self._run_write(lambda connection: connection.execute(freed))
+
+    async def list_in_force(self, prefix: str) -> list[Lease]:
+        """The leases whose names begin so and that have not run out, by name."""
+        named = leases.c.name.startswith(prefix, autoescape=True)
+        query = select(leases).where(named, leases.c.until_ms > now_ms(self._url.dialect))
+        return [Lease(*row) for row in await self._select(query.order_by(leases.c.name))]
+
+    async def probe(self) -> None:
+        """Write nothing, as a writer: whether the store would take a row now.
+
+        Raises:
+            StoreError: it would not.
+        """
+        await self.release(Lease("", "", 0, 0))
+
+    async def holder(self, name: str) -> Lease | None:
+        """The last owner of a lease; it has run out when `until_ms` lies in the past."""
+        row = (await self._select(select(leases).where(leases.c.name == name))).one_or_none()
+        return None if row is None else Lease(*row)
 
 
 class ClaimRepository(Repository):
@@ -109,21 +165,17 @@ class ClaimRepository(Repository):
             func.max(case((state == "failed", slot))),
             func.min(case((state == "claimed", slot))),
         ).where(_of(run_id, job))
-        async with self._read() as connection:
-            return ClaimState(*(await connection.execute(query)).one())
+        return ClaimState(*(await self._select(query)).one())
 
     async def get(self, key: SlotKey) -> Claim | None:
         """The claim of a slot."""
-        async with self._read() as connection:
-            row = (await connection.execute(select(slot_claims).where(_at(key)))).one_or_none()
+        row = (await self._select(select(slot_claims).where(_at(key)))).one_or_none()
         return None if row is None else _claim(row)
 
     async def all(self, run_id: str, job: str) -> list[Claim]:
         """Every claim of a job, by slot."""
-        async with self._read() as connection:
-            query = select(slot_claims).where(_of(run_id, job)).order_by(slot_claims.c.slot)
-            found = (await connection.execute(query)).all()
-        return [_claim(row) for row in found]
+        query = select(slot_claims).where(_of(run_id, job)).order_by(slot_claims.c.slot)
+        return [_claim(row) for row in await self._select(query)]
 
     async def _insert(self, lease: Lease, key: SlotKey, values: dict[str, Any]) -> bool:
         row = {**vars(key), **values, "owner": lease.owner, "epoch": lease.epoch}

@@ -1,18 +1,25 @@
-"""Conversations in a store: the last turns of each, with what tools answered; no server is asked again."""
+"""Conversations with the planner: their last turns, and the definitions of tools that were accepted.
+
+No server is asked again for what its tools answered. A definition that changed since it was accepted is
+found by its pin.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import delete, func, select
 
 from schemas.canonical import canonical_json
 from schemas.errors import StoreError
+from schemas.tool import ToolDefinition
 from services.store.database_time import now_ms
 from services.store.failures import MEND, StoreDamaged
 from services.store.repository import Repository
 from services.store.tables import conversation_turns as turns
+from services.store.tables import tool_pins
 
 MOST_TURNS = 50  # of a conversation; older ones are forgotten
 LONGEST_TURN = 4_000_000
@@ -39,9 +46,7 @@ class Conversations(Repository):
         if most == 0:
             return ()
         query = select(turns).where(turns.c.name == name).order_by(turns.c.number.desc()).limit(most)
-        async with self._read() as connection:
-            rows = (await connection.execute(query)).all()
-        return tuple(self._turn(row) for row in reversed(rows))
+        return tuple(self._turn(row) for row in reversed((await self._select(query)).all()))
 
     def _turn(self, row: Any) -> ConversationTurn:
         try:
@@ -75,3 +80,42 @@ class Conversations(Repository):
         """Delete a conversation; how many turns it had."""
         async with self._write() as connection:
             return int((await connection.execute(delete(turns).where(turns.c.name == name))).rowcount)
+
+
+class ToolPins(Repository):
+    """The pins of one store."""
+
+    async def pins_of(self, client: str) -> dict[str, ToolDefinition]:
+        """The pinned definitions of a client's tools, by name.
+
+        Raises:
+            StoreDamaged: a pin is not what was written.
+        """
+        query = select(tool_pins).where(tool_pins.c.client == client).order_by(tool_pins.c.tool)
+        found = {}
+        for row in await self._select(query):
+            try:
+                definition = ToolDefinition.model_validate_json(row.definition)
+            except ValidationError as error:
+                raise self._describe_damage(client, row.tool) from error
+            if definition.content_hash != row.hash:
+                raise self._describe_damage(client, row.tool)
+            found[row.tool] = definition
+        return found
+
+    async def pin(self, client: str, definitions: Sequence[ToolDefinition]) -> None:
+        """Hold on to these definitions; a tool that was pinned before is pinned anew.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        async with self._write() as connection:
+            for item in definitions:
+                own = (tool_pins.c.client == client) & (tool_pins.c.tool == item.name)
+                await connection.execute(delete(tool_pins).where(own))
+                row: dict[str, Any] = {"client": client, "tool": item.name, "hash": item.content_hash}
+                row |= {"definition": item.canonical_text(), "pinned_ms": now_ms(self._url.dialect)}
+                await connection.execute(tool_pins.insert().values(row))
+
+    def _describe_damage(self, client: str, tool: str) -> StoreDamaged:
+        return StoreDamaged(f"store {self._url.text}: the pin of {client}.{tool} cannot be read; {MEND}")

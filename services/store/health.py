@@ -1,14 +1,13 @@
 """What can be said about a store without running anything again: its file, its runs' heads, their chains."""
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from sqlalchemy import Row, func, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.journal.chain import GENESIS_HASH, JournalRow, check_chain
-from services.store.journal_repository import stored_page
+from services.journal.chain import GENESIS_HASH, check_chain
+from services.store.journal_repository import stored_rows
 from services.store.tables import journal, metadata, runs
 from services.store.urls import StoreUrl
 
@@ -91,7 +90,7 @@ async def chain_problems(connection: AsyncConnection) -> list[str]:
     """Runs of which a stored row does not fit the hash chain; every row is read."""
     problems = []
     for run_id, head in (await heads(connection)).items():
-        rows = _rows(connection, run_id)
+        rows = stored_rows(lambda work: work(connection), run_id)
         report = await check_chain(rows, events=head.events, head_hash=head.hash)
         if not report.ok:
             problems.append(f"chain of {run_id}: {report.problem}")
@@ -107,11 +106,3 @@ def _misfit(
     if head.hash != (found if head.events else GENESIS_HASH):
         return f"{run_id} ends with another hash than its run row says"
     return None
-
-
-async def _rows(connection: AsyncConnection, run_id: str) -> AsyncIterator[JournalRow]:
-    last = -1
-    while page := await stored_page(connection, run_id, after=last):
-        for row in page:
-            yield row
-        last = page[-1].seq

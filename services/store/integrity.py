@@ -1,4 +1,4 @@
-"""What of a store is not as it was written: what stands beside the journal, held against its seals.
+"""What of a store is not as it was written: what stands beside the journal, held against its hashes.
 
 A row that was changed, that is gone or that the program never wrote is named with its run. Reports and
 verdicts are held against the hashes in their names too, orders and trials against the journal.
@@ -13,19 +13,13 @@ from sqlalchemy import Row, Table, and_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import ID_LENGTH
+from services.store.bar_rows import PAGE_ROWS, bars_page, hash_before, misfit_bars
 from services.store.failures import MEND, StoreDamaged
 from services.store.repository import Repository
 from services.store.seals import (
-    ACKNOWLEDGED,
-    BARS,
     CHANGED,
-    END,
-    HEAD,
-    RUN,
     SEALED,
     TRIAL,
-    VENUE,
-    bars_problem,
     hash_row,
     hash_values,
     name_row,
@@ -37,7 +31,6 @@ from services.store.seals import (
 from services.store.tables import (
     ORDER_KINDS,
     journal,
-    paper_bars,
     paper_orders,
     report_verdicts,
     reports_on_demand,
@@ -49,7 +42,6 @@ from services.store.tables import (
     venue_orders,
 )
 
-PAGE_ROWS = 5_000
 SHOWN = 20
 
 
@@ -91,17 +83,15 @@ async def store_problems(connection: AsyncConnection) -> list[str]:
 async def run_problems(connection: AsyncConnection, run_id: str) -> list[str]:
     """What is not as it was written, of one run, inside a transaction that sees one moment."""
     run = (await connection.execute(select(runs).where(runs.c.run_id == run_id))).one()
-    parts: dict[str, dict[int, str]] = {part: {} for part in (RUN, END, BARS, VENUE, ACKNOWLEDGED)}
+    parts: dict[str, dict[int, str]] = {}
     query = select(seals.c.part, seals.c.number, seals.c.hash).where(seals.c.run_id == run_id)
     for part, number, found in await connection.execute(query):
         parts.setdefault(part, {})[number] = found
-    problems = row_problems(dict(run._mapping), parts[RUN].get(0), parts[END].get(0), parts[END].get(HEAD))
-    if not parts[RUN]:
-        return problems  # nothing else of it can be held against anything
+    problems = row_problems(dict(run._mapping))
     if TRIAL in parts:
         problems += await _trial_problems(connection, run_id, parts[TRIAL].get(0))
-    problems += await _bar_problems(connection, run_id, parts)
-    problems += await _order_problems(connection, run, parts)
+    problems += await _bar_problems(connection, run_id, run.bars)
+    problems += await _order_problems(connection, run)
     problems += await report_problems(connection, run_id)
     problems += await _sealed_problems(connection, run_id, parts)
     return list(dict.fromkeys(problems))[:SHOWN]
@@ -137,28 +127,20 @@ async def _unsealed_trials(connection: AsyncConnection) -> list[str]:
     ]
 
 
-async def _bar_problems(
-    connection: AsyncConnection, run_id: str, parts: Mapping[str, Mapping[int, str]]
-) -> list[str]:
-    columns = (paper_bars.c.number, paper_bars.c.label, paper_bars.c.bars)
-    kept, problems, seen, last = parts[BARS], [], set(), -1
-    while True:
-        own = and_(paper_bars.c.run_id == run_id, paper_bars.c.number > last)
-        query = select(*columns).where(own).order_by(paper_bars.c.number).limit(PAGE_ROWS)
-        page = (await connection.execute(query)).all()
-        for number, label, bars in page:
-            problem = bars_problem(kept.get(number), kept.get(number - 1), (number, label, bars))
+async def _bar_problems(connection: AsyncConnection, run_id: str, count: int) -> list[str]:
+    problems, expected = [], 0
+    before = await hash_before(connection, run_id, 0)
+    while page := await bars_page(connection, run_id, expected):
+        for row in page:
+            problem = misfit_bars(row, expected, before, count)
             problems += [problem] if problem else []
-            seen.add(number)
+            expected, before = row.number + 1, row.hash
         if len(page) < PAGE_ROWS:
             break
-        last = page[-1][0]
-    return problems + [f"row {number} of its bars is missing" for number in sorted(set(kept) - seen)]
+    return problems + ([f"row {expected} of its bars is missing"] if count > expected else [])
 
 
-async def _order_problems(
-    connection: AsyncConnection, run: Row[Any], parts: Mapping[str, Mapping[int, str]]
-) -> list[str]:
+async def _order_problems(connection: AsyncConnection, run: Row[Any]) -> list[str]:
     """Orders as they are kept and as the venue has them, held against the journal in both directions."""
     meant = await _meant(connection, run.run_id) if run.mode == "paper" else {}
     query = select(paper_orders).where(paper_orders.c.run_id == run.run_id).order_by(paper_orders.c.seq)
@@ -173,38 +155,28 @@ async def _order_problems(
         if order_id not in meant
     ]
     for order_id, (seq, payload) in meant.items():
-        problem = _intended_problem(kept.get(order_id), seq, parts, finished=run.status == "finished")
-        problem = problem or _sent_problem(
-            kept.get(order_id), sent.get(order_id), payload, parts[VENUE].get(seq)
-        )
+        problem = _intended_problem(kept.get(order_id), seq, finished=run.status == "finished")
+        problem = problem or _sent_problem(kept.get(order_id), sent.get(order_id), payload)
         problems += [f"order {order_id} (row {seq}) {problem}"] if problem else []
     return problems
 
 
-def _intended_problem(
-    kept: Row[Any] | None, seq: int, parts: Mapping[str, Mapping[int, str]], *, finished: bool
-) -> str | None:
+def _intended_problem(kept: Row[Any] | None, seq: int, *, finished: bool) -> str | None:
     if kept is None:
         return "is not among those that were intended"
-    if kept.seq != seq or kept.state not in ("intended", "acknowledged"):
-        return "was changed after it was written"
-    shown = seq in parts[ACKNOWLEDGED]
-    if kept.state == "intended" and (shown or finished):
+    if kept.state == "intended" and finished:
         return "was set back to 'intended'"
-    if kept.state == "acknowledged" and not shown:
-        return "was set to 'acknowledged'"
+    if kept.seq != seq or kept.hash != hash_values(kept.order_id, kept.seq, kept.state):
+        return CHANGED
     return None
 
 
-def _sent_problem(kept: Row[Any] | None, sent: Row[Any] | None, payload: str, seal: str | None) -> str | None:
+def _sent_problem(kept: Row[Any] | None, sent: Row[Any] | None, payload: str) -> str | None:
     if sent is None:
-        missing = seal is not None or (kept is not None and kept.state == "acknowledged")
-        return "is missing at the venue" if missing else None
+        return "is missing at the venue" if kept is not None and kept.state == "acknowledged" else None
     if sent.instruction != payload:
         return "differs at the venue from what the journal says"
-    if seal is None:
-        return "was not sent to the venue by the run, or its seal is gone"
-    if seal != hash_values(sent.order_id, sent.instruction, sent.sends):
+    if sent.hash != hash_values(sent.order_id, sent.instruction, sent.sends):
         return "was changed at the venue after it was sent"
     return None
 

@@ -1,7 +1,7 @@
 """Journal rows of a run: appended in one transaction with the run's counters, read back in order."""
 
 import json
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,11 +26,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from schemas.canonical import canonical_json
 from schemas.errors import StoreError
 from schemas.plan import ChangePlan
-from services.journal.chain import GENESIS_HASH, JournalRow, damage, misfit
+from services.journal.chain import GENESIS_HASH, JournalRow, damage, follow
 from services.journal.kinds import PLAN_KINDS
 from services.journal.sparse_index import RowSpan, Sought
-from services.store.failures import MEND, NO_TEXT, StoreDamaged
-from services.store.losses import losses_of
+from services.store.failures import MEND, NO_TEXT, StoreDamaged, losses_of
+from services.store.packed_text import PackedText, Unpacked, unpack
 from services.store.plan_records import (
     PlanDecision,
     StoredPlan,
@@ -45,15 +45,28 @@ from services.store.tables import change_plans, journal, runs
 
 PAGE_ROWS = 5_000
 MOST_TEXTS = 20  # of one kind in a query: more would cost more than to read the kind
-ROW_COLUMNS = tuple(column for column in journal.c if column.name != "run_id")
-ROW_NAMES = tuple(column.name for column in ROW_COLUMNS)
+ROW_NAMES = tuple(column.name for column in journal.c if column.name != "run_id")
+# What a row follows is not stored: it is the hash of the row before.
+BEFORE = journal.alias("before")
+LINKED = journal.outerjoin(
+    BEFORE, (BEFORE.c.run_id == journal.c.run_id) & (BEFORE.c.seq == journal.c.seq - 1)
+)
+ROW_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(
+    func.coalesce(BEFORE.c.hash, GENESIS_HASH).label(name) if name == "prev_hash" else journal.c[name]
+    for name in JournalRow.__slots__
+)
 RAW_COLUMNS = tuple(
-    cast(column, LargeBinary) if isinstance(column.type, Text) else column for column in ROW_COLUMNS
+    cast(column, LargeBinary) if isinstance(column.type, Text | PackedText) else column
+    for column in ROW_COLUMNS
 )
 
 OF_RUN = runs.c.run_id == bindparam("run")
 HEAD = select(runs.c.events, runs.c.head_hash, runs.c.status).where(OF_RUN).with_for_update()
 COUNTED = update(runs).where(OF_RUN)  # sets what else it is executed with
+
+ReadPage = Callable[
+    [Callable[[AsyncConnection], Coroutine[Any, Any, list[JournalRow]]]], Awaitable[list[JournalRow]]
+]
 
 
 class PlaceTaken(StoreError):
@@ -77,7 +90,7 @@ class JournalRepository(Repository):
         """
         if not rows:
             return
-        with losses_of(run_id, rows[-1].seq):
+        with losses_of(run_id):
             await self._run_write(lambda connection: append_rows(connection, run_id, rows, first=first))
 
     async def rows(
@@ -101,34 +114,21 @@ class JournalRepository(Repository):
         Raises:
             StoreDamaged: a row is not what was written, is missing, or is one too many.
         """
-        every = kinds is None and until is None and sought is None
-        last, previous = after, None if after >= 0 else GENESIS_HASH
         problem = await self._run_read(lambda connection: numbering_problem(connection, run_id))
         if problem is not None:
             raise self._describe_damage(run_id, problem)
-        while True:
-            page = await self._run_read(
-                partial(stored_page, run_id=run_id, kinds=kinds, until=until, after=last, sought=sought)
-            )
-            for row in page:
-                problem = misfit(row, last + 1, previous) if every else damage(row)
-                if problem is not None:
-                    raise self._describe_damage(run_id, problem)
-                last, previous = row.seq, row.hash
-                yield row
-            if len(page) < PAGE_ROWS:
-                return
+        bounds: dict[str, Any] = {"kinds": kinds, "until": until, "sought": sought}
+        stored = stored_rows(self._run_read, run_id, after=after, **bounds)
+        every = not any(bound is not None for bound in bounds.values())
+        checked = follow(stored, after) if every else ((row, damage(row)) async for row in stored)
+        async for row, problem in checked:
+            if problem is not None:
+                raise self._describe_damage(run_id, problem)
+            yield row
 
-    async def as_stored(self, run_id: str) -> AsyncIterator[JournalRow]:
+    def as_stored(self, run_id: str) -> AsyncIterator[JournalRow]:
         """Every row as it lies there, held against nothing: for whoever checks it."""
-        last = -1
-        while True:
-            page = await self._run_read(partial(stored_page, run_id=run_id, after=last))
-            for row in page:
-                yield row
-            if len(page) < PAGE_ROWS:
-                return
-            last = page[-1].seq
+        return stored_rows(self._run_read, run_id)
 
     async def hashes(self, run_id: str, first: int, last: int) -> list[str]:
         """Stored hashes of rows first..last, inclusive, ascending; fewer when the journal ends before."""
@@ -146,43 +146,23 @@ class JournalRepository(Repository):
         latest: int | None = (await self._run_read(lambda connection: connection.execute(query))).scalar()
         return latest
 
-    async def contents(self, run_id: str, first: int, last: int) -> list[str]:
-        """Hashes of rows first..last, inclusive, ascending, of the bytes that are stored.
-
-        Raises:
-            StoreDamaged: a row is not what was written, or is missing.
-        """
-        rows = await self._run_read(partial(stored_page, run_id=run_id, after=first - 1, last=last))
-        previous = None if first else GENESIS_HASH
-        for seq, row in enumerate(rows, first):
-            problem = misfit(row, seq, previous)
-            if problem is not None:
-                raise self._describe_damage(run_id, problem)
-            previous = row.hash
-        if len(rows) <= last - first:
-            raise self._describe_damage(run_id, f"row {first + len(rows)} is missing")
-        return [row.hash for row in rows]
-
     def _describe_damage(self, run_id: str, problem: str) -> StoreDamaged:
         return StoreDamaged(
             f"store {self._url.text}: the journal of run {run_id} is damaged: {problem}; {MEND}"
         )
 
 
-class StoredContents:
-    """Reads hashes as a comparison needs them, of the stored bytes and not of the column that tells them."""
-
-    def __init__(self, journal: JournalRepository) -> None:
-        self._journal = journal
-
-    async def hashes(self, run_id: str, first: int, last: int) -> list[str]:
-        """Hashes of the rows first..last that are stored.
-
-        Raises:
-            StoreDamaged: a row is not what was written, or is missing.
-        """
-        stored = await self._journal.hashes(run_id, first, last)
-        return await self._journal.contents(run_id, first, first + len(stored) - 1) if stored else []
+async def stored_rows(
+    read: ReadPage, run_id: str, *, after: int = -1, **bounds: Any
+) -> AsyncIterator[JournalRow]:
+    """Rows as they lie there, page by page, within the bounds of `page_query`."""
+    while True:
+        page = await read(partial(stored_page, run_id=run_id, after=after, **bounds))
+        for row in page:
+            yield row
+        if len(page) < PAGE_ROWS:
+            return
+        after = page[-1].seq
 
 
 async def stored_page(connection: AsyncConnection, run_id: str, **bounds: Any) -> list[JournalRow]:
@@ -196,7 +176,7 @@ async def stored_page(connection: AsyncConnection, run_id: str, **bounds: Any) -
         if NO_TEXT not in str(error.orig):
             raise
         raw = (await connection.execute(page_query(RAW_COLUMNS, run_id, **bounds))).all()
-        return [JournalRow(*map(_as_text, record)) for record in raw]
+        return [JournalRow(*map(unpack, record)) for record in raw]
     return [JournalRow(*record) for record in found]
 
 
@@ -207,10 +187,9 @@ def page_query(
     kinds: Collection[str] | None = None,
     until: int | None = None,
     after: int = -1,
-    last: int | None = None,
     sought: Collection[Sought] | None = None,
 ) -> Select[Any]:
-    """The next rows behind `after`, in order; all up to row `last`, where it is given."""
+    """The next rows behind `after`, in order."""
     # Of few rows that are sought SQLite has to take the index of kinds, not the key of the run and its order.
     place = journal.c.seq if sought is None else journal.c.seq + 0
     chosen = [journal.c.run_id == run_id, place > after]
@@ -218,12 +197,9 @@ def page_query(
         chosen.append(journal.c.kind.in_(sorted(kinds)))
     if until is not None:
         chosen.append(journal.c.known_at <= until)
-    if last is not None:
-        chosen.append(journal.c.seq <= last)
     if sought is not None:
         chosen += [journal.c.kind.in_(_kinds_of(sought)), or_(false(), *_matching(sought))]
-    query = select(*columns).where(*chosen).order_by(place)
-    return query.limit(PAGE_ROWS if last is None else None)
+    return select(*columns).select_from(LINKED).where(*chosen).order_by(place).limit(PAGE_ROWS)
 
 
 def _kinds_of(sought: Collection[Sought]) -> list[str]:
@@ -246,12 +222,8 @@ def _matching(sought: Collection[Sought]) -> Iterator[ColumnElement[bool]]:
             key = canonical_json(wanted.key)
             texts.setdefault(wanted.kind, set()).add(f'"{wanted.field}":{key if wanted.whole else key[:-1]}')
     for kind, found in sorted(texts.items()):
-        any_of = [journal.c.payload.contains(text, autoescape=True) for text in sorted(found)]
+        any_of = [Unpacked(journal.c.payload).contains(text, autoescape=True) for text in sorted(found)]
         yield and_(journal.c.kind == kind, or_(*any_of) if len(any_of) <= MOST_TEXTS else true())
-
-
-def _as_text(value: Any) -> Any:
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
 async def numbering_problem(connection: AsyncConnection, run_id: str) -> str | None:

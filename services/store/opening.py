@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import StoreError
-from services.store.engine import WRITES, build_engine
+from services.store.engine import WRITES, StoreEngine, build_engine
 from services.store.failures import StoreMissing, store_errors
 from services.store.urls import StoreUrl
 
@@ -18,7 +18,7 @@ LONG_S = 60.0
 
 @asynccontextmanager
 async def transaction(
-    engine: AsyncEngine, url: StoreUrl, *, writes: bool = False, snapshot: bool = False
+    engine: StoreEngine, url: StoreUrl, *, writes: bool = False, snapshot: bool = False
 ) -> AsyncIterator[AsyncConnection]:
     """A connection in a transaction.
 

@@ -106,8 +106,7 @@ class OperatorRequests(Repository):
 
     async def _find(self, wanted: ColumnElement[bool]) -> list[OperatorRequest]:
         query = select(operator_requests).where(wanted).order_by(operator_requests.c.number)
-        found = await self._run_read(lambda connection: connection.execute(query))
-        return [_request(row) for row in found]
+        return [_request(row) for row in await self._select(query)]
 
 
 async def put_request(

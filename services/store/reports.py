@@ -4,6 +4,7 @@ A report, its place in the inbox and the end of its claim are one transaction un
 the end of a delivery are another. So there is no moment at which a slot has half a report.
 """
 
+import json
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -20,9 +21,10 @@ from services.store.database_time import insert_once, now_ms
 from services.store.failures import MEND, StoreDamaged, readable
 from services.store.repository import Lease, Repository
 from services.store.seals import CHANGED, demand_sealed, name_row, own_seal, seal_row
-from services.store.tables import report_inbox, report_verdicts, slot_claims, slow_reports
+from services.store.tables import report_inbox, report_verdicts, reports_on_demand, slot_claims, slow_reports
 
 ID_LENGTH = 16
+ON_DEMAND = select(reports_on_demand, own_seal(reports_on_demand))
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,29 @@ class StoredReport:
     arrived_at: int | None
     verdict_id: str | None
     verdict: ReplanVerdict | None
+
+
+@dataclass(frozen=True)
+class OnDemandReport:
+    """A report with its request.
+
+    Attributes:
+        known_at: bar close as of which it was made, ns.
+        verdict: the judge's on it, with its id; None before one was asked for.
+        calls: rows of what was read for the verdict and of the model calls it took, with raw replies.
+        written_ms, decided_ms: database time.
+    """
+
+    run_id: str
+    report_id: str
+    known_at: int
+    request: HighLevelReflectionRequest
+    report: HighLevelReflectionReport
+    written_ms: int
+    verdict_id: str | None
+    verdict: ReplanVerdict | None
+    calls: tuple[dict[str, Any], ...]
+    decided_ms: int | None
 
 
 class ReportRepository(Repository):
@@ -183,6 +208,74 @@ class ReportRepository(Repository):
         )
 
 
+class OnDemandRepository(Repository):
+    """Keeps reports on demand and the verdicts on them, and shows none that is not as it was sealed."""
+
+    async def put(
+        self, run_id: str, request: HighLevelReflectionRequest, report: HighLevelReflectionReport
+    ) -> bool:
+        """Whether the report is new; false when it is kept already."""
+        row = {
+            "run_id": run_id,
+            "report_id": report.content_hash[:ID_LENGTH],
+            "known_at": report.known_at,
+            "request_hash": request.content_hash,
+            "request": request.canonical_text(),
+            "report": report.canonical_text(),
+            "telemetry": canonical_json(report.telemetry()),
+            "written_ms": now_ms(self._url.dialect),
+        }
+        async with self._write() as connection:
+            statement = insert_once(self._url.dialect, reports_on_demand).values(row)
+            new = (await connection.execute(statement)).rowcount == 1
+            if new:
+                await seal_row(
+                    connection, reports_on_demand, _at_report(run_id, report.content_hash[:ID_LENGTH])
+                )
+        return new
+
+    async def decide(
+        self, run_id: str, report_id: str, verdict: ReplanVerdict, calls: list[dict[str, Any]]
+    ) -> bool:
+        """Whether this is the verdict on the report; false when there is one, or no such report.
+
+        Raises:
+            StoreDamaged: the report is not as it was sealed.
+        """
+        values = {
+            "verdict_id": verdict.content_hash[:ID_LENGTH],
+            "verdict": verdict.canonical_text(),
+            "calls": canonical_json(calls),
+            "decided_ms": now_ms(self._url.dialect),
+        }
+        own = _at_report(run_id, report_id)
+        async with self._write() as connection:
+            await connection.execute(select(reports_on_demand.c.report_id).where(own).with_for_update())
+            row = (await connection.execute(ON_DEMAND.where(own))).one_or_none()
+            if row is None or _on_demand(row).verdict is not None:
+                return False
+            await connection.execute(update(reports_on_demand).where(own).values(values))
+            await seal_row(connection, reports_on_demand, own)
+        return True
+
+    async def of_run(self, run_id: str) -> list[OnDemandReport]:
+        """Every report on demand of a run, by the moment it is about.
+
+        Raises:
+            StoreDamaged: one is not as it was sealed, or cannot be read.
+        """
+        return await self._find(reports_on_demand.c.run_id == run_id)
+
+    async def find_by_prefix(self, prefix: str) -> list[OnDemandReport]:
+        """Every report, of whatever run, whose id starts so; `prefix` holds hex digits only; see `of_run`."""
+        return await self._find(reports_on_demand.c.report_id.startswith(prefix, autoescape=True))
+
+    async def _find(self, wanted: ColumnElement[bool]) -> list[OnDemandReport]:
+        columns = reports_on_demand.c
+        query = ON_DEMAND.where(wanted).order_by(columns.run_id, columns.known_at, columns.report_id)
+        return [_on_demand(row) for row in await self._select(query)]
+
+
 def _at(table: Table, key: SlotKey) -> ColumnElement[bool]:
     return and_(table.c.run_id == key.run_id, table.c.job == key.job, table.c.slot == key.slot)
 
@@ -210,4 +303,25 @@ def _read_stored(row: Row[Any], decided: Row[Any] | None) -> StoredReport:
             arrived_at=row.arrived_at,
             verdict_id=None if decided is None else decided.verdict_id,
             verdict=None if decided is None else ReplanVerdict.model_validate_json(decided.verdict),
+        )
+
+
+def _at_report(run_id: str, report_id: str) -> ColumnElement[bool]:
+    return (reports_on_demand.c.run_id == run_id) & (reports_on_demand.c.report_id == report_id)
+
+
+def _on_demand(row: Row[Any]) -> OnDemandReport:
+    demand_sealed(reports_on_demand, row)
+    with readable(f"{name_row(reports_on_demand, row)} of run {row.run_id}"):
+        return OnDemandReport(
+            run_id=row.run_id,
+            report_id=row.report_id,
+            known_at=row.known_at,
+            request=HighLevelReflectionRequest.model_validate_json(row.request),
+            report=HighLevelReflectionReport.model_validate_json(row.report),
+            written_ms=row.written_ms,
+            verdict_id=row.verdict_id,
+            verdict=None if row.verdict is None else ReplanVerdict.model_validate_json(row.verdict),
+            calls=tuple(json.loads(row.calls or "[]")),
+            decided_ms=row.decided_ms,
         )

@@ -1,21 +1,20 @@
 """Transactions of a repository: reading, and writing under the lease of one process."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy import bindparam, select
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy import Executable, Result, bindparam, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import StoreError
-from services.store.engine import WRITES
+from services.store.engine import WRITES, StoreEngine, run_transaction
 from services.store.failures import store_errors
 from services.store.opening import transaction
+from services.store.sqlite_engine import Found, Work
 from services.store.tables import leases
 from services.store.urls import StoreUrl
-
-Found = TypeVar("Found")
 
 TENURE = select(leases.c.owner, leases.c.epoch).where(leases.c.name == bindparam("name")).with_for_update()
 
@@ -37,7 +36,7 @@ class Lease:
 class Repository:
     """Rows of a store; what fails in one of its transactions is told as a `StoreError`."""
 
-    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
+    def __init__(self, engine: StoreEngine, url: StoreUrl) -> None:
         self._engine = engine
         self._writer = engine.execution_options(**{WRITES: True})
         self._url = url
@@ -59,10 +58,8 @@ class Repository:
                     await demand_tenure(connection, lease)
                 yield connection
 
-    async def _run_write(
-        self, work: Callable[[AsyncConnection], Coroutine[Any, Any, Found]], lease: Lease | None = None
-    ) -> Found:
-        """What `work` returns of a transaction that writes and is committed behind it; see `at_once`.
+    async def _run_write(self, work: Work[Found], lease: Lease | None = None) -> Found:
+        """What `work` returns of a transaction that writes; see `run_transaction`.
 
         Raises:
             LeaseLost: another worker took the lease over.
@@ -73,32 +70,17 @@ class Repository:
                 await demand_tenure(connection, lease)
             return await work(connection)
 
-        async with self._write() as connection:
-            return await at_once(connection, lambda: _commit(connection, write_fenced))
+        with store_errors(self._url):
+            return await run_transaction(self._writer, write_fenced)
 
-    async def _run_read(self, work: Callable[[AsyncConnection], Coroutine[Any, Any, Found]]) -> Found:
-        """What `work` returns of a transaction that reads; see `at_once`."""
-        async with self._read() as connection:
-            return await at_once(connection, lambda: _commit(connection, work))
+    async def _select(self, query: Executable) -> Result[*tuple[Any, ...]]:
+        """The rows of one statement that reads."""
+        return await self._run_read(lambda connection: connection.execute(query))
 
-
-async def _commit(
-    connection: AsyncConnection, work: Callable[[AsyncConnection], Coroutine[Any, Any, Found]]
-) -> Found:
-    found = await work(connection)
-    await connection.commit()
-    return found
-
-
-async def at_once(connection: AsyncConnection, work: Callable[[], Coroutine[Any, Any, Found]]) -> Found:
-    """What `work` returns, which waits for nothing but statements of a connection.
-
-    SQLite's thread does it in one piece: to be asked for each statement costs more than the statement.
-    """
-    if connection.dialect.name != "sqlite":
-        return await work()
-    driver: Any = (await connection.get_raw_connection()).driver_connection
-    return await driver.at_once(work)  # type: ignore[no-any-return]
+    async def _run_read(self, work: Work[Found]) -> Found:
+        """What `work` returns of a transaction that reads; see `run_transaction`."""
+        with store_errors(self._url):
+            return await run_transaction(self._engine, work)
 
 
 async def demand_tenure(connection: AsyncConnection, lease: Lease) -> None:

@@ -10,12 +10,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from schemas.errors import ConfigError, StoreError, nearest
 from services.journal.chain import GENESIS_HASH, JournalRow
 from services.store.bar_rows import store_bars
-from services.store.failures import MEND, StoreDamaged
+from services.store.failures import MEND, StoreDamaged, losses_of, require_readable
 from services.store.journal_repository import append_rows
-from services.store.losses import demand_readable, losses_of
 from services.store.records import Closing, NewRun, RunRecord, RunStatus
 from services.store.repository import Lease, Repository
-from services.store.seals import KEPT, row_problems, seal_end, seal_run, seals_of_row
+from services.store.seals import DESCRIPTION, HASHES, hash_values, row_problems, seal_end
 from services.store.tables import runs
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 LATEST = "latest"
 PARTS = ("config", "data", "environment", "document")  # of a row, in JSON
 SHOWN, BATCH = 5, 5_000
+GOING_ON = {"status": "running", "end_hash": None}
 
 
 class RunRepository(Repository):
@@ -73,7 +73,7 @@ class RunRepository(Repository):
             closing = Closing("finished", document(run_id))
             await close_run(connection, run_id, closing)
         with losses_of(run_id):
-            await demand_readable(self._url)
+            await require_readable(self._url)
         return run_id, True
 
     async def _same(self, connection: AsyncConnection, run: NewRun, head_hash: str) -> str | None:
@@ -93,7 +93,6 @@ class RunRepository(Repository):
             document=None,
         )
         await connection.execute(runs.insert(), _columns(record))
-        await seal_run(connection, record.run_id)
         return record
 
     async def close(self, run_id: str, status: RunStatus, document: dict[str, Any] | None = None) -> None:
@@ -113,7 +112,7 @@ class RunRepository(Repository):
         if result.rowcount != 1:
             raise StoreError(f"run {run_id!r} is not running: it cannot be marked {status}")
         with losses_of(run_id):
-            await demand_readable(self._url)
+            await require_readable(self._url)
 
     async def reopen(self, run_id: str, lease: Lease) -> None:
         """Let an interrupted run go on.
@@ -128,9 +127,7 @@ class RunRepository(Repository):
         """
         interrupted = (runs.c.run_id == run_id) & (runs.c.status == "interrupted")
         async with self._write(lease) as connection:
-            result = await connection.execute(update(runs).where(interrupted).values(status="running"))
-            if result.rowcount == 1:
-                await seal_end(connection, run_id)
+            result = await connection.execute(update(runs).where(interrupted).values(GOING_ON))
         if result.rowcount != 1:
             raise StoreError(f"run {run_id!r} is not interrupted: it cannot go on")
 
@@ -165,28 +162,28 @@ class RunRepository(Repository):
         return found
 
     def _rows(self) -> Select[Any]:
-        """Rows of runs with their seals; in SQLite bytes may be no text, and one run hides no others."""
+        """Rows of runs; in SQLite bytes may be no text, and one run hides no others."""
         raw = self._url.dialect == "sqlite"
         columns = [
             cast(column, LargeBinary).label(column.name) if raw and column.name in PARTS else column
             for column in runs.c
         ]
-        return select(*columns, *seals_of_row())
+        return select(*columns)
 
     def _record(self, row: Row[Any], *, changed: bool = False) -> RunRecord:
-        """A run; one that its seals do not fit has no document, unless `changed` ones are wanted."""
+        """A run; one that its hashes do not fit has no document, unless `changed` ones are wanted."""
         stored = {
             name: value.decode(errors="replace") if isinstance(value, bytes) else value
             for name, value in row._mapping.items()
         }
-        values = {name: value for name, value in row._mapping.items() if name not in KEPT}
+        values = {name: value for name, value in row._mapping.items() if name not in HASHES}
         run_id, damage = values["run_id"], None
         for name in PARTS:
             try:
                 values[name] = _read(run_id, name, values[name])
             except StoreDamaged as error:
                 values[name], damage = None if name == "document" else {}, damage or str(error)
-        problems = [] if damage or changed else row_problems(stored, *(stored[name] for name in KEPT))
+        problems = [] if damage or changed else row_problems(stored)
         if problems:
             values["document"] = None
             more = self._url.command(f"verify {run_id}")
@@ -242,7 +239,7 @@ def _columns(record: RunRecord) -> dict[str, Any]:
     values = {name: value for name, value in vars(record).items() if name != "damage"}
     for name in ("config", "data", "environment"):
         values[name] = _json(values[name])
-    return values
+    return values | {"bars": 0, "description_hash": hash_values(*(values[name] for name in DESCRIPTION))}
 
 
 def _read(run_id: str, name: str, kept: str | bytes | None) -> dict[str, Any] | None:

@@ -4,28 +4,23 @@ from types import TracebackType
 from typing import Self
 
 from sqlalchemy import Connection, inspect
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.errors import StoreError
 from services.store.change_plans import ChangePlanRepository
 from services.store.checkpoints import SavepointRepository
-from services.store.claims import ClaimRepository
-from services.store.conversations import Conversations
-from services.store.engine import build_engine
+from services.store.claims import ClaimRepository, LeaseRepository
+from services.store.conversations import Conversations, ToolPins
+from services.store.engine import StoreEngine, build_engine
 from services.store.failures import StoreMissing
 from services.store.growth import GrowthRepository
 from services.store.integrity import SealRepository
 from services.store.journal_repository import JournalRepository
-from services.store.leases import LeaseRepository
 from services.store.opening import check_file, transaction
 from services.store.operator_requests import OperatorRequests
-from services.store.reports import ReportRepository
-from services.store.reports_on_demand import OnDemandRepository
-from services.store.repository import at_once
+from services.store.reports import OnDemandRepository, ReportRepository
 from services.store.revision import behind_error, make_tables, revision_state
 from services.store.run_repository import RunRepository
 from services.store.tables import metadata
-from services.store.tool_pins import ToolPins
 from services.store.trading import TradingRepository
 from services.store.trials import TrialRepository
 from services.store.urls import StoreUrl, parse_url
@@ -34,7 +29,7 @@ from services.store.urls import StoreUrl, parse_url
 class Store:
     """An open store with its repositories; close it, or use it as an async context manager."""
 
-    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
+    def __init__(self, engine: StoreEngine, url: StoreUrl) -> None:
         self._engine = engine
         self.url = url.text
         self.seals = SealRepository(engine, url)
@@ -93,7 +88,7 @@ async def open_store(
     engine = build_engine(url, create=create, timeout_s=timeout_s, command_s=command_s, read_only=read_only)
     try:
         async with transaction(engine, url, writes=create) as connection:
-            await at_once(connection, lambda: connection.run_sync(_check, url, create))
+            await connection.run_sync(_check, url, create)
     except BaseException:
         await engine.dispose()
         raise

@@ -1,14 +1,16 @@
-"""The tables, portable between SQLite and PostgreSQL: integer times, text payloads, no dialect types.
+"""The tables, portable between SQLite and PostgreSQL: integer times, text payloads, hardly a dialect.
 
 `journal` keeps its rowid on SQLite; no other table's name contains `journal`. `runs` holds what is not
 hashed: the run's name, its data, its environment and its last document. The others are the worker's: who may
 act (`leases`), what became of each slot (`slot_claims`), what was reported, what waits for the judge, and
 what the judge said; then the operator's: what a trading process is asked, and reports on demand. Their wall
 times are ms of the database's clock, slots are ns. `savepoints` may be lost: they save time, no more.
-`seals` are hashes of what is stored beside the journal. `trials` is the ledger of what was tried: its rows
-refer to runs and outlive them. `change_plans` says how each plan of a run stands; its revisions come last, so
-that a list need not read them. `tool_pins` are definitions of tools of other servers, as they were accepted.
-`conversation_turns` are questions with their answers, and what tools brought for them.
+Rows of runs, bars and orders hold their own hashes, bars in a chain whose length `runs` counts; `seals` are
+the hashes of what several processes write about a run, so that a row that is gone is missed. `trials` is the
+ledger of what was tried: its rows refer to runs and outlive them. `change_plans` says how each plan of a run
+stands; its revisions come last, so that a list need not read them. `tool_pins` are definitions of tools of
+other servers, as they were accepted. `conversation_turns` are questions with their answers, and what tools
+brought for them.
 """
 
 from sqlalchemy import (
@@ -24,6 +26,8 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+
+from services.store.packed_text import PackedText
 
 metadata = MetaData()
 CORE = frozenset({"runs", "journal"})
@@ -45,6 +49,9 @@ runs = Table(
     Column("events", BigInteger, nullable=False),
     Column("head_hash", Text, nullable=False),
     Column("document", Text, nullable=True),
+    Column("bars", BigInteger, nullable=False),
+    Column("description_hash", Text, nullable=False),
+    Column("end_hash", Text, nullable=True),
 )
 
 journal = Table(
@@ -56,9 +63,8 @@ journal = Table(
     Column("known_at", BigInteger, nullable=False),
     Column("kind", Text, nullable=False),
     Column("symbol", Text, nullable=True),
-    Column("payload", Text, nullable=False),
+    Column("payload", PackedText, nullable=False),
     Column("telemetry", Text, nullable=True),
-    Column("prev_hash", Text, nullable=False),
     Column("hash", Text, nullable=False),
     Index("journal_kinds", "run_id", "kind", "seq"),
 )
@@ -179,6 +185,7 @@ paper_bars = Table(
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("label", BigInteger, nullable=False),
     Column("bars", Text, nullable=False),
+    Column("hash", Text, nullable=False),
     UniqueConstraint("run_id", "label"),
 )
 
@@ -189,6 +196,7 @@ paper_orders = Table(
     Column("order_id", Text, primary_key=True),
     Column("seq", BigInteger, nullable=False),
     Column("state", Text, nullable=False),
+    Column("hash", Text, nullable=False),
 )
 
 venue_orders = Table(
@@ -198,6 +206,7 @@ venue_orders = Table(
     Column("order_id", Text, primary_key=True),
     Column("instruction", Text, nullable=False),
     Column("sends", Integer, nullable=False),
+    Column("hash", Text, nullable=False),
 )
 
 trading_processes = Table(

@@ -12,35 +12,33 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Select, Table, delete, select, update
+from sqlalchemy import Table, bindparam, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
 from schemas.trials import TrialCounts
 from services.journal.chain import JournalRow
-from services.store.bar_rows import store_bars
+from services.store.bar_rows import (
+    PAGE_ROWS,
+    bars_page,
+    counted_bars,
+    hash_before,
+    misfit_bars,
+    store_bars,
+)
 from services.store.database_time import insert_into, insert_once, now_ms
-from services.store.failures import MEND, StoreDamaged
+from services.store.failures import MEND, StoreDamaged, losses_of, require_readable
 from services.store.journal_repository import append_rows
-from services.store.losses import demand_readable, losses_of
 from services.store.records import Closing
 from services.store.repository import Lease, Repository
 from services.store.run_repository import close_run, is_closed
-from services.store.seals import (
-    BARS,
-    bars_problem,
-    newest_bars,
-    seal_acknowledged,
-    seal_of,
-    seal_venue,
-)
+from services.store.seals import hash_values
 from services.store.tables import (
     ORDER_KINDS,
     journal,
     paper_bars,
     paper_orders,
     savepoints,
-    seals,
     trading_processes,
     venue_orders,
 )
@@ -49,7 +47,10 @@ from services.store.trials import advance_trial
 if TYPE_CHECKING:
     from services.feeds.port import BarRow
 
-PAGE_ROWS = 5_000
+OF_ORDER = (paper_orders.c.run_id == bindparam("of_run")) & (paper_orders.c.order_id == bindparam("named"))
+ACKNOWLEDGED = update(paper_orders).where(OF_ORDER).values(state="acknowledged", hash=bindparam("new_hash"))
+SENT = (venue_orders.c.account == bindparam("at")) & (venue_orders.c.order_id == bindparam("named"))
+COUNTED = update(venue_orders).where(SENT).values(hash=bindparam("new_hash"))
 
 
 @dataclass(frozen=True)
@@ -112,10 +113,10 @@ class TradingRepository(Repository):
                 if closing.status == "finished":
                     await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
 
-        with losses_of(run_id, rows[-1].seq if rows else None):
+        with losses_of(run_id):
             await self._run_write(work, lease)
             if closing is not None:
-                await demand_readable(self._url)
+                await require_readable(self._url)
 
     async def _store_rows(self, connection: AsyncConnection, run_id: str, rows: Sequence[JournalRow]) -> None:
         await append_rows(connection, run_id, rows)
@@ -124,7 +125,7 @@ class TradingRepository(Repository):
             await self._insert_once(connection, paper_orders, orders)
 
     async def rows(self, run_id: str, start: int = 0) -> AsyncIterator["BarRow"]:
-        """The rows of bars that a run took from row `start` on, in order, each held against its seal.
+        """The rows of bars that a run took from row `start` on, in order, each held against its hash.
 
         Raises:
             StoreDamaged: a row is not what was written, is missing, or is one that the run never took.
@@ -132,24 +133,21 @@ class TradingRepository(Repository):
         expected = start
 
         async def read(connection: AsyncConnection) -> tuple[Sequence[Any], int, int]:
-            page = (await connection.execute(self._page_of_bars(run_id, expected))).all()
-            bars, kept = await newest_bars(connection, run_id)
-            return page, bars, kept
+            page = await bars_page(connection, run_id, expected)
+            return page, *await counted_bars(connection, run_id)
 
-        before = await self._run_read(lambda connection: seal_of(connection, run_id, BARS, start - 1))
+        before = await self._run_read(lambda connection: hash_before(connection, run_id, start))
         while True:
-            page, bars, kept = await self._run_read(read)
-            for number, label, text, seal in page:
-                if number != expected:
-                    raise self._describe_damage(run_id, f"row {expected} of its bars is missing")
-                problem = bars_problem(seal, before, (number, label, text))
+            page, count, last = await self._run_read(read)
+            for row in page:
+                problem = misfit_bars(row, expected, before, count)
                 if problem is not None:
                     raise self._describe_damage(run_id, problem)
-                yield _bar_row(label, text)
-                expected, before = expected + 1, seal
+                yield _bar_row(row.label, row.bars)
+                expected, before = expected + 1, row.hash
             if len(page) < PAGE_ROWS:
-                if kept > bars:
-                    raise self._describe_damage(run_id, f"row {bars + 1} of its bars is missing")
+                if count > last + 1:
+                    raise self._describe_damage(run_id, f"row {last + 1} of its bars is missing")
                 return
 
     async def last_bars(self, run_id: str) -> tuple[int, int] | None:
@@ -159,13 +157,6 @@ class TradingRepository(Repository):
         query = query.order_by(paper_bars.c.number.desc()).limit(1)
         row = (await self._run_read(lambda connection: connection.execute(query))).one_or_none()
         return None if row is None else (int(row.number), int(row.label))
-
-    def _page_of_bars(self, run_id: str, start: int) -> Select[Any]:
-        columns = (paper_bars.c.number, paper_bars.c.label, paper_bars.c.bars)
-        own = (paper_bars.c.run_id == run_id) & (paper_bars.c.number >= start)
-        same = (seals.c.run_id == run_id) & (seals.c.part == BARS) & (seals.c.number == paper_bars.c.number)
-        query = select(*columns, seals.c.hash).select_from(paper_bars.outerjoin(seals, same))
-        return query.where(own).order_by(paper_bars.c.number).limit(PAGE_ROWS)
 
     def _describe_damage(self, run_id: str, problem: str) -> StoreDamaged:
         return StoreDamaged(f"store {self._url.text}: run {run_id!r}: {problem}; {MEND}")
@@ -193,8 +184,15 @@ class TradingRepository(Repository):
         own = (paper_orders.c.run_id == run_id) & paper_orders.c.order_id.in_(order_ids)
 
         async def work(connection: AsyncConnection) -> None:
-            await connection.execute(update(paper_orders).where(own).values(state="acknowledged"))
-            await seal_acknowledged(connection, run_id, order_ids)
+            found = (
+                await connection.execute(select(paper_orders.c.order_id, paper_orders.c.seq).where(own))
+            ).all()
+            orders = [
+                {"of_run": run_id, "named": name, "new_hash": hash_values(name, seq, "acknowledged")}
+                for name, seq in found
+            ]
+            if orders:
+                await connection.execute(ACKNOWLEDGED, orders)
 
         await self._run_write(work)
 
@@ -203,9 +201,13 @@ class TradingRepository(Repository):
         if not orders:
             return
         values = [
-            {"account": account, "order_id": sent.order_id, "instruction": sent.instruction, "sends": 1}
+            {"account": account, "order_id": sent.order_id, "instruction": sent.instruction}
+            | {"sends": 1, "hash": hash_values(sent.order_id, sent.instruction, 1)}
             for sent in orders
         ]
+        own = (venue_orders.c.account == account) & venue_orders.c.order_id.in_(
+            [sent.order_id for sent in orders]
+        )
         statement = insert_into(self._url.dialect, venue_orders).on_conflict_do_update(
             index_elements=[venue_orders.c.account, venue_orders.c.order_id],
             set_={"sends": venue_orders.c.sends + 1},
@@ -213,7 +215,15 @@ class TradingRepository(Repository):
 
         async def work(connection: AsyncConnection) -> None:
             await connection.execute(statement, values)
-            await seal_venue(connection, account, {order.order_id: order.seq for order in orders})
+            again = select(venue_orders.c.order_id, venue_orders.c.instruction, venue_orders.c.sends).where(
+                own, venue_orders.c.sends > 1
+            )
+            hashes = [
+                {"at": account, "named": row.order_id, "new_hash": hash_values(*row)}
+                for row in await connection.execute(again)
+            ]
+            if hashes:
+                await connection.execute(COUNTED, hashes)
 
         await self._run_write(work)
 
@@ -265,4 +275,5 @@ def _bar_row(label: int, text: str) -> "BarRow":
 
 def _order_values(run_id: str, row: JournalRow) -> dict[str, Any]:
     order_id = json.loads(row.payload)["order_id"]
-    return {"run_id": run_id, "order_id": order_id, "seq": row.seq, "state": "intended"}
+    order = {"run_id": run_id, "order_id": order_id, "seq": row.seq, "state": "intended"}
+    return order | {"hash": hash_values(order_id, row.seq, "intended")}

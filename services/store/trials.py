@@ -14,8 +14,7 @@ from sqlalchemy import Row, Select, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.trials import MOST, TrialCounts, TrialLedger
-from services.store.failures import MEND, StoreDamaged, readable
-from services.store.losses import losses_of
+from services.store.failures import MEND, StoreDamaged, losses_of, readable
 from services.store.operator_requests import tell_of_rule
 from services.store.repository import Repository
 from services.store.seals import CHANGED, TRIAL, hash_values, seal_of_trial, seal_trial, trial_of
@@ -168,8 +167,7 @@ class TrialRepository(Repository):
         Raises:
             StoreDamaged: a row cannot be read, is not as it was sealed, or is gone.
         """
-        async with self._read() as connection:
-            return await self._find(connection)
+        return await self._run_read(self._find)
 
     def _rows(self) -> Select[Any]:
         """Rows in order with their seals; `until` of a run under way is the label of its last stored bars."""

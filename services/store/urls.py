@@ -35,7 +35,7 @@ class StoreUrl:
             return self.server
         mode = "ro" if read_only else "rwc" if create else "rw"
         return URL.create(
-            "sqlite+aiosqlite", database=f"file:{quote(str(self.path))}", query={"mode": mode, "uri": "true"}
+            "sqlite+pysqlite", database=f"file:{quote(str(self.path))}", query={"mode": mode, "uri": "true"}
         )
 
 

@@ -175,8 +175,7 @@ class Server:
 
 def load() -> None:
     """Everything that a command imports and compiles, once."""
-    import aiosqlite  # noqa: F401 - loaded before the forks
-    import alembic.command  # noqa: F401
+    import alembic.command  # noqa: F401 - loaded before the forks
     import pandas as pd  # noqa: F401
     import pyarrow.csv
     import pyarrow.pandas_compat

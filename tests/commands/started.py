@@ -13,9 +13,12 @@ import sys
 import sysconfig
 import tempfile
 import time
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from tools.docs_examples import shell_environment
 from tools.docs_pages import ROOT
 
 # What a shell or a test starts. It stands for the command: its streams, signals, exit code.
@@ -88,6 +91,14 @@ def thinktwice() -> str:
 def python() -> str:
     """The path of a `python` that takes `-m`, `-c` or a file, and knows our modules already."""
     return str(_folder() / "python")
+
+
+def run_to_end(words: Sequence[str], folder: Path, **given: Any) -> "subprocess.CompletedProcess[Any]":
+    """A process in a folder, with no setting from outside; `given` goes to `subprocess.run`."""
+    environment = given.pop("env", None) or shell_environment({})
+    return subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False, **given
+    )
 
 
 def on_path() -> dict[str, str]:

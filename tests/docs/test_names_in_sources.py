@@ -10,7 +10,7 @@ HOUSE = ("agents", "schemas", "services", "trading_core", "worker")
 SOURCES = sorted(path for room in (*HOUSE, "tests", "thinktwice") for path in (ROOT / room).rglob("*.py"))
 MODULE = re.compile(rf"`((?:{'|'.join(HOUSE)})\.\w+)[\w.]*`")
 PATH = re.compile(r"(?<![\w/.])((?:docs|tests)/[\w/-]+(?:\.(?:py|md))?)")
-INVENTED = {"tests/docs/test_names_in_sources.py", "tests/docs/test_seed_points.py"}
+INVENTED = {"tests/docs/test_names_in_sources.py", "tests/docs/test_requirements.py"}
 FILES = (".toml", ".log", ".py", ".db")
 
 

@@ -62,7 +62,7 @@ def test_server_without_encryption_is_refused_in_one_line_when_the_page_demands_
     done = typed(demanded, postgres_url)
     assert done.returncode == 2
     [line] = done.stderr.strip().splitlines()
-    assert "offers no encryption, and the address demands it (sslmode)" in line
+    assert "offers no encryption as the address demands it (sslmode)" in line
 
 
 def test_commands_that_move_a_store_move_it_to_a_server_whose_database_is_empty(

@@ -1,10 +1,11 @@
 """A broker that counts, orders that a guard lets pass and refuses, and what its journal says of them."""
 
 import json
-import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.services.store.stores import opened
 
 LIMITS = {"limits": {"max_notional": 10_000.0, "max_share_of_equity": None}}
 RIGHT = {"symbol": "AAPL", "side": "buy", "quantity": 10.0, "kind": "limit", "price": 100.0, "stop": 95.0}
@@ -25,8 +26,10 @@ class Broker:
 def rows(store: Path, *kinds):
     """Content of the rows of a guard's journal that are of these kinds, in order."""
     marks = ",".join("?" * len(kinds))
-    with sqlite3.connect(store) as opened:
-        found = opened.execute(f"select payload from journal where kind in ({marks}) order by seq", kinds)
+    with opened(store) as file:
+        found = file.execute(
+            f"select unpacked(payload) from journal where kind in ({marks}) order by seq", kinds
+        )
         return [json.loads(payload) for (payload,) in found]
 
 

@@ -10,7 +10,7 @@ NAMES = ("machine", "processor", "python", "numpy", "numba", "scipy")
 
 def fingerprint() -> dict[str, Any]:
     """Equal on two machines where a replay gives the same bytes."""
-    import llvmlite.binding as llvm  # type: ignore[import-untyped]  # ships no types
+    import llvmlite.binding as llvm
     from numpy._core._multiarray_umath import (  # type: ignore[import-not-found]  # a compiled module
         __cpu_features__ as features,
     )

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from tests.trading_core.growing_bars import first_rows, gappy
-from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.bars import BarSeries
 from trading_core.features import FeatureColumns, bank
 from trading_core.features.bank import ColumnBank
@@ -81,15 +80,13 @@ def test_growing_columns_made_again_in_their_order_stand_in_the_same_places(few_
     _last_rows_are_those_of(FeatureColumns(bars), again, (*NAMES, *CROSSING))
 
 
-def test_closes_at_which_a_rule_was_true_are_counted_before_their_rows_go(few_kept, monkeypatch):
+def test_closes_at_which_a_rule_was_true_are_counted_over_rows_that_are_gone(few_kept):
     bars = gappy(7, ROWS, 0.0)
     market, whole = Market.of(GrowingBars(first_rows(bars, 1))), RuleColumns(bars)
     market.columns.load(TEXTS)
     for row in range(1, ROWS):
         _append(market, bars, row)
-    monkeypatch.setattr(RuleColumns, "whole", property(lambda columns: pytest.fail("computed anew")))
     counted = [fire_rate(text, market.columns, 0, ROWS) for text in TEXTS]
-    monkeypatch.undo()
     assert [rate.fires for rate in counted] == [np.sum(whole.boolean(text, 0) == 1) for text in TEXTS]
     assert all(rate.fires for rate in counted)
 
@@ -120,35 +117,6 @@ def test_bars_that_are_all_there_have_room_for_their_rows_alone():
     held = ColumnBank(100_000)
     assert held.numbers.shape[1] < 100_200
     assert held.truths.shape[1] < 100_200
-
-
-def test_columns_that_were_borrowed_are_given_back_to_the_bank():
-    bars = one_symbol(walk(1, 300))
-    columns = FeatureColumns(first_rows(bars, 200))
-    columns.load(["sma_20"])
-    used, made = columns.bank.used, columns.made
-    with columns.borrow() as lent:
-        assert RuleColumns(lent.bars, lent).boolean("close > sma_20 and rsi_14 > 50", 0).size == 200
-        lent.load(["stdev_20"])
-        assert columns.bank.used > used
-    assert (columns.bank.used, columns.made) == (used, made)
-    columns.load(["stdev_20", "rsi_14"])
-    columns.extend(bars)
-    for name in ("sma_20", "stdev_20", "rsi_14"):
-        assert columns.column(name, 0).tobytes() == FeatureColumns(bars).column(name, 0).tobytes(), name
-
-
-def test_columns_of_others_that_were_borrowed_are_given_back():
-    shapes = {name: columns_of(walk(k, 120), k) for k, name in enumerate(("AAA", "BBB", "CCC"))}
-    columns = FeatureColumns(series(shapes))
-    columns.load(["close@BBB"])
-    used = columns.bank.used
-    with columns.borrow() as lent:
-        lent.load(["rank_cs(roc_20)", "sma_5@CCC"])
-    assert columns.bank.used == used
-    for name in ("rank_cs(roc_20)", "sma_5@CCC", "close@BBB"):
-        whole = FeatureColumns(series(shapes)).column(name, 0)
-        assert columns.column(name, 0).tobytes() == whole.tobytes(), name
 
 
 def _append(market: Market, bars: BarSeries, row: int) -> None:

@@ -1,5 +1,7 @@
 """Random rules against an oracle that shares no code with the compiled walk, whole and in windows."""
 
+from math import nan
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from tests.trading_core.growing_bars import edges, first_rows, gappy
 from tests.trading_core.rule_oracle import oracle
 from trading_core.rules import RuleColumns, evaluate_for_symbol, parse
+from trading_core.rules.evaluate import evaluate_at_close
 
 ROWS = 160
 BARS = gappy(11, ROWS, 0.15)
@@ -88,3 +91,14 @@ def test_random_condition_over_given_columns_equals_the_oracle(text):
     expected = oracle(rule, columns, 50 if not columns else None)
     found = evaluate_for_symbol(rule, columns, 50 if not columns else None)
     assert found.tobytes() == expected.tobytes()
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts, st.integers(0, 99))
+def test_random_rule_at_one_close_equals_it_over_that_bar_alone(text, row):
+    rule = parse(text)
+    columns = {name: COLUMNS.features.own(name, 0)[row : row + 1] for name in rule.features}
+    (over_bar,) = evaluate_for_symbol(rule, columns, 1)
+    expected = nan if rule.kind == "boolean" and over_bar < 0 else float(over_bar)
+    found = evaluate_at_close(rule, {name: float(column[0]) for name, column in columns.items()})
+    np.testing.assert_array_equal(found, expected)

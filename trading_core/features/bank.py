@@ -48,11 +48,6 @@ class ColumnBank:
         self.truths: TruthArray = self._table(_FIRST_COLUMNS, np.int8)
         self._used = [0, 0]
 
-    @property
-    def used(self) -> tuple[int, int]:
-        """Columns of numbers and of truths; see `give_back`."""
-        return self._used[NUMBER], self._used[TRUTH]
-
     def new(self, truth: bool) -> Place:
         """Place of a new column."""
         table = TRUTH if truth else NUMBER
@@ -64,20 +59,11 @@ class ColumnBank:
             self.numbers = self._grown(self.numbers[:index], 2 * index)
         return Place(table, index)
 
-    def give_back(self, used: tuple[int, int]) -> None:
-        """Forget the columns that were made since so many were used."""
-        self._used = list(used)
-
-    @property
-    def next_first(self) -> int:
-        """First row that is kept once there is room for more."""
-        return _first_kept(self._rows) if self._grows else 0
-
     def make_room(self, rows: int) -> None:
-        """Hold so many rows from now on; of those that there are, the ones from `next_first` on."""
-        if (first := self.next_first) > self.first:
-            self._free(self.numbers, self._used[NUMBER], first)
-            self._free(self.truths, self._used[TRUTH], first)
+        """Hold so many rows from now on; of those that there are, a growing bank keeps the last."""
+        if self._grows and (first := _first_kept(self._rows)) > self.first:
+            self._free(self.numbers[: self._used[NUMBER]], first)
+            self._free(self.truths[: self._used[TRUTH]], first)
             self.first = first
         if rows > self._capacity:
             self._capacity = _room(rows + _AHEAD if self._grows else 2 * rows)
@@ -106,14 +92,13 @@ class ColumnBank:
         self._pages[np.dtype(kind).char] = pages
         return np.frombuffer(pages, dtype=kind).reshape(shape)
 
-    def _free(self, table: npt.NDArray[Any], used: int, first: int) -> None:
-        """Give the whole pages of the rows from `self.first` to `first` back to the system."""
-        pages, (step, cell) = self._pages[table.dtype.char], table.strides
-        for begin in range(0, used * step, step):
-            start = max(-(-begin // _PAGE), (begin + self.first * cell) // _PAGE) * _PAGE
-            stop = (begin + first * cell) // _PAGE * _PAGE
+    def _free(self, table: npt.NDArray[Any], first: int) -> None:
+        """Give the whole pages of the rows before `first` back to the system."""
+        step, cell = table.strides
+        for begin in range(0, table.shape[0] * step, step):
+            start, stop = -(-begin // _PAGE) * _PAGE, (begin + first * cell) // _PAGE * _PAGE
             if start < stop:
-                pages.madvise(mmap.MADV_DONTNEED, start, stop - start)
+                self._pages[table.dtype.char].madvise(mmap.MADV_DONTNEED, start, stop - start)
 
     def _grown(self, written: npt.NDArray[Any], columns: int) -> npt.NDArray[Any]:
         grown = self._table(columns, written.dtype)

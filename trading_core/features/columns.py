@@ -8,11 +8,11 @@ The finished columns of one symbol: stored once for the history, then extended t
 
 A column asked for later is computed from the first row by a program of its own, which reads what is finished;
 its state then joins the state of the others. Of bars that come one by one the last rows alone are kept: then
-it comes from a store of all rows, which is dropped, and so does what a reader of older rows is given.
+it comes from columns of all rows, which are dropped, and so does what a reader of older rows is given.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,41 @@ from trading_core.bars import BarSeries
 from trading_core.features.bank import ColumnBank, FloatArray
 from trading_core.features.crossing import check_symbol, is_crossing, parts_of, reads_others
 from trading_core.features.further import check_further
-from trading_core.features.graph import NUMBER, TRUTH, Graph, IntArray, Place, Program
+from trading_core.features.graph import BAR, CALENDAR, NUMBER, TRUTH, Graph, IntArray, Place, Program
 from trading_core.features.nodes import SCANNING, Node
 from trading_core.features.registry import check_timeframes, resolve
 from trading_core.features.sources import Made, Sources
 
 Column = npt.NDArray[Any]  # float64 of a number, int8 of a condition
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How nodes that are missing are computed.
+
+    Attributes:
+        graph: in which they are numbered.
+        wanted: numbers of the nodes that were asked for.
+        missing: numbers, each with whether it is a condition.
+        nodes: the same, by node.
+        program: of them; where an output lies is filled in for each symbol.
+        scratch: of the program, for all rows.
+        is_common: whether every symbol that has nothing yet computes them so.
+    """
+
+    graph: Graph
+    wanted: Sequence[int]
+    missing: dict[int, bool]
+    nodes: tuple[tuple[Node, bool], ...]
+    program: Program
+    scratch: tuple[FloatArray, IntArray]
+    is_common: bool
+
+    def program_of(self, places: Iterable[Place]) -> Program:
+        """The program that writes to these places."""
+        plain, outputs = self.program, self.program.outputs.copy()
+        outputs[:, 2] = [place.index for place in places]
+        return Program(plain.code, plain.factors, plain.inputs, outputs, plain.height, plain.numbers)
 
 
 class SymbolColumns:
@@ -37,30 +66,46 @@ class SymbolColumns:
     def __init__(self, sources: Sources, s: int) -> None:
         self._sources = sources
         self._s = s
-        self._graph = Graph()
+        self._graph: Graph | None = None
+        self._is_shared = False  # with other symbols, by a plan
         self._finished: dict[int, Place] = {}
         self._state = np.zeros(0)
         self._program: Program | None = None  # of all finished columns; None until it is needed again
-        self._step = _scratch(None, 1)
 
-    def store(
-        self, wanted: Sequence[tuple[Node, bool]], whole: "Callable[[], SymbolColumns] | None" = None
-    ) -> list[Place]:
-        """Places of nodes, each told with whether it is a condition; what is missing is computed.
+    def store(self, wanted: Sequence[tuple[Node, bool]]) -> list[Place]:
+        """Places of nodes, each told with whether it is a condition; what is missing is computed."""
+        return self._store(wanted)[0]
 
-        Where rows are gone, `whole` makes the same columns of all rows, of which the last are taken.
-        """
+    def store_alike(
+        self, wanted: Sequence[tuple[Node, bool]], plan: Plan | None
+    ) -> tuple[list[Place], Plan | None]:
+        """As `store`, by the plan of another symbol that had nothing; and the plan for the next one."""
+        if self._graph is None and plan is not None:
+            self._graph, self._is_shared = plan.graph, True
+            self._carry_out(plan)
+            return [self._finished[number] for number in plan.wanted], plan
+        is_first = self._graph is None
+        places, made = self._store(wanted)
+        if not is_first or made is None or not made.is_common:
+            return places, plan
+        self._is_shared = True
+        return places, made
+
+    def _store(self, wanted: Sequence[tuple[Node, bool]]) -> tuple[list[Place], Plan | None]:
+        if self._graph is None:
+            self._graph = Graph()
+        elif self._is_shared:
+            self._graph, self._is_shared = self._graph.copy(), False
         numbers = [self._graph.number(node) for node, _ in wanted]
         missing = {n: truth for n, (_, truth) in zip(numbers, wanted, strict=True) if n not in self._finished}
-        if missing:
-            nodes = tuple((self._graph.nodes[n], truth) for n, truth in missing.items())
-            self._compute(missing, None if whole is None else whole())
-            self._sources.made.append((self._s, nodes))
-        return [self._finished[number] for number in numbers]
+        plan = self._plan(self._graph, numbers, missing) if missing else None
+        if plan is not None:
+            self._carry_out(plan)
+        return [self._finished[number] for number in numbers], plan
 
     def extend(self, start: int, stop: int) -> None:
         """Compute the rows start..stop of everything stored, in one call of compiled code."""
-        if not self._finished:
+        if self._graph is None or not self._finished:
             return
         if self._program is None:
             names = self._graph.leaves(self._finished, {})
@@ -70,48 +115,49 @@ class SymbolColumns:
         scratch = self._step if stop - start == 1 else _scratch(self._program, stop - start)
         self._sources.run(self._program, self._state, scratch, self._s, start, stop)
 
-    def forget(self, used: tuple[int, int]) -> None:
-        """Forget the columns that were made since the bank used so many."""
-        kept = {n: place for n, place in self._finished.items() if place.index < used[place.table]}
-        if len(kept) < len(self._finished):
-            self._finished, self._program = kept, None
-
-    def _compute(self, missing: dict[int, bool], whole: "SymbolColumns | None") -> None:
-        graph, rows = self._graph, self._sources.rows
+    def _plan(self, graph: Graph, wanted: Sequence[int], missing: dict[int, bool]) -> Plan:
         for number in graph.list_computed(missing, self._finished):
             if graph.nodes[number].op in SCANNING:
                 missing.setdefault(number, False)
-        leaves = graph.leaves(missing, self._finished)
-        raw = self._sources.places(leaves, self._s, None if whole is None else whole._sources)
-        new = {number: self._sources.bank.new(truth) for number, truth in missing.items()}
-        program = graph.program(list(new.items()), self._finished, raw)
-        self._state = np.concatenate([self._state, np.zeros(graph.state_size - self._state.size)])
-        if whole is not None:
-            self._take(whole, new, program.numbers)
+        raw = self._sources.places(graph.leaves(missing, self._finished), self._s)
+        outputs = [(number, Place(TRUTH if truth else NUMBER, -1)) for number, truth in missing.items()]
+        is_common = not self._finished and all(place.table in (BAR, CALENDAR) for place in raw.values())
+        nodes = tuple((graph.nodes[number], truth) for number, truth in missing.items())
+        program = graph.program(outputs, self._finished, raw)
+        scratch = _scratch(program, self._sources.rows)
+        return Plan(graph, wanted, missing, nodes, program, scratch, is_common)
+
+    def _carry_out(self, plan: Plan) -> None:
+        sources = self._sources
+        places = [sources.bank.new(truth) for truth in plan.missing.values()]
+        state = np.zeros(plan.graph.state_size)
+        if sources.bank.first:
+            self._take_over(plan, places, state)
         else:
-            state = np.zeros(graph.state_size)
-            self._sources.run(program, state, _scratch(program, rows), self._s, 0, rows)
-            for number in program.numbers:
-                cells = graph.place_of_state(number)
-                self._state[cells] = state[cells]
-        self._finished.update(new)
+            sources.run(plan.program_of(places), state, plan.scratch, self._s, 0, sources.rows)
+        if self._finished:
+            new, state = state, np.concatenate([self._state, np.zeros(state.size - self._state.size)])
+            for number in plan.program.numbers:
+                cells = plan.graph.place_of_state(number)
+                state[cells] = new[cells]
+        self._state = state
+        self._finished.update(zip(plan.missing, places, strict=True))
         self._program = None
+        sources.made.append((self._s, plan.nodes))
 
-    def _take(self, whole: "SymbolColumns", new: dict[int, Place], numbers: Iterable[int]) -> None:
-        """The last rows of new columns, and the state of the operations behind them."""
-        nodes, theirs = self._graph.nodes, whole._graph
-        for number, place in new.items():
-            column = whole._sources.bank.column(
-                whole._finished[theirs.number(nodes[number])], self._sources.rows
-            )
-            self._sources.bank.fill(place, column)
-        for number in numbers:
-            cells = theirs.place_of_state(theirs.number(nodes[number]))
-            self._state[self._graph.place_of_state(number)] = whole._state[cells]
+    def _take_over(self, plan: Plan, places: Sequence[Place], state: FloatArray) -> None:
+        """The kept rows of new columns, and the state behind them, from columns of all rows."""
+        whole = SymbolColumns(self._sources.whole_of(self._s), self._s)
+        for place, found in zip(places, whole.store(plan.nodes), strict=True):
+            self._sources.bank.fill(place, whole._sources.bank.column(found, self._sources.rows))
+        graph = whole._graph or Graph()
+        for number in plan.program.numbers:
+            cells = graph.place_of_state(graph.number(plan.graph.nodes[number]))
+            state[plan.graph.place_of_state(number)] = whole._state[cells]
 
 
-def _scratch(program: Program | None, bars: int) -> tuple[FloatArray, IntArray]:
-    values = np.empty((1, 1)) if program is None else program.scratch(bars)
+def _scratch(program: Program, bars: int) -> tuple[FloatArray, IntArray]:
+    values = program.scratch(bars)
     return values, np.empty(values.shape[1], dtype=np.int64)
 
 
@@ -131,17 +177,14 @@ class FeatureColumns:
     Args:
         bars: the series.
         grows: whether it gets its rows one by one: then the bank keeps the last ones alone.
-
-    Attributes:
-        before_leaving: told the first row that is kept before older ones go.
     """
 
     def __init__(self, bars: BarSeries, *, grows: bool = False) -> None:
-        self._sources = Sources(bars, self.place, grows=grows)
-        self.before_leaving: list[Callable[[int], None]] = []
+        self._sources = Sources(bars, self.place, self.column, lambda s: self.whole(s)._sources, grows=grows)
+        self._whole: tuple[int, FeatureColumns] | None = None  # and of which symbol
         self._symbols = [SymbolColumns(self._sources, s) for s in range(len(bars.symbols))]
-        self._crossing = [SymbolColumns(self._sources, s) for s in range(len(bars.symbols))]
-        self._own_rows = [_OwnRows(s) for s in range(len(bars.symbols))]
+        self._crossing: dict[int, SymbolColumns] = {}
+        self._own_rows: dict[int, _OwnRows] = {}
         self._places: dict[tuple[str, int], Place] = {}
         self._views: dict[tuple[Place, int], Column] = {}
 
@@ -179,41 +222,30 @@ class FeatureColumns:
             raise InvariantViolation(f"{stop} rows after {start}: a series that is followed can only grow")
         if stop == start:
             return
-        if sources.bank.next_first > sources.bank.first:
-            for tell in self.before_leaving:
-                tell(sources.bank.next_first)
         sources.grow()
         for symbol in self._symbols:
             symbol.extend(start, stop)
         sources.crossing.extend(sources.bars, start, stop)
-        for symbol in self._crossing:
-            symbol.extend(start, stop)
+        for s in sorted(self._crossing):
+            self._crossing[s].extend(start, stop)
         sources.rows = stop
         self._views.clear()
+        self._whole = None
 
-    @property
-    def whole(self) -> "FeatureColumns":
-        """Columns of all rows that the bars have: these, or where rows are gone others, computed anew."""
-        return FeatureColumns(self.bars) if self.bank.first else self
+    def whole(self, s: int) -> "FeatureColumns":
+        """Columns of all rows of symbol s: these, or where rows are gone others, until another is asked for.
 
-    @contextmanager
-    def borrow(self) -> Iterator["FeatureColumns"]:
-        """`whole` for a reader that copies what it needs: the bank gets back what is made meanwhile."""
-        whole = self.whole
-        used, made, named = whole.bank.used, len(whole._sources.made), len(whole._places)
-        try:
-            yield whole
-        finally:
-            whole._forget(used, made, named)
-
-    def _forget(self, used: tuple[int, int], made: int, named: int) -> None:
-        for s in {s for s, _ in self._sources.made[made:]}:
-            self._symbols[s].forget(used)
-            self._crossing[s].forget(used)
-            self._views.clear()
-        while len(self._places) > named:
-            self._places.popitem()
-        self._sources.forget(used, made)
+        Raises:
+            InvariantViolation: the bars have rows that the columns have not.
+        """
+        if not self.bank.first:
+            return self
+        if self._whole is None or self._whole[0] != s:
+            self._whole = s, FeatureColumns(self.bars)
+        found = self._whole[1]
+        if found.length != self.length:
+            raise InvariantViolation(f"columns of {self.length} rows were not extended to {found.length}")
+        return found
 
     @property
     def made(self) -> tuple[Made, ...]:
@@ -235,7 +267,7 @@ class FeatureColumns:
 
     def rows(self, s: int) -> npt.NDArray[np.intp]:
         """Row numbers of symbol s's present bars, ascending."""
-        return self._own_rows[s].upto(self.bars.present, self.length)
+        return self._own_rows.setdefault(s, _OwnRows(s)).upto(self.bars.present, self.length)
 
     def load(self, names: Iterable[str], symbols: Iterable[int] | None = None) -> tuple[str, ...]:
         """Compute several features together, which shares their parts; returns the names without repeats.
@@ -273,7 +305,7 @@ class FeatureColumns:
 
     def column(self, name: str, s: int) -> FloatArray:
         """The feature of symbol s as float64 (T,), NaN where the bar is absent. Shared: only read it."""
-        whole = self.whole
+        whole = self.whole(s)
         return whole.bank.column(whole.place(name, s), self.length)
 
     def own(self, name: str, s: int) -> FloatArray:
@@ -296,28 +328,23 @@ class FeatureColumns:
         """
         crossing = [reads_others(node) for node, _ in wanted]
         if not any(crossing):
-            return self._symbols[s].store(wanted, self._maker(s, wanted, crossing=False))
+            return self._symbols[s].store(wanted)
         found: dict[int, Place] = {}
-        for side, columns in ((False, self._symbols[s]), (True, self._crossing[s])):
+        of_others = self._crossing.setdefault(s, SymbolColumns(self._sources, s))
+        for side, columns in ((False, self._symbols[s]), (True, of_others)):
             of_side = [k for k, is_one in enumerate(crossing) if is_one == side]
-            part = [wanted[k] for k in of_side]
-            found |= zip(of_side, columns.store(part, self._maker(s, part, crossing=side)), strict=True)
+            found |= zip(of_side, columns.store([wanted[k] for k in of_side]), strict=True)
         return [found[k] for k in range(len(wanted))]
 
-    def _maker(
-        self, s: int, wanted: Sequence[tuple[Node, bool]], *, crossing: bool
-    ) -> Callable[[], SymbolColumns] | None:
-        if self.bank.first == 0:
-            return None
-
-        def make() -> SymbolColumns:
-            whole = self.whole
-            if whole.length != self.length:
-                raise InvariantViolation(f"columns of {self.length} rows were not extended to {whole.length}")
-            whole.store(wanted, s)
-            return (whole._crossing if crossing else whole._symbols)[s]
-
-        return make
+    def store_everywhere(self, wanted: Sequence[tuple[Node, bool]]) -> Iterator[list[Place]]:
+        """`store` of each symbol in order; of those that have nothing yet the first is planned for all."""
+        crossing, plan = any(reads_others(node) for node, _ in wanted), None
+        for s, symbol in enumerate(self._symbols):
+            if crossing:
+                yield self.store(wanted, s)
+            else:
+                places, plan = symbol.store_alike(wanted, plan)
+                yield places
 
     def window(self, node: Node, truth: bool, back: int, s: int, start: int, stop: int) -> Column:
         """Rows start..stop of a node over stored features, computed from `back` own bars before; not kept.
@@ -332,7 +359,7 @@ class FeatureColumns:
         """
         first = self._row_before(s, start, back)
         if first < self.bank.first:
-            return self.whole.window(node, truth, back, s, start, stop)
+            return self.whole(s).window(node, truth, back, s, start, stop)
         graph = Graph()
         number = graph.number(node)
         raw = {name: self.place(name, s) for name in graph.leaves([number], {})}

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from schemas.errors import RuleError
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.features.bank import ColumnBank, FloatArray
-from trading_core.features.graph import NUMBER, Place
+from trading_core.features.graph import Place
 from trading_core.features.own import OWN, OwnFeature, find
 
 FURTHER = "x."
@@ -39,10 +39,8 @@ class FurtherColumns:
         self._places: dict[tuple[str, int], Place] = {}
         self._functions: dict[str, OwnFeature] = {}  # as they were when their columns were made
 
-    def place(
-        self, name: str, s: int, bars: BarSeries, rows: int, whole: "FurtherColumns | None" = None
-    ) -> Place:
-        """Place of a column, filled on first use for so many rows; where rows are gone, from `whole`.
+    def place(self, name: str, s: int, bars: BarSeries, rows: int) -> Place:
+        """Place of a column, filled on first use for so many rows.
 
         Raises:
             RuleError: the bars do not have it, or its function looks ahead.
@@ -55,21 +53,13 @@ class FurtherColumns:
                     raise RuleError(f"feature {name.removeprefix(OWN)!r} is not defined here: see tt.feature")
                 self._functions[name] = function
             place = self._bank.new(truth=False)
-            if whole is None:
-                self._fill(place, name, s, bars, 0, rows)
-            else:
-                self._bank.fill(place, whole._bank.column(whole._places[name, s], rows))
-            if function is not None and whole is None:
+            self._fill(place, name, s, bars, 0, rows)
+            if function is not None:
                 own = np.flatnonzero(bars.present[:rows, s])
                 values = self._bank.numbers[place.index][own]
                 function.check(_own_bars(bars, s, own), bars.times[own], values)
             self._places[name, s] = place
         return self._places[name, s]
-
-    def forget(self, used: tuple[int, int]) -> None:
-        """Forget the columns that were made since the bank used so many."""
-        while self._places and self._places[next(reversed(self._places))].index >= used[NUMBER]:
-            self._places.popitem()
 
     def extend(self, bars: BarSeries, start: int, stop: int) -> None:
         """Fill the rows start..stop of every column."""

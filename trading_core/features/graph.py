@@ -69,6 +69,13 @@ class Graph:
         """Number of a node, given on first sight."""
         return self._visit(node, {})
 
+    def copy(self) -> "Graph":
+        """An equal one that grows by itself."""
+        twin = Graph()
+        twin.nodes, twin.parts, twin.offsets = self.nodes.copy(), self.parts.copy(), self.offsets.copy()
+        twin.state_size, twin._numbers = self.state_size, self._numbers.copy()
+        return twin
+
     def place_of_state(self, number: int) -> slice:
         """Cells of an operation in the state array."""
         start = self.offsets[number]

@@ -41,6 +41,19 @@ class NodeProgram:
         """State before the first bar: float64 (state_size,)."""
         return np.zeros(self.state_size)
 
+    def at_one_bar(self, inputs: Sequence[float]) -> list[float]:
+        """Values of one bar with none before it, one of each output; NaN where unknown.
+
+        Args:
+            inputs: values at the bar, in the order of `inputs`.
+        """
+        program = self._program
+        values = np.empty((program.height, 1))
+        values[: len(inputs), 0] = inputs
+        self._run(program.code, program.factors, self.initial_state(), values, 1)
+        found: list[float] = values[self._written, 0].tolist()
+        return found
+
     def advance(self, columns: FloatArray, state: FloatArray) -> FloatArray:
         """Values of the next B own bars.
 

@@ -3,7 +3,7 @@
 The one place that knows the arguments of the compiled walk.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.features.bank import ColumnBank, FloatArray, TruthArray
 from trading_core.features.calendar import raw_column
-from trading_core.features.crossing import CrossingColumns, PlaceOf, is_crossing
+from trading_core.features.crossing import ColumnOf, CrossingColumns, PlaceOf, is_crossing
 from trading_core.features.further import FURTHER, FurtherColumns
 from trading_core.features.graph import BAR, CALENDAR, Place, Program
 from trading_core.features.nodes import Node
@@ -30,14 +30,24 @@ class Sources:
         bank: finished columns.
         made: symbols and nodes for which columns were made, in order; asked for again in this order, they
             stand in the same places of another bank.
+        whole_of: the same for a symbol with a bank of all rows, where this one keeps the last alone.
     """
 
-    def __init__(self, bars: BarSeries, place_of: PlaceOf, *, grows: bool = False) -> None:
+    def __init__(
+        self,
+        bars: BarSeries,
+        place_of: PlaceOf,
+        column_of: ColumnOf,
+        whole_of: "Callable[[int], Sources]",
+        *,
+        grows: bool = False,
+    ) -> None:
         self.bars = bars
         self.rows = bars.shape[0]
+        self.whole_of = whole_of
         self.made: list[Made] = []
         self.bank = ColumnBank(self.rows, grows=grows)
-        self.crossing = CrossingColumns(self.bank, place_of)
+        self.crossing = CrossingColumns(self.bank, place_of, column_of)
         self._further = FurtherColumns(self.bank)
         self._calendar = CalendarColumns(bars)
         # Imported on use, so that parsing rules and printing help never load the compiler.
@@ -45,29 +55,19 @@ class Sources:
 
         self._advance = advance
 
-    def places(self, names: Iterable[str], s: int, whole: "Sources | None" = None) -> dict[str, Place]:
-        """Place of every raw column of symbol `s`; where rows are gone, a new one is read from `whole`.
+    def places(self, names: Iterable[str], s: int) -> dict[str, Place]:
+        """Place of every raw column of symbol `s`.
 
         Raises:
             RuleError: a higher timeframe that is not above that of the bars, or a symbol they do not hold.
         """
         found = tuple(names)
-        crossing = [name for name in found if is_crossing(name)]
-        others = None if whole is None else whole.crossing
-        of_others = self.crossing.places(crossing, s, self.bars, self.rows, others)
-        return of_others | {name: self._own_place(name, s, whole) for name in found if name not in of_others}
+        of_others = self.crossing.places(filter(is_crossing, found), s, self.bars, self.rows)
+        return of_others | {name: self._own_place(name, s) for name in found if name not in of_others}
 
-    def forget(self, used: tuple[int, int], made: int) -> None:
-        """Forget what was made since the bank used so many columns, for so many of `made`."""
-        self.bank.give_back(used)
-        del self.made[made:]
-        self.crossing.forget(used)
-        self._further.forget(used)
-
-    def _own_place(self, name: str, s: int, whole: "Sources | None") -> Place:
+    def _own_place(self, name: str, s: int) -> Place:
         if name.startswith((FURTHER, OWN)):
-            further = None if whole is None else whole._further
-            return self._further.place(name, s, self.bars, self.rows, further)
+            return self._further.place(name, s, self.bars, self.rows)
         return Place(BAR, COLUMNS.index(name)) if name in COLUMNS else self._calendar.place(name)
 
     def grow(self) -> None:

@@ -64,7 +64,7 @@ class PaperPlans:
         idle = ("activation", "refinement", *(("entry",) if rests is None else ()))
         rules = rules_of(plan).model_copy(update=dict.fromkeys(idle))
         orders = compile_orders(
-            rules, plan, SymbolColumns(self.columns.whole, bank, s), tag=PolicyTag("", plan.playbook_id),
+            rules, plan, SymbolColumns(self.columns, bank, s), tag=PolicyTag("", plan.playbook_id),
             direction=plan.direction, window=0, horizon=plan.horizon_bars, risk_fraction=0.0,
             setup=bank.truth(("signal", s), signal),
         )  # fmt: skip

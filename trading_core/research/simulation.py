@@ -1,6 +1,7 @@
 """`simulate`: one rule on bars, through the backtest's kernel; the public entry for rule research."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import nan
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -15,7 +16,8 @@ from schemas.settings import MAX_COUNT, ExecutionSettings
 from trading_core.bars import BarSeries, BoolArray
 from trading_core.kernel.fresh import parameter_record
 from trading_core.kernel.records import REFUSALS
-from trading_core.rules import RuleColumns
+from trading_core.policy_orders import PolicyOrders
+from trading_core.rules.columns import RuleColumns, SharedColumns, rule_of_kind
 from trading_core.rules.orders import SymbolColumns, compile_orders
 from trading_core.tick_events import REASONS, PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
@@ -37,20 +39,61 @@ SWITCHES: Final = (
 Read = TypeVar("Read", ExecutionSettings, OrderTerms)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SimulationResult:
-    """Trades of one simulation and its equity at every bar close.
+    """Trades of one simulation and its equity at every bar close; tables of pandas are made when read.
 
     Attributes:
-        trades: one row per closed position, in order of exit; times are the input's labels, pnl is net
-            of fees, r is pnl over the planned risk, mae_r <= 0 <= mfe_r.
-        equity: mark-to-market value by bar label.
         refused: orders that were not accepted, by reason; reasons without one are left out.
+        symbols: of the bars, as `records` counts them.
+        times: int64 (T,), UTC ns, the labels of the bars.
+        records: `records.TRADE` of each closed position, in order of exit.
+        values: float64 (T,), mark-to-market value at every close.
     """
 
-    trades: "pd.DataFrame"
-    equity: "pd.Series[float]"
     refused: dict[str, int]
+    symbols: tuple[str, ...] = field(repr=False)
+    times: npt.NDArray[np.int64] = field(repr=False)
+    records: npt.NDArray[Any] = field(repr=False)
+    values: npt.NDArray[np.float64] = field(repr=False)
+
+    @cached_property
+    def trades(self) -> "pd.DataFrame":
+        """One row per closed position, in order of exit; times are the input's labels (aware UTC).
+
+        `pnl` is net of fees, `r` is pnl over the planned risk, `mae_r` <= 0 <= `mfe_r`.
+        """
+        import pandas as pd
+
+        trades = self.records
+        names = pd.array(list(self.symbols), dtype="str")
+        sides = pd.array(["short", "long"], dtype="str")
+        reasons = pd.array([str(reason) for reason in REASONS], dtype="str")
+        return pd.DataFrame(
+            {
+                "symbol": names.take(trades["s"]),
+                "direction": sides.take((trades["direction"] > 0).astype(np.int64)),
+                "entry_time": _labels(self.times[trades["entry_t"]]),
+                "entry_price": trades["entry_price"],
+                "exit_time": _labels(self.times[trades["exit_t"]]),
+                "exit_price": trades["exit_price"],
+                "quantity": trades["quantity"],
+                "fees": trades["fees"],
+                "pnl": trades["pnl"],
+                "r": trades["r"],
+                "mae_r": trades["mae_r"],
+                "mfe_r": trades["mfe_r"],
+                "bars_held": trades["bars_held"],
+                "exit_reason": reasons.take(trades["reason"]),
+            }
+        )
+
+    @cached_property
+    def equity(self) -> "pd.Series[float]":
+        """Mark-to-market value by bar label."""
+        import pandas as pd
+
+        return pd.Series(self.values, index=_labels(self.times), name="equity")
 
 
 def simulate(
@@ -125,16 +168,19 @@ def simulate(
         trades.append(engine.advance().trades)
     counts = zip(REFUSALS, engine.portfolio["refused"][0].tolist(), strict=False)
     refused = {reason: count for reason, count in counts if count}
-    return SimulationResult(
-        trades_frame(bars, np.concatenate(trades)), _equity_series(bars, engine.equity), refused
-    )
+    return SimulationResult(refused, bars.symbols, bars.times, np.concatenate(trades), engine.equity)
 
 
-def _truths(columns: RuleColumns, entry: str | BoolArray, s: int) -> npt.NDArray[np.int8]:
-    """The truths of an entry for the kernel, (T,): 1 true, 0 false, -1 unknown or absent."""
+def _setups(columns: RuleColumns, entry: str | BoolArray) -> list[int]:
+    """Index of each symbol's column of an entry: 1 true, 0 false, -1 unknown or absent."""
+    bars, symbols = columns.bars, range(columns.bars.shape[1])
     if isinstance(entry, str):
-        return columns.boolean(entry, s)
-    return np.where(columns.bars.present[:, s], entry[:, s], -1).astype(np.int8)
+        rule_of_kind(entry, "boolean")
+        return [columns.place(entry, s).index for s in symbols]
+    truths = np.where(bars.present, entry, -1).astype(np.int8)
+    setups = [columns.bank.new(truth=True).index for _ in symbols]
+    columns.bank.truths[setups, : bars.shape[0]] = truths.T
+    return setups
 
 
 def _check_types(bars: BarSeries, entry: str | BoolArray, **switches: bool) -> None:
@@ -229,53 +275,30 @@ def _engine(
 ) -> TriggerEngine:
     """An engine before its first bar with one plan for every symbol, which trades as often as it may."""
     columns, flags = RuleColumns(bars), np.zeros(bars.shape, dtype=np.uint8)
-    engine = TriggerEngine(bars, flags, parameters, cash, TickGuard(), TickEventDecoder(bars, "", ""))
-    for s in range(bars.shape[1]):
-        place = SymbolColumns(columns, engine.columns, s)
-        setup = engine.columns.truth(("entry", s), _truths(columns, entry, s))
-        orders = compile_orders(
-            rules, terms, place, tag=PolicyTag("", ""), window=0, risk_fraction=0.0, setup=setup,
-            never_ends=True, direction=policy["direction"], horizon=policy["time_stop_bars"],
-        )  # fmt: skip
-        percents = {"stop_pct": policy["stop_pct"], "target_pct": policy["target_pct"]}
-        engine.install(s, replace(orders, **percents))
-    return engine
-
-
-def trades_frame(bars: BarSeries, trades: npt.NDArray[Any]) -> "pd.DataFrame":
-    """Trade records as a table with the input's labels (aware UTC)."""
-    import pandas as pd
-
-    names = pd.array(list(bars.symbols), dtype="str")
-    sides = pd.array(["short", "long"], dtype="str")
-    reasons = pd.array([str(reason) for reason in REASONS], dtype="str")
-    return pd.DataFrame(
-        {
-            "symbol": names.take(trades["s"]),
-            "direction": sides.take((trades["direction"] > 0).astype(np.int64)),
-            "entry_time": _labels(bars.times[trades["entry_t"]]),
-            "entry_price": trades["entry_price"],
-            "exit_time": _labels(bars.times[trades["exit_t"]]),
-            "exit_price": trades["exit_price"],
-            "quantity": trades["quantity"],
-            "fees": trades["fees"],
-            "pnl": trades["pnl"],
-            "r": trades["r"],
-            "mae_r": trades["mae_r"],
-            "mfe_r": trades["mfe_r"],
-            "bars_held": trades["bars_held"],
-            "exit_reason": reasons.take(trades["reason"]),
-        }
+    bank = SharedColumns(columns)
+    engine = TriggerEngine(
+        bars, flags, parameters, cash, TickGuard(), TickEventDecoder(bars, "", ""), columns=bank
     )
+    texts = [*filter(None, (rules.stop, rules.target, rules.exit, rules.trail, rules.invalidation))]
+    columns.load([entry, *texts] if isinstance(entry, str) else texts)
+    setups = _setups(columns, entry)
+
+    def orders_of(s: int) -> PolicyOrders:
+        orders = compile_orders(
+            rules, terms, SymbolColumns(columns, bank, s), tag=PolicyTag("", ""), window=0, risk_fraction=0.0,
+            setup=setups[s], never_ends=True, direction=policy["direction"], horizon=policy["time_stop_bars"],
+        )  # fmt: skip
+        return replace(orders, stop_pct=policy["stop_pct"], target_pct=policy["target_pct"])
+
+    if texts:
+        for s in range(bars.shape[1]):
+            engine.install(s, orders_of(s))
+    else:
+        engine.install_everywhere(orders_of(0), setups)
+    return engine
 
 
 def _labels(times: npt.NDArray[np.int64]) -> "pd.DatetimeIndex":
     import pandas as pd
 
     return pd.DatetimeIndex(times, dtype=pd.DatetimeTZDtype("ns", "UTC"))
-
-
-def _equity_series(bars: BarSeries, equity: npt.NDArray[np.float64]) -> "pd.Series[float]":
-    import pandas as pd
-
-    return pd.Series(equity, index=_labels(bars.times), name="equity")

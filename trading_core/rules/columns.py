@@ -12,7 +12,7 @@ from schemas.errors import RuleError
 from trading_core.bars import BarSeries
 from trading_core.features.bank import ColumnBank, FloatArray, TruthArray
 from trading_core.features.columns import Column, FeatureColumns
-from trading_core.features.graph import TRUTH, Place
+from trading_core.features.graph import Place
 from trading_core.features.nodes import Node, take_stored
 from trading_core.features.registry import resolve
 from trading_core.rules.evaluate import node_of
@@ -76,9 +76,7 @@ class RuleColumns:
             RuleError: a text is no rule.
         """
         rules = [parse(part) for text in texts for part in column_parts(parse(text).tree)]
-        wanted = [_choose_node(rule) for rule in rules]
-        for s in range(len(self.bars.symbols)):
-            places = self.features.store(wanted, s)
+        for s, places in enumerate(self.features.store_everywhere([_choose_node(rule) for rule in rules])):
             self._places.update({(rule.text, s): place for rule, place in zip(rules, places, strict=True)})
 
     def place(self, text: str, s: int) -> Place:
@@ -119,10 +117,11 @@ class RuleColumns:
         start, fires, known = self._counts.get((rule.text, s), (0, 0, 0))
         if start > upto:
             start, fires, known = 0, 0, 0
-        if (rule.text, s) in self._places and start >= self.bank.first:
-            rows = self.bank.column(self._places[rule.text, s], upto)[start:]
-        elif (rule.text, s) in self._places:
-            rows = self._column(rule, s)[start:upto]
+        if (rule.text, s) in self._places:
+            whole = start < self.bank.first
+            rows = (self._column(rule, s) if whole else self.bank.column(self._place(rule, s), upto))[
+                start:upto
+            ]
         else:
             rows = self.window(text, s, start, upto)
         fires, known = fires + int(np.count_nonzero(rows == 1)), known + int(np.count_nonzero(rows >= 0))
@@ -130,18 +129,6 @@ class RuleColumns:
             self._counts.clear()
         self._counts[rule.text, s] = start + len(rows), fires, known
         return fires, known
-
-    def count_on(self, upto: int) -> None:
-        """Count every condition that has a column up to a row: those before it are about to go."""
-        for (text, s), place in self._places.items():
-            if place.table == TRUTH:
-                self.counts(text, s, upto)
-
-    @property
-    def whole(self) -> "RuleColumns":
-        """Columns of all rows: these, or where rows are gone others, see `FeatureColumns.whole`."""
-        features = self.features.whole
-        return self if features is self.features else RuleColumns(self.bars, features)
 
     def own(self, rule: Rule, s: int) -> Column:
         """The rule on symbol s's present bars only."""
@@ -155,14 +142,14 @@ class RuleColumns:
         return self._places[key]
 
     def _column(self, rule: Rule, s: int) -> Column:
-        whole = self.whole
-        return whole.bank.column(whole._place(rule, s), self.features.length)
+        whole = self.features.whole(s)
+        is_own = whole is self.features
+        place = self._place(rule, s) if is_own else whole.store([_choose_node(rule)], s)[0]
+        return whole.bank.column(place, whole.length)
 
 
 class SharedColumns:
     """The columns of a bar series as they stand; they grow with it, and older rows may be gone."""
-
-    shares = True
 
     def __init__(self, columns: RuleColumns) -> None:
         self._columns = columns

@@ -109,6 +109,15 @@ def evaluate_for_symbol(
     return values.astype(np.int8)
 
 
+def evaluate_at_close(rule: Rule, values: Mapping[str, float]) -> float:
+    """The rule on one bar with none before it, of which `values` has every feature that the rule reads.
+
+    A condition is 1 or 0; NaN where unknown.
+    """
+    program = _program(rule.text)
+    return program.at_one_bar([values[name] for name in program.inputs])[0]
+
+
 @lru_cache(maxsize=1024)
 def _program(text: str) -> NodeProgram:
     """The compiled rule; a program holds no state, so one serves every reader of a rule."""

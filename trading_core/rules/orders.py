@@ -7,8 +7,6 @@ would trade on it.
 from dataclasses import dataclass
 from math import nan
 
-import numpy as np
-
 from schemas.order_terms import OrderTerms
 from schemas.playbook import DirectionRules
 from schemas.proposal import PolicyProposal
@@ -16,13 +14,11 @@ from schemas.vocabulary import Direction
 from trading_core.kernel.records import NO_PROGRAM
 from trading_core.policy_orders import PolicyOrders
 from trading_core.rule_bank import EngineColumns
-from trading_core.rules.columns import RuleColumns, rule_of_kind
+from trading_core.rules.columns import RuleColumns, SharedColumns, rule_of_kind
 from trading_core.rules.grammar import parse
 from trading_core.rules.programs import Program, compile_program
 from trading_core.rules.tree import Kind
 from trading_core.tick_events import PolicyTag
-
-NO_TRUTHS, NO_LEVELS = np.empty(0, dtype=np.int8), np.empty(0)  # where columns are read as they stand
 
 
 @dataclass(frozen=True)
@@ -37,17 +33,17 @@ class SymbolColumns:
         """Index of a condition."""
         if text is None:
             return -1
-        rule_of_kind(text, "boolean")
-        column = NO_TRUTHS if self.bank.shares else self.columns.boolean(text, self.s)
-        return self.bank.truth((text, self.s), column)
+        if isinstance(self.bank, SharedColumns):  # read where it stands: its older rows may be gone
+            return self.columns.place(rule_of_kind(text, "boolean").text, self.s).index
+        return self.bank.truth((text, self.s), self.columns.boolean(text, self.s))
 
     def number(self, text: str | None) -> int:
         """Index of a price."""
         if text is None:
             return -1
-        rule_of_kind(text, "number")
-        column = NO_LEVELS if self.bank.shares else self.columns.number(text, self.s)
-        return self.bank.number((text, self.s), column)
+        if isinstance(self.bank, SharedColumns):
+            return self.columns.place(rule_of_kind(text, "number").text, self.s).index
+        return self.bank.number((text, self.s), self.columns.number(text, self.s))
 
     def trail(self, text: str | None) -> int:
         """Index of a trailing stop that reads bars alone."""

@@ -6,6 +6,7 @@ Built by `grammar`, read by `evaluate` and `lint`.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from schemas.errors import RuleError
@@ -52,7 +53,7 @@ class Expression:
         for arg in self.args:
             yield from arg.walk()
 
-    @property
+    @cached_property
     def shift(self) -> int:
         """Own bars before the current one that the rule itself reads, its features' lookback apart."""
         own = int(self.value) if self.op == "prev" else int(self.op in ("crosses_above", "crosses_below"))

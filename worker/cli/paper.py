@@ -3,7 +3,6 @@
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -106,7 +105,7 @@ async def trade(
         fresh_ledger: a run that begins here starts as on a store in which nothing was tried.
     """
     from worker.live.commit_loop import COMMAND_S
-    from worker.live.crash_counter import StartLimit, place_notes
+    from worker.live.crash_counter import StartLimit
     from worker.live.monitor import Monitor, OperatedMonitor
     from worker.live.process import PaperProcess
     from worker.live.process_inputs import ProcessInputs
@@ -124,8 +123,7 @@ async def trade(
             ready_engine()
         async with await open_for_writing(settings.runtime.db, command_s=COMMAND_S) as store:
             owner, surroundings = new_owner(), OperatedMonitor(prepared)
-            place, operations = partial(place_notes, settings.runtime.db), settings.runtime.operations
-            limit = StartLimit(place, operations, surroundings.note)
+            limit = StartLimit(store.leases, owner, settings.runtime.operations, surroundings.note)
             around: Monitor = surroundings
             if slow_period_s is not None and not feed.lock_step:
                 around = WithSlowLoop(
@@ -137,10 +135,11 @@ async def trade(
                 fresh_ledger=fresh_ledger,
             ))  # fmt: skip
             hear_stops(lambda signum: process.stop(signum.name))
-            with limit.withdrawn(), _watch(feed) as draw:
-                for abandoned in await left_behind(store, settings, feed, new=new):
-                    _tell(abandoned, settings)
-                return await process.run(name, new=new)
+            async with limit.withdrawn():
+                with _watch(feed) as draw:
+                    for abandoned in await left_behind(store, settings, feed, new=new):
+                        _tell(abandoned, settings)
+                    return await process.run(name, new=new)
     finally:
         await feed.close()
 

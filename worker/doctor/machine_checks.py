@@ -68,10 +68,13 @@ async def kernel(_: DoctorContext) -> Finding:
         return ok("compiled, and it runs")
     from numba import njit
 
+    from trading_core.compiled import EngineImage
+
     twice: Any = njit(lambda number: number * 2)
     if twice(21) != 42:
         return fail("compiled code computes wrongly", "install numba again")
-    return ok("code can be compiled; the first run takes about half a minute longer")
+    longer = "some seconds" if EngineImage().is_usable else "about half a minute"
+    return ok(f"code can be compiled; the first run takes {longer} longer")
 
 
 async def disk(patient: DoctorContext) -> Finding:

@@ -18,7 +18,7 @@ from schemas.errors import ConfigError, FeedError, StoreError
 from services.feeds.port import BarRow, FeedAnomaly
 from services.store import RunRecord
 from services.store.failures import StoreDamaged
-from services.store.file_watch import StoreLost
+from services.store.identity import StoreLost
 from services.store.records import Closing
 from services.store.repository import Lease, LeaseLost
 from worker.live.process_inputs import ProcessInputs
@@ -187,7 +187,7 @@ class PaperProcess:
     async def _trade(self, run_id: str, lease: Lease, began: float, compiled_s: float) -> PaperOutcome:
         record = await self._inputs.store.runs.find(run_id)
         given = self._inputs
-        crash_loop = self._inputs.crashed_too_often(run_id)
+        crash_loop = await self._inputs.crashed_too_often(run_id)
         run = TradedRun(given, self._stop, record, lease)
         await run.start()
         self.traded = run

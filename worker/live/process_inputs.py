@@ -1,6 +1,6 @@
 """What a trading process is given."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from schemas.playbook import PlaybookDefinition
@@ -30,6 +30,11 @@ class Pace:
 
 
 BY_DEFAULT = Pace()
+
+
+async def never(run_id: str) -> bool:
+    """No process before this one is counted."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,6 @@ class ProcessInputs:
     progress: Callable[[int, int], None] = lambda recovered, taken: None
     look_s: float = LOOK_S
     lease_ms: int = LEASE_MS
-    crashed_too_often: Callable[[str], bool] = lambda run_id: False
+    crashed_too_often: Callable[[str], Awaitable[bool]] = never
     pace: Pace = BY_DEFAULT
     fresh_ledger: bool = False

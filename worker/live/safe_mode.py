@@ -1,14 +1,16 @@
 """Safe mode: when in doubt no entries, while stops and every other exit run on.
 
-A pure state machine. Something raises a reason; a soft one ends when it is gone, a hard one only when the
-operator says so after it is gone, because no other can know that the run is whole. Whoever drives it
-journals the changes.
+What the feed says of a symbol holds besides. The reasons of a row are stored with its bars, so a replay
+blocks what was blocked without asking why again.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
-from typing import Literal
+
+from services.feeds.port import BarRow, BlockReason
+from services.slow_loop.run_state import SAFE_MODE
+from worker.operations.logs import EventSink
 
 
 class SafeModeReason(StrEnum):
@@ -17,93 +19,72 @@ class SafeModeReason(StrEnum):
     STORE_AWAY = "store_away"  # what is decided could be lost
     FEED_STALE = "feed_stale"  # no symbol has bars
     CLOCK_JUMP = "clock_jump"  # wall and monotonic clock disagree, until the feed agrees with the wall clock
-    CRASH_LOOP = "crash_loop"  # too many starts after a crash
+    CRASH_LOOP = "crash_loop"  # too many starts after a crash; the operator alone knows that the run is whole
 
 
-HARD = frozenset({SafeModeReason.CRASH_LOOP})
+class EntryGuard:
+    """Keeps safe mode from what is known of store, feed and earlier crashes.
 
-
-@dataclass(frozen=True)
-class Held:
-    """A reason in force: since when, what was seen, and whether a hard one is known to be gone."""
-
-    reason: SafeModeReason
-    since: int
-    detail: str = ""
-    gone: bool = False
-
-
-@dataclass(frozen=True)
-class Change:
-    """One step, to be told once.
-
-    The first reason is `entered`, a further one `raised`; one that is over while others hold is `ended`, the
-    last one `left`.
+    Args:
+        symbols: of the run.
+        note: told of each change. The first reason is `entered`, a further one `raised`; one that is over
+            while others hold is `ended`, the last one `left`.
     """
 
-    kind: Literal["entered", "raised", "gone", "ended", "left"]
-    at: int
-    reason: SafeModeReason
-    detail: str = ""
-
-
-@dataclass(frozen=True)
-class SafeMode:
-    """Reasons in force, in the order of their names; each at most once."""
-
-    held: tuple[Held, ...] = ()
+    def __init__(self, symbols: tuple[str, ...], note: EventSink) -> None:
+        self._symbols = symbols
+        self._note = note
+        self._reasons: dict[SafeModeReason, str] = {}
 
     @property
-    def active(self) -> bool:
-        """Whether entries are blocked; exits never are."""
-        return bool(self.held)
+    def reasons(self) -> tuple[SafeModeReason, ...]:
+        """What is in force, by name; entries are blocked while anything is, exits never are."""
+        return tuple(sorted(self._reasons))
 
     @property
     def summary(self) -> str | None:
         """The reasons in words; None outside safe mode."""
-        return "; ".join(_words(hold) for hold in self.held) or None
+        words = (f"{why} ({self._reasons[why]})" if self._reasons[why] else why for why in self.reasons)
+        return "; ".join(words) or None
 
-    def raise_reason(
-        self, reason: SafeModeReason, at: int, detail: str = ""
-    ) -> tuple["SafeMode", tuple[Change, ...]]:
-        """With a reason in force. One that is in force already keeps its beginning and is no change."""
-        before = self._of(reason)
-        if before is not None and not before.gone:
-            return self, ()
-        since = at if before is None else before.since
-        change = Change("raised" if self.active else "entered", at, reason, detail)
-        return self._with(reason, Held(reason, since, detail)), (change,)
+    def hold(self, reason: SafeModeReason, detail: str = "") -> None:
+        """A reason is in force; one that is already is no change."""
+        if reason not in self._reasons:
+            change = "raised" if self._reasons else "entered"
+            self._reasons[reason] = detail
+            self._note("safe_mode", {"change": change, "reason": str(reason), "detail": detail})
 
-    def clear_reason(self, reason: SafeModeReason, at: int) -> tuple["SafeMode", tuple[Change, ...]]:
-        """With a reason found gone: a soft one ends, a hard one then waits for the operator."""
-        before = self._of(reason)
-        if before is None or before.gone:
-            return self, ()
-        if reason in HARD:
-            waits = Held(reason, before.since, before.detail, gone=True)
-            return self._with(reason, waits), (Change("gone", at, reason),)
-        return self._end({reason}, at)
+    def release(self, reason: SafeModeReason = SafeModeReason.CRASH_LOOP) -> None:
+        """A reason is over; that of crashes by the word of the operator, who takes the run as it is."""
+        if self._reasons.pop(reason, None) is not None:
+            change = "ended" if self._reasons else "left"
+            self._note("safe_mode", {"change": change, "reason": str(reason), "detail": ""})
 
-    def release(self, at: int) -> tuple["SafeMode", tuple[Change, ...]]:
-        """With the hard reasons ended that are gone: the operator's word. What still holds stays."""
-        return self._end({hold.reason for hold in self.held if hold.gone}, at)
+    def weigh_store(self, *, following: bool) -> None:
+        """Whether entries have to wait for the store, on the next row or between two."""
+        self._weigh(SafeModeReason.STORE_AWAY, following)
 
-    def _end(self, reasons: Iterable[SafeModeReason], at: int) -> tuple["SafeMode", tuple[Change, ...]]:
-        ended = sorted(reasons)
-        if not ended:
-            return self, ()
-        left = SafeMode(tuple(hold for hold in self.held if hold.reason not in ended))
-        last = None if left.active else ended[-1]
-        return left, tuple(Change("left" if reason == last else "ended", at, reason) for reason in ended)
+    def guard_row(self, row: BarRow, *, store_behind: bool) -> BarRow:
+        """The row as it is traded: in safe mode no symbol may enter on it."""
+        self.weigh_store(following=store_behind)
+        self._weigh(SafeModeReason.FEED_STALE, self._all(row.blocked, BlockReason.STALE))
+        self._weigh(SafeModeReason.CLOCK_JUMP, self._all(row.blocked, BlockReason.CLOCK))
+        return replace(row, blocked=self._shut(row.blocked)) if self._reasons else row
 
-    def _of(self, reason: SafeModeReason) -> Held | None:
-        return next((hold for hold in self.held if hold.reason == reason), None)
+    def in_force(self, blocked: Mapping[str, str]) -> dict[str, str]:
+        """Who may not enter now: as on the last row, with safe mode as it is by now."""
+        of_feed = {symbol: why for symbol, why in blocked.items() if not why.startswith(SAFE_MODE)}
+        return dict(sorted(self._shut(of_feed).items()))
 
-    def _with(self, reason: SafeModeReason, held: Held) -> "SafeMode":
-        others = [hold for hold in self.held if hold.reason != reason]
-        return SafeMode(tuple(sorted([*others, held], key=lambda hold: hold.reason)))
+    def _shut(self, blocked: Mapping[str, str]) -> dict[str, str]:
+        shut = self._symbols if self._reasons else ()
+        return {**dict.fromkeys(shut, f"{SAFE_MODE}: {', '.join(self.reasons)}"), **blocked}
 
+    def _all(self, blocked: Mapping[str, str], reason: BlockReason) -> bool:
+        return all(blocked.get(symbol) == reason for symbol in self._symbols)
 
-def _words(held: Held) -> str:
-    detail = f" ({held.detail})" if held.detail else ""
-    return f"{held.reason}{detail}{', gone, waits for the operator' if held.gone else ''}"
+    def _weigh(self, reason: SafeModeReason, holds: bool) -> None:
+        if holds:
+            self.hold(reason)
+        else:
+            self.release(reason)

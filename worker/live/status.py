@@ -11,7 +11,7 @@ from services.feeds.port import BlockReason, FeedAnomaly, FeedAnomalyKind, Marke
 from services.statistics.quantiles import quantiles
 from worker.live.commit_loop import CommitLoop
 from worker.live.committer import BarCommitter
-from worker.live.entry_guard import EntryGuard
+from worker.live.safe_mode import EntryGuard
 from worker.live.stepper import LiveStepper
 from worker.operations.status import ProcessStatus, State
 from worker.runs.model_silence import model_silence
@@ -69,9 +69,9 @@ class TradingStatus:
 
     def status(self) -> ProcessStatus:
         """The present status."""
-        away_s, mode, stopping = self.committing.away_since, self.guard.mode, self.stopping()
+        away_s, stopping, unsafe = self.committing.away_since, self.stopping(), self.guard.summary
         blocked = self.guard.in_force(self.stepper.blocked)
-        state: State = "safe_mode" if mode.active else "running"
+        state: State = "safe_mode" if unsafe else "running"
         return ProcessStatus(
             self.run_id,
             "paper",
@@ -79,7 +79,7 @@ class TradingStatus:
             self.owner,
             self._started,
             state="stopping" if stopping else state,
-            reason=stopping or mode.summary,
+            reason=stopping or unsafe,
             bar_seconds=TIMEFRAME_SECONDS[self.feed.timeframe],
             last_bars=self.feed.last_labels(),
             last_bar_at=self.last_bar_at,

@@ -20,13 +20,13 @@ from services.store.repository import Lease
 from worker.live.checkpoints import CheckpointSchedule, NoSavepoint, restore
 from worker.live.commit_loop import CommitLoop
 from worker.live.committer import BarCommitter
-from worker.live.entry_guard import Doubts, EntryGuard
+from worker.live.doubts import Doubts
 from worker.live.evaluations import EvaluationQueue
 from worker.live.operator import OperatorCommands, execute
 from worker.live.process_inputs import ProcessInputs
 from worker.live.recovery import Player, RecoveringSink, StoppedEarly, past_of, read_script, recover
 from worker.live.reports import ReportConsumer
-from worker.live.safe_mode import SafeModeReason
+from worker.live.safe_mode import EntryGuard, SafeModeReason
 from worker.live.status import TradingStatus
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.models import Overrides

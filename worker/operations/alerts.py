@@ -151,16 +151,13 @@ def of_worker(event: str, detail: Mapping[str, Any], at: int) -> Alert | None:
     return None
 
 
-def _alert_of_safe_mode(detail: Mapping[str, Any], at: int) -> Alert | None:
+def _alert_of_safe_mode(detail: Mapping[str, Any], at: int) -> Alert:
     reason = detail.get("reason")
     topic = f"safe_mode {reason}"
-    match detail.get("change"):
-        case "entered" | "raised":
-            summary = f"safe mode, no entries and exits run on: {reason}"
-            return Alert("safe_mode", summary, at, reason, topic, detail)
-        case "ended" | "left":
-            return Alert("recovered", f"safe mode: {reason} is over", at, reason, topic, detail)
-    return None
+    if detail.get("change") in ("entered", "raised"):
+        summary = f"safe mode, no entries and exits run on: {reason}"
+        return Alert("safe_mode", summary, at, reason, topic, detail)
+    return Alert("recovered", f"safe mode: {reason} is over", at, reason, topic, detail)
 
 
 class WaitingChanges:

@@ -28,7 +28,6 @@ ROOT = "thinktwice"
 # At DEBUG these print whole prompts, headers and statements; those at WARNING tell of every request at INFO.
 LIBRARIES = {
     "aiohttp": logging.INFO,
-    "aiosqlite": logging.WARNING,
     "anthropic": logging.INFO,
     "apscheduler": logging.WARNING,
     "asyncio": logging.INFO,
@@ -215,7 +214,7 @@ WARNINGS = (  # events of a running process, whichever command runs it; the rest
     "savepoint_not_stored",
     "savepoint_not_used",
     "slot_failed",
-    "start_notes_failed",
+    "start_not_withdrawn",
     "store_away",
     "waker_silent",
 )

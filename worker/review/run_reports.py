@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from schemas.judge import ReplanVerdict
     from services.store import RunRecord, Store
     from services.store.claims import Claim
-    from services.store.reports import StoredReport
-    from services.store.reports_on_demand import OnDemandReport
+    from services.store.reports import OnDemandReport, StoredReport
 
 OF_CLAIM = ("by", "facts", "attempts", "epoch")  # what a run that heard of a report does not know of it
 LATEST, SHOWN = "latest", 5

@@ -35,12 +35,10 @@ async def verify_run(
     """What `verify --json` prints of a run; `watch` gives what is told between bars of its replay."""
     from services.store.failures import MEND
 
-    chain = await check_chain(
-        store.journal.as_stored(record.run_id), events=record.events, head_hash=record.head_hash
-    )
+    index, stored = JournalIndex(), store.journal.as_stored(record.run_id)
+    chain = await check_chain(index.take(stored), events=record.events, head_hash=record.head_hash)
     references = UNCHECKED
     if chain.ok:
-        index = await JournalIndex.read(store.journal.rows(record.run_id))
         references = check_references(index, finished=record.status == "finished")
     kept = await store.seals.problems(record.run_id)
     replay = await _replay(store, record, data, kept, watch)

@@ -22,8 +22,7 @@ from worker.runs.store_run import RecordedRun
 
 if TYPE_CHECKING:
     from services.store import Store
-    from services.store.reports import StoredReport
-    from services.store.reports_on_demand import OnDemandReport
+    from services.store.reports import OnDemandReport, StoredReport
 
 REPORT_FILE = re.compile(r"[0-9a-f]{16}\.(json|md|html)|index\.html")
 ANOTHER = "name another folder"

@@ -29,6 +29,12 @@ def ready_engine() -> None:
     all_is_loaded()
 
 
+def ready_once() -> None:
+    """As `ready_engine` in a process that needs a part of the engine, which is loaded as it is called."""
+    if not is_compiled():
+        ready_engine()
+
+
 def is_compiled() -> bool:
     """Whether the disk cache was filled to its end for these very sources.
 

@@ -242,13 +242,11 @@ class Replay:
         Raises:
             ConfigError: the bars are others, no bar had closed by then, or a row differs from the stored one.
         """
-        from services.store.journal_repository import StoredContents
-
         record, ends = self.record, await self.script.find_end()
         until = min((moment for moment in (at, ends) if moment is not None), default=None)
-        sink = ComparingSink(
-            StoredContents(self.store.journal), record.run_id, record.events, beyond=ends is not None
-        )
+        async for _ in self.store.journal.rows(record.run_id):
+            pass  # each is held against its hash, with which those that are played are compared
+        sink = ComparingSink(self.store.journal, record.run_id, record.events, beyond=ends is not None)
         journal = self._journal(sink)
         try:
             outcome = await self.script.play(journal, until, progress)

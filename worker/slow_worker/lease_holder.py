@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from schemas.errors import StoreError
-from services.store.leases import LeaseRepository
+from services.store.claims import LeaseRepository
 from services.store.repository import Lease
 from worker.operations.logs import EventSink
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from schemas.errors import InfrastructureError, StoreError
 from worker.operations.logs import EventSink
 from worker.runs.interrupts import hear_stops
-from worker.slow_worker.waker import Waker, Watchdog
+from worker.slow_worker.waker import Waker
 
 OK, CTRL_C, HUNG_UP = 0, 130, 129
 EXIT_CODES = {signal.SIGTERM: OK, signal.SIGINT: CTRL_C, signal.SIGHUP: HUNG_UP}
@@ -65,7 +65,7 @@ async def serve(
             again, is tried again.
     """
     waker = waker_of(_patient(worker, note), period_s, note)
-    watching = asyncio.create_task(Watchdog(waker, note).watch())
+    watching = asyncio.create_task(waker.watch())
     waker.start()
     note("worker_started", {"period_s": waker.period_s})
     try:

@@ -10,8 +10,7 @@ import json
 import os
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -27,7 +26,6 @@ COMMAND = (sys.executable, "-P", "-m", f"{__package__}.subprocess_main")
 # A library that computes on every core would take them all from the bars.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 END_S = 10.0
-GONE = (BrokenPipeError, ConnectionResetError)
 
 
 class ChildExited(InfrastructureError):
@@ -68,29 +66,36 @@ class SlowLoopSubprocess:
         """
         process = self._process or await self._start()
         try:
-            return await self._answer(process)
+            await _write(process, {"look": self._clock.now})
+            async for payload in self._answers(process):
+                if "looked" in payload or "failed" in payload:
+                    self._deaths = 0
+                    if "failed" in payload:
+                        raise StoreError(payload["failed"], retryable=payload["retryable"])
+                    return bool(payload["looked"])
         except asyncio.CancelledError:
             process.kill()  # who is not waited for ends now; its claim is left for the next worker
             self._process = None
             raise
+        raise await self._death(process)
 
     async def close(self) -> None:
         """Let the process release its lease and end."""
         process, self._process = self._process, None
-        if process is None or process.stdin is None or process.stdout is None:
+        if process is None or process.stdin is None:
             return
         process.stdin.close()
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(END_S):
-                while line := await process.stdout.readline():
-                    self._read_line(line)
+                async for _ in self._answers(process):
+                    pass
                 await process.wait()
-        except TimeoutError:
+        if process.returncode is None:
             process.kill()
             await process.wait()
 
     async def _start(self) -> Process:
-        process = await asyncio.create_subprocess_exec(
+        process = self._process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=PIPE,
             stdout=PIPE,
@@ -99,54 +104,35 @@ class SlowLoopSubprocess:
             limit=LONGEST_LINE,
             start_new_session=True,  # Ctrl-C is meant for the process that trades
         )
-        self._last_words: deque[bytes] = deque(maxlen=1)
-        self._listening = asyncio.create_task(_keep_last_line(process, self._last_words))
-        await _say(process, asdict(self._job))
-        self._process = process
+        await _write(process, asdict(self._job))
         return process
 
-    async def _answer(self, process: Process) -> bool:
-        await _say(process, {"look": self._clock.now})
+    async def _answers(self, process: Process) -> AsyncIterator[dict[str, Any]]:
         while process.stdout is not None and (line := await process.stdout.readline()):
-            payload = self._read_line(line)
-            if "looked" in payload:
-                self._deaths = 0
-                return bool(payload["looked"])
-            if "failed" in payload:
-                self._deaths = 0
-                raise StoreError(str(payload["failed"]), retryable=bool(payload["retryable"]))
-        raise await self._death(process)
-
-    def _read_line(self, line: bytes) -> dict[str, Any]:
-        payload: dict[str, Any] = json.loads(line)
-        if "note" in payload:
-            self._note(*payload["note"])
-        return payload
+            payload = json.loads(line)
+            if "note" in payload:
+                self._note(*payload["note"])
+            yield payload
 
     async def _death(self, process: Process) -> ChildExited:
         self._process = None
         self._deaths += 1
         code = await process.wait()
-        await self._listening
-        last = self._last_words[-1].decode(errors="replace").strip() if self._last_words else "without a word"
+        errors = b"" if process.stderr is None else await process.stderr.read()  # a few lines in a life
+        *_, last = [b"without a word", *errors.splitlines()]  # the line of a traceback that says what it was
         # A slot that kills its process is given up after so many attempts, by the process after those.
         again = self._deaths <= MOST_ATTEMPTS
         return ChildExited(
-            f"the process of the slow loop ended with {code} ({last}), {self._deaths} times in a row: "
+            f"the process of the slow loop ended with {code} ({last.decode(errors='replace').strip()}), "
+            f"{self._deaths} times in a row: "
             + ("the next look starts another one" if again else "see what ends it, then start the worker"),
             retryable=again,
         )
 
 
-async def _say(process: Process, what: object) -> None:
+async def _write(process: Process, what: object) -> None:
     """A line to a process that may have ended: then its output ends, too."""
     if process.stdin is not None:
-        with suppress(*GONE):
+        with suppress(BrokenPipeError, ConnectionResetError):
             process.stdin.write(json.dumps(what, allow_nan=False).encode() + b"\n")
             await process.stdin.drain()
-
-
-async def _keep_last_line(process: Process, words: deque[bytes]) -> None:
-    """The last line that a process writes to standard error: of a traceback the one that says what it was."""
-    while process.stderr is not None and (line := await process.stderr.readline()):
-        words.append(line)

@@ -11,22 +11,19 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from schemas.errors import StoreError
 from schemas.settings import Settings
-from services.store import Store, open_store
+from services.store import open_store
 from worker.slow_worker.slot_runner import RunOfSlots, WorkerContext
 from worker.slow_worker.wiring import assemble_worker
 from worker.slow_worker.worker import SlowWorker
 
 GIVES_WAY = 10  # to the process that trades: a report may take seconds longer, a bar may not
 LONGEST_LINE = 1 << 24
-
-Tell = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -48,82 +45,69 @@ class ChildJob:
     command_s: float | None = None
 
 
-class RemoteClock:
-    """The present as the process that trades told it with the last look."""
-
-    now: int = 0
-
-
 class SlowLoopChild:
-    """Looks, on a store that may be away when it is opened."""
+    """Looks, on a store that may be away when it is opened.
 
-    def __init__(self, job: ChildJob, tell: Tell) -> None:
+    Attributes:
+        now: the present as the process that trades told it with the last look.
+    """
+
+    def __init__(self, job: ChildJob, out: int) -> None:
+        """Tell the file descriptor `out`."""
         self._job = job
-        self._tell = tell
-        self._clock = RemoteClock()
-        self._store: Store | None = None
+        self._out = out
         self._worker: SlowWorker | None = None
+        self._open = AsyncExitStack()
+        self.now = 0
 
     async def look(self, now: int) -> None:
         """One look as of `now`, told with its end."""
-        self._clock.now = now
+        self.now = now
         try:
-            worker = self._worker or await self._make()
-            self._tell({"looked": await worker.look()})
+            worker = self._worker = self._worker or await self._make()
+            self._tell(looked=await worker.look())
         except StoreError as error:
-            self._tell({"failed": str(error), "retryable": error.retryable})
+            self._tell(failed=str(error), retryable=error.retryable)
 
     async def close(self) -> None:
         """Release lease and store."""
         if self._worker is not None:
             with suppress(StoreError):
                 await self._worker.close()
-        if self._store is not None:
-            await self._store.close()
+        await self._open.aclose()
 
     async def _make(self) -> SlowWorker:
         job = self._job
-        self._store = await open_store(job.address, create=False, command_s=job.command_s)
+        store = await open_store(job.address, create=False, command_s=job.command_s)
+        await self._open.enter_async_context(store)
         run = RunOfSlots(job.run_id, Settings.model_validate(job.settings))
-        context = WorkerContext(self._store, run, self._clock, self._note, job.owner, job.lease_ms)
-        self._worker = assemble_worker(context, traded=True)
-        return self._worker
+        context = WorkerContext(store, run, self, self._note, job.owner, job.lease_ms)
+        return assemble_worker(context, traded=True)
 
     def _note(self, name: str, detail: dict[str, Any]) -> None:
-        self._tell({"note": [name, detail]})
+        self._tell(note=[name, detail])
 
-
-async def serve(tell: Tell) -> None:
-    """Look whenever standard input says so, until it ends."""
-    reply = asyncio.StreamReader(limit=LONGEST_LINE)
-    await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reply), os.fdopen(os.dup(sys.stdin.fileno()), "rb")
-    )
-    looking = SlowLoopChild(ChildJob(**json.loads(await reply.readline())), tell)
-    try:
-        while line := await reply.readline():
-            await looking.look(json.loads(line)["look"])
-    finally:
-        await looking.close()
-
-
-def stdout_writer() -> Tell:
-    """Writes to what was standard output; what is printed goes to standard error from now on."""
-    out = os.dup(sys.stdout.fileno())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-
-    def tell(what: dict[str, Any]) -> None:
+    def _tell(self, **what: Any) -> None:
         # Nothing listens once the process that trades is gone; what was begun is finished all the same.
         with suppress(BrokenPipeError):
-            os.write(out, json.dumps(what, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+            os.write(self._out, json.dumps(what, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
-    return tell
+
+def serve() -> None:
+    """Look whenever standard input says so, until it ends."""
+    out = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what is printed is no answer
+    child = SlowLoopChild(ChildJob(**json.loads(sys.stdin.readline())), out)
+    with asyncio.Runner() as runner:
+        try:
+            for line in sys.stdin:
+                runner.run(child.look(json.loads(line)["look"]))
+        finally:
+            runner.run(child.close())
 
 
 if __name__ == "__main__":
-    for requested in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(
-            requested, signal.SIG_IGN
-        )  # meant for the process that trades; it ends our input in time
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)  # meant for the process that trades; it ends our input in time
     os.nice(GIVES_WAY)
-    asyncio.run(serve(stdout_writer()))
+    serve()

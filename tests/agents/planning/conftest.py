@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from schemas.settings.planner import OWN, PlannerSettings
 from services.ports import EvidenceQuestion
 from services.store import open_store
 from tests.agents.planning.fakes import CONTEXT
+from tests.services.store.stores import opened
 from tests.worker.evidence_stores import store_run
 from worker.review.evidence import store_tools
 from worker.review.run_views import RunViews
@@ -33,8 +33,8 @@ def ids(stored: Path) -> dict[str, str]:
     """Ids of a fill and of a report."""
 
     def one(kind: str, name: str) -> str:
-        query = "select payload from journal where kind = ? order by seq limit 1"
-        with sqlite3.connect(stored) as store:
+        query = "select unpacked(payload) from journal where kind = ? order by seq limit 1"
+        with opened(stored) as store:
             return str(json.loads(store.execute(query, (kind,)).fetchone()[0])[name])
 
     fill = one("exit_filled", "fill_id")

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from agents.strategies.rule_strategist import RuleStrategist
+from schemas.no_learn import NoLearnZone
 from schemas.reflection import Finding, Remedy
 from schemas.settings import ReflectionSettings
 from schemas.snapshot import SetupCount
@@ -166,6 +167,30 @@ def test_rule_strategist_offers_the_next_base_after_the_refused_one_and_counts_n
     answer = answered(check, revision)
     assert answer.passed_over == ()
     assert answer.proposal is None or answer.proposal.playbook_id not in ELIGIBLE[:2]
+
+
+def test_rule_strategist_gives_reasons_to_every_plan_that_it_hands_out():
+    check = Check({ELIGIBLE[0]: ("level_unknown",)})
+    answer, ranked = answered(check), RuleStrategist(READER, ("long",), check=check).rank(seen())
+    over = [base.proposal for base in answer.passed_over]
+    plans = [answer.proposal, *over, *(base.proposal for base in ranked)]
+    assert len(over) == 1
+    assert all(plan.because and f"Long by {plan.playbook_id}: " in plan.rationale for plan in plans)
+    assert ranked[0].proposal == answer.proposal
+
+
+def test_base_check_finds_a_zone_that_the_words_of_the_reasons_name():
+    request = acting(right_request())
+    zone = NoLearnZone(start=0, end=1, reason="is true at this close")
+    books = PlaybookRegistry((request.playbook,), TickGuard(), SNAPSHOT.known_at).reader()
+    bare = changed(request.proposal, {"because": (), "rationale": ""})
+
+    def codes(*zones):
+        guarded = changed(request.invariants, {"no_learn_zones": zones})
+        check = SnapshotCheck(ReflectionSettings(), books, lambda snapshot: guarded)
+        return [found.code for found in check.findings(bare, request.snapshot)]
+
+    assert (codes(), codes(zone)) == ([], ["no_learn_zone_cited"])
 
 
 def test_base_check_finds_what_the_reflection_would_and_nothing_where_it_is_off():

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from schemas.settings import GateSettings
 from services.high_level.cluster_figures import regime_marginals, split_population
 from services.high_level.clusters import EVERY_TRADE, measure
+from services.high_level.grading import grade_clusters
 from services.high_level.hypotheses import declared_hypotheses
 from services.high_level.trade_bounds import reference_of
 from services.playbooks.measures import eligible_cells
@@ -51,6 +52,20 @@ def test_clusters_have_three_levels_and_one_timeframe_shares_its_cells_hypothesi
         ("up/low", "1h"): (1, "pullback|up/low|1h"),
         ("up/low", "4h"): (1, "pullback|up/low|4h"),
     }
+
+
+def test_cluster_of_the_one_timeframe_of_its_cell_is_measured_and_graded_with_it():
+    """Of each cell with one timeframe one path is walked and one finding made; both differ in name alone."""
+    batch = [episode(number=0), episode(number=1, regime="up/low"), episode(number=2, regime="up/low")]
+    measures = measure(batch, GateSettings(), {}, AT)
+    assert len({id(item.cluster.track) for item in measures}) == 3
+    findings = grade_clusters(measures, None, GateSettings(), {})
+    assert [(finding.regime, finding.timeframe) for finding in findings] == [
+        (item.cluster.regime, item.cluster.timeframe) for item in measures
+    ]
+    for whole, single in (findings[1:3], findings[3:5]):
+        assert single == whole.model_copy(update={"timeframe": "1h"})
+        assert single.content_hash != whole.content_hash
 
 
 def test_clusters_hold_trades_from_the_start_of_their_own_epoch():

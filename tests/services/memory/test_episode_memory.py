@@ -141,6 +141,17 @@ def test_base_rates_count_the_whole_population_never_the_bundle(history):
     assert found.base_rates(LATE).population == len(history)
 
 
+def test_base_rates_count_each_episode_that_arrives_and_none_before_it_is_known():
+    found = memory()
+    reader = found.reader()
+    counts = []
+    for number in (3, 1, 2):
+        found.add(episode(number))
+        counts += [reader.base_rates(LATE).population for _ in range(2)]
+    assert counts == [1, 1, 2, 2, 3, 3]
+    assert [reader.base_rates(NOON + day * DAY).population for day in range(5)] == [0, 1, 2, 3, 3]
+
+
 def test_base_rates_of_a_lopsided_history_stay_lopsided():
     history = [episode(k) for k in range(5)] + [loser(100 + k) for k in range(95)]
     found = memory(*history).reader().retrieve(query(), LATE)

@@ -51,6 +51,28 @@ def test_loop_facts_lead_to_every_decision_of_the_backtest(run, settings):
             assert answer.trigger == decided["drift_inputs"]["trigger"]
 
 
+def test_loop_facts_look_anew_at_the_cadence_only_where_something_was_told(monkeypatch):
+    """At every close of a run the facts are those of a look that reads everything."""
+    run, look, looks = embedded_run(), LoopFacts._look, 0
+
+    def counted(self, *asked):
+        nonlocal looks
+        looks += 1
+        return look(self, *asked)
+
+    monkeypatch.setattr(LoopFacts, "_look", counted)
+    facts, closes, telling, now = LoopFacts(Settings()), 0, 0, 0
+    for row in run.rows:
+        if row.known_at > now and facts.begun:
+            assert facts.cadence(now, now, last_examined=0) == look(facts, now, now, None, 0)
+            closes += 1
+        now = row.known_at
+        if row.kind in facts.kinds:
+            facts.add(row)
+            telling += row.kind in ("episode", "playbook_version", *facts.runs.takers)
+    assert 0 < looks <= telling < closes / 2
+
+
 @RUNS
 def test_loop_facts_resolve_the_untraded_signals_of_every_request_on_the_bars(run, settings):
     columns, shown = RuleColumns(run().result.session.bars), 0

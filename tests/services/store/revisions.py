@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from services.store import backup, migrate, migrations, revision
+from services.store import migrate, migrations, revision
 
 SECOND = '''"""Notes on runs."""
 
-from alembic.operations import Operations
+from alembic import op
 from sqlalchemy import Column, Text
 
 revision = "0002"
 down_revision = "0001"
 
 
-def upgrade(operations: Operations) -> None:
+def upgrade() -> None:
     """Make the table of notes."""
-    operations.create_table("notes", Column("run_id", Text, primary_key=True), Column("note", Text))
+    op.create_table("notes", Column("run_id", Text, primary_key=True), Column("note", Text))
 '''
 
 
@@ -27,7 +27,7 @@ def add_revision(folder: Path, monkeypatch: pytest.MonkeyPatch, *, text: str = S
     copied = folder / "migrations"
     shutil.copytree(Path(migrations.__file__).parent, copied, ignore=shutil.ignore_patterns("__pycache__"))
     (copied / "versions" / "v0002_notes.py").write_text(text, "utf-8")
-    monkeypatch.setattr(migrations, "__file__", str(copied / "__init__.py"))
+    monkeypatch.setattr(migrate, "SCRIPTS", str(copied))
     monkeypatch.setattr(revision, "REVISIONS", ("0001", "0002"))
-    for module in (backup, migrate, revision):
+    for module in (migrate, revision):
         monkeypatch.setattr(module, "HEAD", "0002")

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from services.store import NewRun
-from services.store.seals import DESCRIPTION, HEAD, hash_values
+from services.store.packed_text import bring_unpack
+from services.store.seals import DESCRIPTION, END, hash_values
 
 CONFIG_HASH = "c" * 64
 
@@ -32,15 +33,19 @@ def new_run(**changes: Any) -> NewRun:
     return NewRun(**values | changes)
 
 
+def opened(path: Path | str) -> sqlite3.Connection:
+    """A connection to a SQLite store, in which `unpacked(payload)` is the text of a payload."""
+    store = sqlite3.connect(path)
+    bring_unpack(store)
+    return store
+
+
 def seal_again(path: Path) -> None:
-    """Give the rows of runs that a test has changed the seals that the program would have given them."""
+    """Give the rows of runs that a test has changed the hashes that the program would have given them."""
     with closing(sqlite3.connect(path)) as store, store:
-        query = f"SELECT {', '.join(DESCRIPTION)}, status, document, events, head_hash FROM runs"
-        for *described, status, document, events, head_hash in store.execute(query).fetchall():
-            run_id = described[DESCRIPTION.index("run_id")]
-            rows = [(run_id, "run", 0, hash_values(*described))]
-            if status != "running":
-                rows.append((run_id, "end", 0, hash_values(status, document)))
-                rows.append((run_id, "end", HEAD, hash_values(events, head_hash)))
-            store.execute("DELETE FROM seals WHERE run_id = ? AND part IN ('run', 'end')", (run_id,))
-            store.executemany("INSERT INTO seals VALUES (?, ?, ?, ?)", rows)
+        rows = store.execute(f"SELECT run_id, {', '.join((*DESCRIPTION, *END))} FROM runs").fetchall()
+        for run_id, *values in rows:
+            described, ended = values[: len(DESCRIPTION)], values[len(DESCRIPTION) :]
+            hashes = (hash_values(*described), None if ended[0] == "running" else hash_values(*ended))
+            query = "UPDATE runs SET description_hash = ?, end_hash = ? WHERE run_id = ?"
+            store.execute(query, (*hashes, run_id))

@@ -169,14 +169,7 @@ def test_backup_of_a_store_in_use_holds_one_moment(address, tmp_path, monkeypatc
                 await store.journal.append(run_id, ROWS[10:])
                 return found
 
-            async def copied_late(*arguments):
-                monkeypatch.undo()
-                await store.journal.append(run_id, ROWS[10:])
-                await backup._copy_rows(*arguments)
-
-            monkeypatch.setattr(
-                *((backup, "_copy_rows", copied_late) if server else (health, "heads", grown))
-            )
+            monkeypatch.setattr(health, "heads", grown)
             return await back_up(address, tmp_path / "backup.db")
 
     copied = asyncio.run(scenario())
@@ -219,9 +212,9 @@ def test_copy_that_lacks_something_is_not_kept(address, lost, tmp_path, monkeypa
 
 
 def test_restore_that_loses_a_row_leaves_the_database_empty(postgres_url, tmp_path, monkeypatch):
-    async def forgetful(reading, writing, tables):
-        await copy_rows(reading, writing, tables)
-        await writing.execute(text("DELETE FROM journal WHERE run_id = 'r0002'"))
+    def forgetful(reading, writing):
+        copy_rows(reading, writing)
+        writing.execute(text("DELETE FROM journal WHERE run_id = 'r0002'"))
 
     in_store(f"sqlite:///{tmp_path}/store.db", filled)
     copy_rows = backup._copy_rows
@@ -271,7 +264,10 @@ def test_restore_into_a_store_changes_nothing(target, tmp_path):
 def test_backup_of_nothing_and_restore_of_no_backup_make_no_file(address, tmp_path):
     async def made():
         # An empty file for SQLite, an empty database for a server.
-        await build_engine(parse_url(address), create=True, timeout_s=5).connect().start()
+        engine = build_engine(parse_url(address), create=True, timeout_s=5)
+        async with engine.begin():
+            pass
+        await engine.dispose()
 
     with pytest.raises(StoreMissing):
         asyncio.run(back_up(f"sqlite:///{tmp_path}/none.db", tmp_path / "backup.db"))

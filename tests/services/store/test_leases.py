@@ -67,6 +67,16 @@ def test_lease_released_is_free_at_once_and_only_by_its_holder(address):
     assert taken.epoch == 3
 
 
+def test_leases_in_force_are_those_of_such_names_that_have_not_run_out(address):
+    async def scenario(store):
+        for name, ttl in (("a_/2", HOUR), ("a_/1", HOUR), ("a_/0", EXPIRED), ("ab/3", HOUR), ("b", HOUR)):
+            await store.leases.take(name, f"owner of {name}", ttl)
+        await store.leases.release(await store.leases.take("a_/4", "x", HOUR))
+        return [(lease.name, lease.owner) for lease in await store.leases.list_in_force("a_/")]
+
+    assert of_store(address, scenario) == [("a_/1", "owner of a_/1"), ("a_/2", "owner of a_/2")]
+
+
 def test_lease_of_one_name_says_nothing_about_another(address):
     async def scenario(store):
         return await store.leases.take("x", "a", HOUR), await store.leases.take("y", "b", HOUR)

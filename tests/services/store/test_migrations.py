@@ -24,7 +24,7 @@ from tests.services.store.stores import new_run
 
 ROWS = written_rows(6)
 TABLES = set(metadata.tables)
-LOSES_ROWS = f"{SECOND}    operations.execute('DELETE FROM journal WHERE seq > 2')\n"
+LOSES_ROWS = f"{SECOND}    op.execute('DELETE FROM journal WHERE seq > 2')\n"
 BREAKS_OFF = f"{SECOND}    raise KeyboardInterrupt\n"
 
 
@@ -96,7 +96,7 @@ def test_revisions_make_the_tables_of_a_new_store_with_which_the_code_works(addr
         return {name: str(CreateTable(table).compile(connection)) for name, table in found.tables.items()}
 
     def both(connection):
-        migrate.migrate(connection, None, HEAD)
+        migrate.migrate(connection, HEAD)
         context = MigrationContext.configure(connection, opts={"version_table": MARK})
         difference, by_revisions = compare_metadata(context, metadata), statements(connection)
         metadata.drop_all(connection)

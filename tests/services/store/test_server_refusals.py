@@ -21,50 +21,26 @@ from tests.services.store.stores import new_run
 
 WAITS = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND NOT granted"
 URL = parse_url("postgresql://me@host/db")
+AWAY = "closed the connection or takes none at present"
+IN_USE = "is locked by another process or transaction"
 PASSES = {
-    "08000": "closed the connection",
-    "08001": "closed the connection",
-    "08003": "closed the connection",
-    "08004": "closed the connection",
-    "08006": "closed the connection",
-    "08007": "closed the connection",
-    "25006": "is read-only, as a standby is",
-    "25P03": "in use for too long",
-    "25P04": "in use for too long",
-    "40000": "in use by another transaction",
-    "40001": "in use by another transaction",
-    "40003": "in use by another transaction",
-    "40P01": "in use by another transaction",
-    "53000": "is short of memory",
-    "53200": "is short of memory",
-    "53300": "has no connection left",
-    "55006": "in use by another transaction",
-    "55P03": "waited too long for a lock",
-    "57000": "is shutting down or starting again",
-    "57014": "cancelled the command",
-    "57P01": "is shutting down or starting again",
-    "57P02": "is shutting down or starting again",
-    "57P03": "is starting up or shutting down",
-    "57P05": "in use for too long",
+    AWAY: ("08000", "08006", "25P03", "25P04", "53200", "53300", "57000", "57P01", "57P02", "57P03", "57P05"),
+    IN_USE: ("40001", "40P01", "55006", "55P03", "57014"),
+    "is read-only, as a standby is": ("25006",),
 }
 STAYS = {
-    "28000": "does not let this user in",
-    "28P01": "refused the user or password",
-    "3D000": "has no such database",
-    "40002": "a constraint was broken",
-    "42501": "does not give this user the right",
-    "53100": "the disk is full",
-    "53400": "beyond a limit of its configuration",
-    "57P04": "dropped the database",
-    "58030": "disk I/O error",
-    "XX001": "is damaged",
-    "XX002": "is damaged",
-    "23505": "failed: it said no",
-    "42P01": "failed: it said no",
+    "refused the user or password": ("28000", "28P01"),
+    "has no such database": ("3D000", "57P04"),
+    "does not give this user the right": ("42501",),
+    "the disk is full": ("53100",),
+    "disk I/O error": ("58030",),
+    "is damaged": ("XX001", "XX002"),
+    "failed: database is locked": ("23505", "40002", "42P01", "53400"),
 }
+REFUSALS = [(state, text) for table in (PASSES, STAYS) for text, states in table.items() for state in states]
 
 
-def refusal(state, reply="it said no"):
+def refusal(state, reply="any words"):
     return asyncpg_errors.PostgresError.new({"C": state, "M": reply})
 
 
@@ -74,39 +50,12 @@ def wrapped(error):
 
 
 @check_each("wrap", [lambda error: error, wrapped])
-@check_each(("state", "problem"), [*PASSES.items(), *STAYS.items()])
+@check_each(("state", "problem"), REFUSALS)
 def test_refusal_of_a_server_is_judged_by_its_code_whatever_it_says(state, problem, wrap):
-    found = store_error(wrap(refusal(state)), URL)
+    found = store_error(wrap(refusal(state, "database is locked")), URL)
     assert problem in str(found)
-    assert found.retryable == (state in PASSES)
+    assert found.retryable == any(state in states for states in PASSES.values())
     assert isinstance(found, StoreDamaged) == state.startswith("XX")
-
-
-@pytest.mark.parametrize(
-    ("state", "quoted", "problem", "retryable"),
-    [
-        (
-            "53300",
-            "remaining connection slots are reserved for roles with the SUPERUSER attribute",
-            "left",
-            True,
-        ),
-        ("53300", 'too many connections for role "me"', "has no connection left", True),
-        ("53300", 'too many connections for database "db"', "has no connection left", True),
-        ("53300", "sorry, too many clients already", "has no connection left", True),
-        ("55P03", "canceling statement due to lock timeout", "waited too long for a lock", True),
-        ("28000", 'role "me" does not exist', "has no such role", False),
-        ("28000", 'role "me" is not permitted to log in', "does not let this user in", False),
-        ("28000", 'no pg_hba.conf entry for host "1.2.3.4"', "does not let this user in", False),
-        ("55000", 'database "db" is not currently accepting connections', "lets nobody into", True),
-        ("55000", 'cannot set parameter "x"', 'failed: cannot set parameter "x"', False),
-        ("42501", 'permission denied for table "database locked"', "does not give this user", False),
-    ],
-)
-def test_refusal_whose_words_resemble_another_is_not_taken_for_it(state, quoted, problem, retryable):
-    found = store_error(wrapped(refusal(state, quoted)), URL)
-    assert problem in str(found)
-    assert found.retryable == retryable
 
 
 def test_refusal_is_found_behind_what_came_of_it():
@@ -121,30 +70,19 @@ def test_refusal_is_found_behind_what_came_of_it():
     assert store_error(wrapped(caught.value), URL).retryable
 
 
+@pytest.mark.parametrize("kind", [asyncpg_errors.InterfaceError, asyncpg_errors.InternalClientError])
 @pytest.mark.parametrize(
     ("quoted", "retryable"),
     [
-        ("connection is closed", True),
         ("cannot call Transaction.commit(): the underlying connection is closed", True),
-        ("cannot perform operation: another operation is in progress", True),
-        ("something about database is locked", False),
-    ],
-)
-def test_failure_of_the_driver_itself_is_judged_by_how_its_message_begins(quoted, retryable):
-    assert store_error(wrapped(asyncpg_errors.InterfaceError(quoted)), URL).retryable == retryable
-
-
-@pytest.mark.parametrize(
-    ("quoted", "retryable"),
-    [
         ("cannot switch to state 12; another operation (2) is in progress", True),
         ('cannot switch to state 12; protocol is in the "failed" state', True),
         ("unknown codec", False),
     ],
 )
-def test_failure_inside_the_driver_is_one_of_the_store(quoted, retryable):
+def test_failure_of_the_driver_itself_is_judged_by_its_message(kind, quoted, retryable):
     with pytest.raises(StoreError) as caught, store_errors(URL):
-        raise asyncpg_errors.InternalClientError(quoted)
+        raise kind(quoted)
     assert caught.value.retryable == retryable
 
 
@@ -203,10 +141,10 @@ async def wait_for_a_lock(server, setting, meanwhile):
 @pytest.mark.parametrize(
     ("setting", "meanwhile", "problem"),
     [
-        ("lock_timeout = '50ms'", None, "waited too long for a lock"),
-        ("statement_timeout = '50ms'", None, "cancelled the command"),
-        (None, "pg_cancel_backend", "cancelled the command"),
-        (None, "pg_terminate_backend", "closed the connection"),
+        ("lock_timeout = '50ms'", None, IN_USE),
+        ("statement_timeout = '50ms'", None, IN_USE),
+        (None, "pg_cancel_backend", IN_USE),
+        (None, "pg_terminate_backend", AWAY),
     ],
 )
 def test_wait_for_a_lock_that_a_real_server_ends_can_be_tried_again(
@@ -243,7 +181,7 @@ async def both_write(server):
 
 @pytest.mark.parametrize("scenario", [deadlock, both_write])
 def test_transactions_of_a_real_server_that_exclude_each_other_can_be_tried_again(postgres_url, scenario):
-    with pytest.raises(StoreError, match="in use by another transaction") as caught:
+    with pytest.raises(StoreError, match=IN_USE) as caught:
         on(postgres_url, scenario)
     assert caught.value.retryable
 
@@ -262,7 +200,7 @@ def test_limit_of_connections_of_a_real_server_can_be_waited_out(postgres_url, w
         name = role if whose == "ROLE" else database
         try:
             await server.admin.execute(f"ALTER {whose} {name} CONNECTION LIMIT 0")
-            with pytest.raises(StoreError, match="has no connection left") as caught:
+            with pytest.raises(StoreError, match=AWAY) as caught:
                 await open_store(of_role(postgres_url, role, "x"), create=True)
         finally:
             await server.admin.execute(f"ALTER DATABASE {database} CONNECTION LIMIT -1")
@@ -291,9 +229,8 @@ def test_store_on_connections_that_were_ended_between_two_calls_notices_nothing(
 def test_store_on_a_connection_to_what_has_become_a_standby_takes_another(postgres_url):
     async def scenario(server):
         async with await open_store(postgres_url, create=True) as store:
-            async with store._engine.connect() as connection:
+            async with store._engine.begin() as connection:
                 await connection.execute(text("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"))
-                await connection.commit()
             with pytest.raises(StoreError, match="is read-only, as a standby is") as caught:
                 await store.leases.take("x", "me", 1_000)
             return caught.value.retryable, await store.leases.take("x", "me", 1_000)
@@ -304,18 +241,15 @@ def test_store_on_a_connection_to_what_has_become_a_standby_takes_another(postgr
 
 
 @pytest.mark.parametrize(
-    ("error", "quoted"),
+    "error",
     [
-        (ConnectionError('PostgreSQL server at "h:1" rejected SSL upgrade'), "offers no encryption"),
-        (
-            ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"),
-            "has a certificate that this machine does not trust",
-        ),
+        ConnectionError('PostgreSQL server at "h:1" rejected SSL upgrade'),
+        ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"),
     ],
 )
-def test_server_whose_encryption_is_refused_is_not_called_unreachable(error, quoted):
+def test_server_whose_encryption_is_refused_is_not_called_unreachable(error):
     shown = store_error(error, URL)
-    assert quoted in str(shown)
+    assert "offers no encryption as the address demands it" in str(shown)
     assert not shown.retryable
 
 
@@ -328,5 +262,5 @@ def test_missing_certificate_of_an_authority_is_not_an_unreachable_server(
         async with await open_store(f"{postgres_url}?sslmode=verify-full", create=True):
             pass
 
-    with pytest.raises(StoreError, match="cannot be verified: sslmode wants its authority in"):
+    with pytest.raises(StoreError, match="offers no encryption as the address demands it"):
         asyncio.run(requested())

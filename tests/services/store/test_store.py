@@ -1,7 +1,6 @@
 """One conformance suite for every dialect."""
 
 import asyncio
-import sqlite3
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 
@@ -17,7 +16,7 @@ from services.store import journal_repository, open_store
 from services.store.journal_repository import PlaceTaken
 from tests.services.journal.decisions import ENTRY, EXIT, decision_rows
 from tests.services.journal.rows import written_rows
-from tests.services.store.stores import new_run
+from tests.services.store.stores import new_run, opened
 
 ROWS = written_rows(12)
 
@@ -178,7 +177,7 @@ def test_store_rows_that_are_sought_are_found_by_the_index_of_kinds(tmp_path):
     query = journal_repository.page_query(journal_repository.ROW_COLUMNS, "r0001", sought=sought)
     text = str(query.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True}))
     asyncio.run(_make(path := tmp_path / "store.db"))
-    with closing(sqlite3.connect(path)) as store:
+    with closing(opened(path)) as store:
         plan = [row[-1] for row in store.execute(f"EXPLAIN QUERY PLAN {text}")]
     assert "journal_kinds (run_id=? AND kind=?)" in plan[0]
 

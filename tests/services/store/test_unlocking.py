@@ -2,15 +2,12 @@
 
 import asyncio
 import sqlite3
-import threading
 from contextlib import closing
-from typing import Any
 
 import pytest
 
 from services.store import open_store
 from services.store.engine import Unlocking
-from services.store.file_watch import FileLost, FileWatch
 
 
 def _closed_midway(path, factory):
@@ -54,43 +51,11 @@ def test_store_on_a_file_uses_connections_that_unlock(tmp_path):
     async def kind():
         async with (
             await open_store(f"sqlite:///{tmp_path}/x.db", create=True) as store,
-            store._engine.connect() as connection,
+            store._engine.begin() as connection,
         ):
-            raw = await connection.get_raw_connection()
-            driver: Any = raw.driver_connection
-            return type(driver._conn)
+            return await connection.run_sync(lambda found: type(found.connection.driver_connection))
 
     assert asyncio.run(kind()) is Unlocking
-
-
-def test_file_that_is_looked_at_while_its_last_connection_closes_is_not_lost(tmp_path):
-    watch, shown, looking = FileWatch(tmp_path / "x.db"), list[FileLost](), list[threading.Thread]()
-
-    def look() -> None:
-        try:
-            watch.check()
-        except FileLost as error:
-            shown.append(error)
-
-    class Slow(sqlite3.Connection):
-        def close(self) -> None:
-            super().close()
-            looking.append(threading.Thread(target=look))
-            looking[0].start()
-            looking[0].join(0.3)
-
-    class Watched(Unlocking, Slow):
-        pass
-
-    connection = sqlite3.connect(tmp_path / "x.db", factory=Watched, isolation_level=None)
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.watch = watch
-    connection.execute("BEGIN")
-    connection.execute("CREATE TABLE numbers (n INTEGER)")
-    connection.commit()
-    connection.close()
-    looking[0].join(10)
-    assert shown == []
 
 
 def test_connection_is_closed_a_second_time_in_silence(tmp_path):

@@ -2,15 +2,19 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from typer.testing import Result
 
+from schemas.settings import Settings
 from tests.made_once import read_made
 from tests.worker.cli.checking import run
 from tests.worker.cli.fake_runner import FakeRunner
+from tests.worker.cli.paper_stores import feed
+from tests.worker.live.paper_runs import killed
 from tests.worker.planted_store import definitions, store_planted, world
 from worker.review import rebuilt
 from worker.runs import run_inputs
@@ -78,18 +82,27 @@ def planted(shell: Shell, run_of_planted: Path, monkeypatch: pytest.MonkeyPatch)
 
 def with_planted(shell: Shell, store: Path, patch: pytest.MonkeyPatch) -> Shell:
     """The shell with a copy of a store with the planted run."""
-    shutil.copy(store, shell.folder / "thinktwice.db")
+    if store != shell.folder / "thinktwice.db":
+        shutil.copy(store, shell.folder)
     patch.setattr(rebuilt, "load_bars", lambda settings, note: world())
     patch.setattr(run_inputs, "playbooks", lambda settings: definitions())
     patch.setattr(run_inputs, "backtest_runner", lambda *tell: run_backtest)
     return shell
 
 
+@pytest.fixture(scope="session")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a paper run that was killed."""
+    folder = tmp_path_factory.mktemp("left")
+    assert killed(folder, Settings(), feed(), "committed", 160)
+    return folder / "paper.db"
+
+
 class Reported(NamedTuple):
     """A folder with the planted run and a report on demand.
 
     Attributes:
-        told: what `reflect` printed about the report.
+        shown: what `reflect` printed about the report.
         rows: how many rows the journal of the run had before it.
     """
 
@@ -110,6 +123,30 @@ def report_of_planted(run_of_planted: Path, tmp_path_factory: pytest.TempPathFac
         rows = len(journalled(made))
         when = before(replanned(made)["verdict"]["known_at"])
         return Reported(folder, answered(made, "reflect", "--at", when, "--out", "out"), rows)
+
+
+@pytest.fixture(scope="session")
+def judged_of_planted(report_of_planted: Reported, tmp_path_factory: pytest.TempPathFactory) -> Reported:
+    """The report once it was judged and carried out into a folder; `shown` is what `replan` printed."""
+    from tests.worker.cli.test_replan import answered
+
+    folder = tmp_path_factory.mktemp("judged")
+    shutil.copytree(report_of_planted.folder, folder, dirs_exist_ok=True)
+    name = report_of_planted.shown["report_id"]
+    with pytest.MonkeyPatch.context() as patch:
+        at_defaults(folder, patch)
+        made = with_planted(Shell(folder), folder / "thinktwice.db", patch)
+        shown = answered(made, "replan", name[:8], "--write", "books")
+        return Reported(folder, shown, report_of_planted.rows)
+
+
+@pytest.fixture
+def judged(planted: Shell, judged_of_planted: Reported) -> Iterator[Shell]:
+    """The planted run with that report, judged; what a test does to the written folder is undone."""
+    shutil.copytree(judged_of_planted.folder, planted.folder, dirs_exist_ok=True)
+    yield planted
+    shutil.rmtree(judged_of_planted.folder / "books")
+    shutil.copytree(planted.folder / "books", judged_of_planted.folder / "books")
 
 
 @pytest.fixture

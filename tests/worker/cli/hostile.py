@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tests.services.store.stores import seal_again
+from tests.services.store.stores import opened, seal_again
 
 ESCAPE, MARKUP, LINES, TURNED = "\x1b[2JWIPED", "[/x]", "a\nerrors: 0", "\u202egnp.exe"
 C1, STYLE, LONG = "\x9b2J\x1b]0;title\x07", "[bold red]:smile: x[/bold red]", "L" * 300
@@ -243,14 +242,15 @@ READING = {
 def tamper(path: Path) -> None:
     """Change what a store says of its runs: names, ids, symbols, words of a process and of its documents."""
     bad = f"{MARKUP}{ESCAPE}"
-    with closing(sqlite3.connect(path)) as store, store:
+    with closing(opened(path)) as store, store:
         for column in ("name", "status", "mode"):
             store.execute(f"update runs set {column} = ?", (bad,))
         store.execute("update runs set environment = ?", (json.dumps({"python": bad}),))
         store.execute("update runs set document = replace(document, 'channel_breakout', ?)", (MARKUP,))
         store.execute("update journal set symbol = ?", (bad,))
         store.execute(
-            "update journal set payload = replace(payload, 'channel_breakout', ?)", (f"{MARKUP}\x9b2J",)
+            "update journal set payload = replace(unpacked(payload), 'channel_breakout', ?)",
+            (f"{MARKUP}\x9b2J",),
         )
         store.execute("update trading_processes set owner = ?", (bad,))
         for table in ("runs", "journal", "trading_processes", "paper_bars", "paper_orders", "savepoints"):
@@ -282,8 +282,10 @@ def codes(printed: str) -> dict[tuple[str, ...], list[int]]:
 
 def fill_of(path: Path) -> str:
     """A fill of the first run."""
-    with sqlite3.connect(path) as store:
-        found = store.execute("select payload from journal where kind like '%_filled' limit 1").fetchone()
+    with opened(path) as store:
+        found = store.execute(
+            "select unpacked(payload) from journal where kind like '%_filled' limit 1"
+        ).fetchone()
     return str(json.loads(found[0])["fill_id"])
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.services.store.stores import opened
 from tests.worker.cli.checking import run as command
 from tests.worker.shared_runs import embedded_bars
 from tests.worker.wire import GOOD, KEY_VARIABLE, wire
@@ -96,9 +97,9 @@ def test_ablate_arm_whose_coin_is_not_thrown_again_differs(made, monkeypatch):
 
 def test_ablate_coin_throws_at_the_rate_of_the_stored_reflections(made):
     url = made.url.removeprefix("sqlite:///")
-    with sqlite3.connect(url) as store:
-        (veto,) = store.execute("select payload from journal where kind = ?", (KIND,)).fetchall()
-        query = "select payload from journal where kind = 'policy_reflection' and run_id = ?"
+    with opened(url) as store:
+        (veto,) = store.execute("select unpacked(payload) from journal where kind = ?", (KIND,)).fetchall()
+        query = "select unpacked(payload) from journal where kind = 'policy_reflection' and run_id = ?"
         results = store.execute(query, (made.run_of("fast_only")["run_id"],)).fetchall()
     rates = made.document["random_veto"]["rates"]
     assert json.loads(veto[0]) == {"seed": 0, "rates": rates}

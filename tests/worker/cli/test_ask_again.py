@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import READ, Handler, answer, in_turn, message
 from tests.agents.strategies.questions import HOLD, Question, propose, reason
 from tests.services.policy_checks.injections import answer as stated
-from tests.services.store.stores import seal_again
+from tests.services.store.stores import opened, seal_again
 from tests.worker.cli.checking import run
 from tests.worker.strategist_wire import StrategistOnTheWire
 from tests.worker.wire import GOOD, wire
@@ -123,7 +122,7 @@ def desk(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Des
 
 def in_store(desk: Desk, *statements: str) -> None:
     """Change stored rows behind the back of the program."""
-    with sqlite3.connect(desk.folder / "thinktwice.db") as store:
+    with opened(desk.folder / "thinktwice.db") as store:
         for statement in statements:
             store.execute(statement)
     store.close()
@@ -131,14 +130,13 @@ def in_store(desk: Desk, *statements: str) -> None:
 
 def chain_anew(desk: Desk) -> None:
     """Give changed rows the hashes that they would have had, as of a run of another version."""
-    with sqlite3.connect(desk.folder / "thinktwice.db") as store:
+    with opened(desk.folder / "thinktwice.db") as store:
         head = GENESIS_HASH
-        columns = "seq, ts_event, known_at, kind, symbol, payload, telemetry, prev_hash, hash"
+        columns = "seq, ts_event, known_at, kind, symbol, unpacked(payload), telemetry, '', hash"
         for values in store.execute(f"SELECT {columns} FROM journal ORDER BY seq").fetchall():
             row = replace(JournalRow(*values), prev_hash=head)
             head = relink(row)
-            update = "UPDATE journal SET prev_hash = ?, hash = ? WHERE seq = ?"
-            store.execute(update, (row.prev_hash, head, row.seq))
+            store.execute("UPDATE journal SET hash = ? WHERE seq = ?", (head, row.seq))
         store.execute("UPDATE runs SET head_hash = ?", (head,))
     store.close()
     seal_again(desk.folder / "thinktwice.db")
@@ -369,7 +367,10 @@ def test_ask_again_that_cannot_be_done_error_names_the_next_step(desk, words, pa
 
 
 def test_ask_again_of_a_run_whose_rows_were_changed_error_says_which(desk):
-    in_store(desk, """UPDATE journal SET payload = replace(payload, '"conviction":0', '"conviction":1')""")
+    in_store(
+        desk,
+        """UPDATE journal SET payload = replace(unpacked(payload), '"conviction":0', '"conviction":1')""",
+    )
     assert "is damaged: it was changed after it was written" in desk.complaint(*AGAIN)
     chain_anew(desk)
     assert "does not fit this version (conviction" in desk.complaint(*AGAIN)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import shutil
-import sys
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +10,7 @@ import mcp.client.stdio  # noqa: F401 - binds stderr when it is imported: before
 import pytest
 
 from tests.agents.language_models.wire_server import answer, events, message, stream
+from tests.commands.started import python
 from tests.worker.cli.test_ask import DB, read_requests
 from tests.worker.evidence_stores import store_run
 from tests.worker.wire import wire
@@ -206,7 +206,7 @@ def quoting(*symbols):
 
 def test_reply_of_another_server_is_quoted_apart_and_gives_no_orders(desk, monkeypatch):
     (desk.folder / "server.py").write_text(SERVER, "utf-8")
-    command = json.dumps([sys.executable, str(desk.folder / "server.py")])
+    command = json.dumps([python(), str(desk.folder / "server.py")])
     more = f"[planner.servers.desk]\ncommand = {command}\n"
     (desk.folder / "m.toml").write_text(CONFIG + more, "utf-8")
     words = ("what does the desk quote?", "--config", "m.toml", "--server", "desk", "--conversation", "c")

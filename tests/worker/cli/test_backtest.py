@@ -119,32 +119,6 @@ def test_backtest_out_that_cannot_be_written_is_refused_before_the_run(shell, ou
     assert not (shell.folder / "thinktwice.db").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        (["--data", "missing.csv"], "missing.csv"),
-        (["--symbols", "APPL"], "Did you mean 'AAPL'?"),
-        (["--reflection", "of"], "Did you mean 'off'?"),
-        (["--reflection", "full"], "needs a model"),
-        (["--timeframe", "1h"], "the embedded bars are 1d"),
-        (["--label", "close"], "labelled by their open"),
-        (["--from", "yesterday"], "yesterday"),
-        (["--from", "2030-01-01"], "no bars left"),
-        (["--seed", "-1"], "flag --seed: seed = -1"),
-        (["--seed", "x"], "--seed"),
-        (["--sed", "1"], "--seed"),
-        (["missing.toml"], "'missing.toml' does not exist"),
-        (["--db", "mysql://u:s3cret@h/d"], "scheme 'mysql'"),
-        (["--db", "sqlite:///nowhere/x.db"], "does not exist: create it"),
-    ],
-)
-def test_backtest_bad_input_is_one_line_and_leaves_nothing(shell, words, part):
-    complaint = shell.complaint("backtest", *words)
-    assert part in complaint
-    assert "s3cret" not in complaint
-    assert list(shell.folder.iterdir()) == []
-
-
 def test_backtest_misspelt_option_in_the_config_names_the_nearest(shell):
     (shell.folder / "bad.toml").write_text("[reflection]\nmood = 'off'\n")
     assert "no setting 'mood' in section [reflection]. Did you mean 'mode'?" in shell.complaint(
@@ -215,17 +189,3 @@ def test_backtest_on_longer_bars_says_what_it_left_out_and_trades_them(shell):
     result = shell.run("backtest", "--symbols", "AAPL", "--resample", "1w", "--json")
     assert json.loads(result.stdout)["data"]["timeframe"] == "1w"
     assert "the 1w bar from 2013-02-25T00:00:00Z on is not complete and left out" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "quoted"),
-    [
-        ("--cash", "-5", "flag --cash: account.cash = -5.0"),
-        ("--fee", "2000", "flag --fee: execution.fee_bps = 2000.0"),
-        ("--slippage", "-1", "flag --slippage: execution.slippage_bps = -1.0"),
-        ("--resample", "2w", "flag --resample: data.resample = '2w'"),
-        ("--resample", "1h", "--resample 1h: no '1h' bars can be made of '1d' bars: use one of 1w, 1M"),
-    ],
-)
-def test_backtest_flag_that_does_not_fit_is_named(shell, option, value, quoted):
-    assert quoted in shell.complaint("backtest", option, value)

@@ -2,13 +2,13 @@
 
 import json
 import re
-import sqlite3
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from services.statistics.calibration import CalibrationError, calibrate
+from tests.services.store.stores import opened
 from tools.docs_pages import DOCS
 from worker.studies.calibration_document import meaning, source_of
 
@@ -23,14 +23,15 @@ def calibrated(shell):
 
 def stored_labels(folder):
     """Conviction and R of every episode, joined by SQLite alone."""
-    with sqlite3.connect(folder / "thinktwice.db") as store:
+    with opened(folder / "thinktwice.db") as store:
         return np.array(
             store.execute(
                 """
-                select json_extract(f.payload, '$.policy.proposal.conviction'),
-                       json_extract(e.payload, '$.episode.r') > 0
+                select json_extract(unpacked(f.payload), '$.policy.proposal.conviction'),
+                       json_extract(unpacked(e.payload), '$.episode.r') > 0
                 from journal e join journal f on f.kind = 'policy_frozen'
-                 and json_extract(f.payload, '$.policy_id') = json_extract(e.payload, '$.episode.policy_id')
+                 and json_extract(unpacked(f.payload), '$.policy_id')
+                   = json_extract(unpacked(e.payload), '$.episode.policy_id')
                 where e.kind = 'episode'
                 """
             ).fetchall()
@@ -38,7 +39,7 @@ def stored_labels(folder):
 
 
 def changed(statement):
-    with sqlite3.connect("thinktwice.db") as store:
+    with opened("thinktwice.db") as store:
         store.execute(statement)
 
 
@@ -129,7 +130,7 @@ def test_run_without_episodes_says_where_the_reason_is(shell):
 @pytest.mark.parametrize("kind", ["episode", "policy_frozen"])
 def test_damaged_row_is_named(planted, kind):
     changed(
-        f"update journal set payload = substr(payload, 1, 20) where seq = "
+        f"update journal set payload = substr(unpacked(payload), 1, 20) where seq = "
         f"(select min(seq) from journal where kind = '{kind}')"
     )
     text = planted.complaint("calibration", "latest")

@@ -15,8 +15,8 @@ from schemas.settings import Settings
 from services.store.failures import StoreDamaged
 from tests.golden.stored import released
 from tests.services.store.stores import seal_again
-from tests.worker.live.paper_runs import address, killed, traded, waiting_feed
-from tests.worker.shared_runs import embedded_bars
+from tests.worker.cli.paper_stores import feed, read_text
+from tests.worker.live.paper_runs import address, killed, traded
 from worker.cli import app
 from worker.runs.replay import differences
 
@@ -38,7 +38,7 @@ BOTH = {
     "data_path": "UPDATE runs SET data = json_set(data, '$.feed', 'other')",
     "order_deleted_at_the_venue": f"DELETE FROM venue_orders WHERE order_id = {AN_ORDER}",
     "all_orders_deleted_at_the_venue": "DELETE FROM venue_orders",
-    "order_added_at_the_venue": "INSERT INTO venue_orders SELECT account, 'f00d', instruction, 1 "
+    "order_added_at_the_venue": "INSERT INTO venue_orders SELECT account, 'f00d', instruction, 1, hash "
     f"FROM venue_orders WHERE order_id = {AN_ORDER}",
     "instruction_changed_at_the_venue": "UPDATE venue_orders SET instruction = "
     f"json_set(instruction, '$.quantity', 1) WHERE order_id = {AN_ORDER}",
@@ -49,13 +49,14 @@ BOTH = {
     "order_of_another_row": "UPDATE paper_orders SET seq = seq + 1 "
     "WHERE seq = (SELECT max(seq) FROM paper_orders)",
     "order_deleted": "DELETE FROM paper_orders WHERE seq = (SELECT max(seq) FROM paper_orders)",
-    "order_added": "INSERT INTO paper_orders SELECT run_id, 'f00d', seq, state FROM paper_orders LIMIT 1",
+    "order_added": "INSERT INTO paper_orders SELECT run_id, 'f00d', seq, state, hash "
+    "FROM paper_orders LIMIT 1",
     "volume_in_the_middle": A_BAR.format(place=4, number=40),
     "volume_of_the_last_bar": A_BAR.format(place=4, number=LAST_BAR),
     "last_close": A_BAR.format(place=3, number=LAST_BAR),
     "last_bar_deleted": f"DELETE FROM paper_bars WHERE number = {LAST_BAR}",
     "bar_deleted": "DELETE FROM paper_bars WHERE number = 40",
-    "bar_added": "INSERT INTO paper_bars SELECT run_id, number + 1, label + 86400000000000, bars "
+    "bar_added": "INSERT INTO paper_bars SELECT run_id, number + 1, label + 86400000000000, bars, hash "
     f"FROM paper_bars WHERE number = {LAST_BAR}",
 }
 # Of a run that was killed: no document, and the orders of its last transaction may be on their way.
@@ -63,10 +64,6 @@ RESUMABLE = [
     name for name in BOTH if "document" not in name and name not in {"return_of_999_percent", "headline"}
 ]
 RESUMABLE = [name for name in RESUMABLE if name != "no_end"]
-
-
-def feed():
-    return waiting_feed(embedded_bars("2003-01-01", "2003-09-30").select(("AAPL", "IBM")))
 
 
 @pytest.fixture(scope="module")
@@ -77,24 +74,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "paper.db"
 
 
-@pytest.fixture(scope="module")
-def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("left")
-    assert killed(folder, Settings(), feed(), "committed", 160)
-    return folder / "paper.db"
-
-
 def changed(made: Path, folder: Path, statement: str) -> None:
     shutil.copy(made, folder / "paper.db")
     with closing(sqlite3.connect(folder / "paper.db")) as store, store:
         assert store.execute(statement).rowcount > 0
-
-
-def read_text(folder: Path, *words: str, code: int) -> str:
-    done = CliRunner().invoke(app, [*words, "--db", address(folder)])
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    assert done.exit_code == code, done.output
-    return done.output
 
 
 @pytest.mark.parametrize("statement", BOTH.values(), ids=BOTH)
@@ -154,17 +137,16 @@ def test_run_beside_one_whose_document_was_changed_is_shown_with_its_figures(tmp
     read_text(tmp_path, "status", "r0002", code=0)
 
 
-@pytest.mark.parametrize("seals", ["kept", "gone"])
+@pytest.mark.parametrize("seals", ["kept", "anew"])
 def test_verify_of_a_paper_run_called_a_backtest_says_so_and_plays_nothing(finished, tmp_path, seals):
     changed(finished, tmp_path, "UPDATE runs SET mode = 'backtest'")
-    if seals == "gone":
-        with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
-            store.execute("DELETE FROM seals")
+    if seals == "anew":
+        seal_again(tmp_path / "paper.db")
     verified = read_text(tmp_path, "verify", "r0001", code=1)
     assert "replay     DIFFERS: not replayed: " in verified
     text = "its description (name, data, configuration, environment) was changed"
     assert (f"stored     CHANGED: {text}" in verified) is (seals == "kept")
-    assert ("names no hash of its bars" in verified) is (seals == "gone")
+    assert ("names no hash of its bars" in verified) is (seals == "anew")
 
 
 @pytest.mark.parametrize("name", RESUMABLE)
@@ -239,25 +221,31 @@ def test_figures_added_removed_or_of_another_type_are_found_when_the_run_was_sea
     assert found["stored"]["problems"] == []
 
 
-UNSEAL = "DELETE FROM seals"
-
-
-@pytest.mark.parametrize("deleted", ["", " WHERE part = 'run'", " WHERE part IN ('run', 'end')"])
-def test_run_whose_seals_are_gone_is_damaged(finished, left, tmp_path, deleted):
-    changed(finished, tmp_path, f"{UNSEAL}{deleted}")
-    checks = (("verify", "r0001"), ("db", "check", "--full"))
-    for words in checks:
+@pytest.mark.parametrize(
+    ("gone", "shown"),
+    [
+        ("runs SET description_hash = '', end_hash = NULL", "its description"),
+        ("paper_bars SET hash = ''", "row 0 of its bars is damaged"),
+        ("runs SET bars = 0", "row 0 of its bars was not taken by the run"),
+        ("paper_orders SET hash = ''", "was changed after it was written"),
+        ("venue_orders SET hash = ''", "was changed at the venue after it was sent"),
+    ],
+)
+def test_run_whose_seals_are_gone_is_damaged(finished, left, tmp_path, gone, shown):
+    changed(finished, tmp_path, f"UPDATE {gone}")
+    for words in (("verify", "r0001"), ("db", "check", "--full")):
         text = read_text(tmp_path, *words, code=1)
-        assert "the seals of its document, bars and orders are gone" in text
+        assert shown in text
         assert "thinktwice db restore" in text
-    changed(left, tmp_path, f"{UNSEAL}{deleted}")
-    with pytest.raises(StoreDamaged, match=r"orders are gone.*thinktwice db restore"):
+    changed(left, tmp_path, f"UPDATE {gone}")
+    with pytest.raises(StoreDamaged, match=f"{shown}.*thinktwice db restore"):
         traded(tmp_path, Settings(), feed())
 
 
-def test_order_at_the_venue_without_its_seal_is_told(finished, tmp_path):
-    changed(finished, tmp_path, f"{UNSEAL} WHERE part = 'venue'")
-    assert "or its seal is gone" in read_text(tmp_path, "verify", "r0001", code=1)
+def test_end_of_a_finished_run_that_is_gone_is_told(finished, tmp_path):
+    changed(finished, tmp_path, "UPDATE runs SET end_hash = NULL")
+    text = "it is 'finished', and its end was not written by the program"
+    assert text in read_text(tmp_path, "verify", "r0001", code=1)
 
 
 @pytest.mark.parametrize("document", ["[]", "5", '"good"', "[" * 100_000])

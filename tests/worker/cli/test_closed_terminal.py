@@ -29,7 +29,7 @@ def started(folder: Path, command: list[str], *before: str) -> Iterator[tuple[su
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-S", "-c", TAKE, *before, thinktwice(), *command],
-        cwd=ROOT, env=environment(folder), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        cwd=ROOT, env=environment(), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
     )  # fmt: skip
     os.close(theirs)
     try:
@@ -64,7 +64,9 @@ def test_paper_process_whose_terminal_is_closed_ends_orderly_and_is_no_crash(tmp
         os.close(terminal)
         assert process.wait(60) == 128 + signal.SIGHUP
     assert status(tmp_path) == "interrupted"
-    assert [path for path in tmp_path.rglob("*") if "start" in path.name and path.is_file()] == []
+    starts = "SELECT count(*), sum(until_ms) FROM leases WHERE name LIKE 'start/%'"
+    with closing(sqlite3.connect(tmp_path / STORE)) as store:
+        assert store.execute(starts).fetchone() == (1, 0)
 
 
 def test_paper_process_under_nohup_outlives_its_terminal(tmp_path):

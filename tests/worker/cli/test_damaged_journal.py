@@ -7,13 +7,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from schemas.settings import Settings
 from services.store.failures import StoreDamaged
-from tests.worker.live.paper_runs import address, killed, traded, waiting_feed
-from tests.worker.shared_runs import embedded_bars
-from worker.cli import app
+from tests.worker.cli.paper_stores import feed, read_text
+from tests.worker.live.paper_runs import traded
 
 # Without the constraints of the table, as the pages of a damaged file may lie.
 FREE = "CREATE TABLE free AS SELECT * FROM journal; DROP TABLE journal; ALTER TABLE free RENAME TO journal;"
@@ -28,27 +26,14 @@ DAMAGES = {
     "digit": f"UPDATE journal SET payload = replace(payload, '\"bar_label\":1', '\"bar_label\":2') {AT}",
     "time": f"UPDATE journal SET known_at = known_at + 1 {AT}",
     "hash": f"UPDATE journal SET hash = 'ab' || substr(hash, 3) {AT}",
-    "previous_hash": f"UPDATE journal SET prev_hash = 'ab' || substr(prev_hash, 3) {AT}",
     "null": f"{FREE} UPDATE journal SET payload = NULL {AT}",
     "deleted": f"DELETE FROM journal {AT}",
     "twice": f"{FREE} INSERT INTO journal SELECT * FROM journal {AT}",
 }
 APPENDED = (
     "INSERT INTO journal SELECT run_id, seq + 1, ts_event, known_at, kind, symbol, payload, telemetry, "
-    f"prev_hash, hash {LIKE_LAST}"
+    f"hash {LIKE_LAST}"
 )
-
-
-def feed():
-    return waiting_feed(embedded_bars("2003-01-01", "2003-12-31").select(("AAPL", "IBM")))
-
-
-@pytest.fixture(scope="module")
-def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A paper run that was killed."""
-    folder = tmp_path_factory.mktemp("left")
-    assert killed(folder, Settings(), feed(), "committed", 150)
-    return folder / "paper.db"
 
 
 def order_of(path: Path) -> tuple[int, str, str]:
@@ -57,13 +42,6 @@ def order_of(path: Path) -> tuple[int, str, str]:
         query = "SELECT seq, kind, payload FROM journal WHERE kind = 'entry_filled' ORDER BY seq LIMIT 1"
         seq, kind, payload = store.execute(query).fetchone()
     return seq, kind, json.loads(payload)["fill_id"]
-
-
-def read_text(command: tuple[str, ...], folder: Path, code: int) -> str:
-    done = CliRunner().invoke(app, [*command, "--db", address(folder)])
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    assert done.exit_code == code, done.output
-    return done.output
 
 
 def commands(fill: str) -> dict[str, tuple[tuple[str, ...], int]]:
@@ -87,16 +65,9 @@ def damaged(left: Path, folder: Path, statement: str) -> None:
 def test_damaged_row_is_named_with_the_next_step_by_whoever_reads_it(left, tmp_path, command, statement):
     seq, _, fill = order_of(left)
     damaged(left, tmp_path, statement.format(seq=seq))
-    text = read_text(*_given(tmp_path, command, fill))
-    assert f"row {seq}" in text
-    assert "r0001" in text
-    assert "damaged" in text
-    assert "thinktwice db restore" in text
-
-
-def _given(folder: Path, command: str, fill: str) -> tuple[tuple[str, ...], Path, int]:
     words, code = commands(fill)[command]
-    return words, folder, code
+    text = read_text(tmp_path, *words, code=code)
+    assert all(part in text for part in (f"row {seq}", "r0001", "damaged", "thinktwice db restore")), text
 
 
 @pytest.mark.parametrize("statement", DAMAGES.values(), ids=DAMAGES)
@@ -116,7 +87,8 @@ def test_row_behind_the_last_one_is_one_too_many(left, tmp_path, command):
         with pytest.raises(StoreDamaged, match="one too many"):
             traded(tmp_path, Settings(), feed())
         return
-    text = read_text(*_given(tmp_path, command, order_of(left)[2]))
+    words, code = commands(order_of(left)[2])[command]
+    text = read_text(tmp_path, *words, code=code)
     assert "damaged" in text
     assert "thinktwice db restore" in text
 
@@ -125,5 +97,5 @@ def test_untouched_run_is_read_verified_and_gone_on_with(left, tmp_path):
     damaged(left, tmp_path, "SELECT 1")
     _, _, fill = order_of(left)
     for words, _ in commands(fill).values():
-        assert "damaged" not in read_text(words, tmp_path, 0)
+        assert "damaged" not in read_text(tmp_path, *words, code=0)
     assert traded(tmp_path, Settings(), feed()).record.status == "finished"

@@ -90,7 +90,7 @@ class Site(BaseHTTPRequestHandler):
 def served(**wrong: object) -> Iterator[tuple[str, list[str]]]:
     site: type[Site] = type("Site", (Site,), {"requested": [], **wrong})
     server = ThreadingHTTPServer(("127.0.0.1", 0), site)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}", site.requested

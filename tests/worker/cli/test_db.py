@@ -90,26 +90,6 @@ def test_db_commands_tell_a_broken_chain_by_exit_code_1(shell):
     assert printed(shell, "check", "--full", code=1)["ok"] is False
 
 
-@pytest.mark.parametrize(
-    ("words", "quoted"),
-    [
-        (["check"], "there is no store"),
-        (["backup", "kept.db"], "there is no store"),
-        (["restore", "kept.db"], "there is no store at sqlite:///kept.db"),
-        (["backup"], "FILE"),
-        (["upgrade", "--db", "sqlite:///no/where.db"], "directory of store"),
-        (["check", "--db", "mysql://me:s3cret@host/db"], "scheme 'mysql'"),
-        (["upgrade", "--db", "postgresql://me:s3cret@127.0.0.1:1/db"], "cannot be reached"),
-        (["restore", "kept.db", "--db", "postgresql://me:s3cret@host"], "names no database"),
-    ],
-)
-def test_db_command_that_cannot_work_says_why_in_one_line(shell, words, quoted):
-    complaint = shell.complaint("db", *words)
-    assert quoted in complaint
-    assert "s3cret" not in complaint
-    assert list(shell.folder.iterdir()) == []
-
-
 READERS = ("runs", "verify", "journal", "trials", "status", "reports", "report", "why aa")
 
 

@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-import sqlite3
 from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import text as sql
 
+from tests.services.store.stores import opened
 from worker.cli.options import open_for_run
 
 LONGEST = 51_200
@@ -17,9 +17,9 @@ KEYS = {"run_id", "known_at", "claims", "counts", "not_read", "read_by", "model_
 
 
 def reports(folder):
-    with sqlite3.connect(folder / "thinktwice.db") as store:
+    with opened(folder / "thinktwice.db") as store:
         rows = store.execute(
-            "select payload from journal where kind = 'high_level_report' order by seq"
+            "select unpacked(payload) from journal where kind = 'high_level_report' order by seq"
         ).fetchall()
     return {found["report_id"]: found["report"] for found in map(json.loads, (row[0] for row in rows))}
 

@@ -11,12 +11,15 @@ from services.claims.check import ClaimResult, check
 from services.evidence.facts import period_of
 from services.evidence.observed import KnownSnapshot, Observed
 from services.evidence.run_facts import RunFacts
+from tests.services.store.stores import opened
 from tests.worker.cli.test_factcheck import read_shown
 
 
 def rows(folder, kind):
-    with sqlite3.connect(folder / "thinktwice.db") as store:
-        found = store.execute("select seq, payload from journal where kind = ? order by seq", (kind,))
+    with opened(folder / "thinktwice.db") as store:
+        found = store.execute(
+            "select seq, unpacked(payload) from journal where kind = ? order by seq", (kind,)
+        )
         return [(seq, json.loads(payload)) for seq, payload in found]
 
 

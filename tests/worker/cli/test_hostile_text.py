@@ -2,15 +2,13 @@
 
 import ast
 import re
-import subprocess
 
 import pytest
 import typer
 
-from tests.commands.started import python
+from tests.commands.started import python, run_to_end
 from tests.worker.cli import hostile
 from tests.worker.cli.terminals import UNSEEN, in_terminal
-from tools.docs_examples import shell_environment
 from tools.docs_pages import ROOT
 from worker.cli import app
 
@@ -41,10 +39,7 @@ def test_every_command_shows_hostile_names_in_a_terminal_and_obeys_none(tmp_path
 
 
 def test_every_command_shows_hostile_names_in_a_pipe_and_passes_none_on(tmp_path):
-    words = [python(), *WORDS]
-    done = subprocess.run(
-        words, cwd=tmp_path, env=shell_environment({}), capture_output=True, encoding="utf-8", check=False
-    )
+    done = run_to_end([python(), *WORDS], tmp_path)
     assert done.returncode == 0, done.stderr[-3_000:]
     demand_codes(done.stdout)
     demand_readable(done.stdout)

@@ -1,14 +1,13 @@
 """Ctrl-C at a keyboard: while a command starts, in its middle, and when it is over: 130, and no traceback."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.commands.started import run_to_end
 from tests.worker.cli.terminals import Seen, in_terminal
-from tools.docs_examples import shell_environment
 from tools.docs_pages import ROOT
 
 LINE = "thinktwice: stopped by SIGINT"
@@ -67,26 +66,12 @@ def test_ctrl_c_while_a_command_starts_is_one_line_and_130(tmp_path, after_s):
 )
 def test_ctrl_c_in_the_middle_of_an_import_is_one_line_and_130(tmp_path, module):
     program = AT_IMPORT.format(module=module, command=", ".join(map(repr, BACKTEST[1:])))
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=shell_environment({}),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_to_end([sys.executable, "-c", program], tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{LINE}\n")
 
 
 def test_ctrl_c_while_the_interpreter_ends_is_one_line_and_130(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", AT_EXIT],
-        cwd=tmp_path,
-        env=shell_environment({}),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_to_end([sys.executable, "-c", AT_EXIT], tmp_path)
     assert (done.returncode, done.stderr) == (130, f"{LINE}\n")
     assert done.stdout.startswith("AblationSettings") or "PolicyLevelReflectionRequest" in done.stdout
 
@@ -122,11 +107,4 @@ def test_command_is_started_by_what_listens_first():
     assert 'thinktwice = "thinktwice.__main__:main"' in (ROOT / "pyproject.toml").read_text("utf-8")
     heavy = {"typer", "pydantic", "asyncio", "rich"}
     program = f"import sys, thinktwice.__main__; print(sorted(set(sys.modules) & {heavy}))"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=shell_environment({}),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "[]\n"
+    assert run_to_end([sys.executable, "-c", program], ROOT).stdout == "[]\n"

@@ -2,17 +2,14 @@
 
 import os
 import stat
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from services.store.urls import parse_url
+from tests.commands.started import python, run_to_end
 from worker.doctor.store_checks import loose_files
-from worker.live.crash_counter import StartNotes
 
-ROOT = Path(__file__).resolve().parents[3]
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {limit}))
@@ -24,7 +21,7 @@ app({words!r})
 @pytest.mark.parametrize("limit", [8, 12, 63])
 @pytest.mark.parametrize("words", [["backtest", "--symbols", "AAPL", "--to", "2000-03-31"], ["db", "check"]])
 def test_command_that_may_open_too_few_files_says_so_in_one_line_and_does_nothing(shell, limit, words):
-    done = limited(shell, limit, words)
+    done = limited(python(), shell, limit, words)
     assert (done.returncode, done.stdout) == (2, "")
     [line] = done.stderr.splitlines()
     assert f"too many open files: this process may have {limit} open, and a command needs 64" in line
@@ -37,16 +34,12 @@ def test_command_that_may_open_too_few_files_says_so_in_one_line_and_does_nothin
     [(64, ["backtest", "--symbols", "AAPL", "--to", "2000-03-31"]), (12, ["backtest", "--help"])],
 )
 def test_command_works_with_as_many_files_as_it_says_and_help_with_fewer(shell, limit, words):
-    done = limited(shell, limit, words)
+    done = limited(sys.executable, shell, limit, words)
     assert done.returncode == 0, done.stderr
 
 
-def limited(shell, limit, words):
-    return subprocess.run(
-        [sys.executable, "-c", LIMITED.format(limit=limit, words=words)],
-        cwd=shell.folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-        check=False, timeout=300,
-    )  # fmt: skip
+def limited(program, shell, limit, words):
+    return run_to_end([program, "-c", LIMITED.format(limit=limit, words=words)], shell.folder)
 
 
 def test_what_is_written_is_read_by_its_owner_alone_and_a_looser_store_is_told(shell):
@@ -55,11 +48,9 @@ def test_what_is_written_is_read_by_its_owner_alone_and_a_looser_store_is_told(s
         assert shell.backtest().exit_code == 0
         assert shell.run("db", "backup", "kept.db").exit_code == 0
         assert shell.run("db", "restore", "kept.db", "--db", "sqlite:///back.db").exit_code == 0
-        StartNotes(shell.folder / "starts").begin(1)
     finally:
         os.umask(before)
-    [start] = (shell.folder / "starts").iterdir()
-    for name in ("thinktwice.db", "kept.db", "back.db", start):
+    for name in ("thinktwice.db", "kept.db", "back.db"):
         assert stat.S_IMODE((shell.folder / name).stat().st_mode) == 0o600, name
     store = parse_url("sqlite:///thinktwice.db")
     assert loose_files(store) == []
@@ -68,18 +59,3 @@ def test_what_is_written_is_read_by_its_owner_alone_and_a_looser_store_is_told(s
     text = shell.run("doctor").stdout
     assert "other users may read the store" in text
     assert "chmod 600 thinktwice.db" in text
-
-
-@pytest.mark.parametrize(
-    "words",
-    [("backtest", "--data"), ("playbooks", "export"), ("backtest", "--db")],
-    ids=lambda words: words[-1],
-)
-def test_name_that_no_file_can_have_is_named_in_one_line(shell, words):
-    name = "x" * 300
-    given = f"sqlite:///{name}.db" if words[-1] == "--db" else f"{name}.csv"
-    done = shell.run(*words, given)
-    assert done.exit_code == 2
-    [line] = done.stderr.splitlines()
-    assert name in line
-    assert line.endswith("File name too long; give a shorter one")

@@ -3,6 +3,7 @@
 import errno
 import json
 import re
+import shutil
 import signal
 import sqlite3
 import webbrowser
@@ -10,6 +11,7 @@ import webbrowser
 import pytest
 
 from tests.services.store.stores import seal_again
+from tests.worker.cli.conftest import Shell, at_defaults
 from tests.worker.planted_store import world
 from tests.worker.shared_runs import embedded_bars
 from worker.cli import reports
@@ -21,7 +23,7 @@ from worker.runs.interrupts import RunInterrupted
 from worker.runs.replay import Replay
 
 PLAYBOOKS = run_inputs.playbooks
-RUN = ("backtest", "--symbols", "IBM", "--from", "2003-01-01", "--to", "2004-12-31")
+RUN = ("backtest", "--symbols", "IBM", "--from", "2003-07-01", "--to", "2004-06-30")
 
 
 @pytest.fixture
@@ -31,10 +33,26 @@ def real(shell, monkeypatch):
     return shell
 
 
-def test_page_of_a_stored_run_is_the_page_of_its_backtest(real):
-    made = real.run(*RUN, "--html", "a.html")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where a backtest has stored its run and drawn the page of it."""
+    folder = tmp_path_factory.mktemp("paged")
+    with pytest.MonkeyPatch.context() as patch:
+        at_defaults(folder, patch)
+        made = Shell(folder).run(*RUN, "--html", "a.html")
     assert made.exit_code == 0
     assert "page of run r0001: a.html" in made.stderr
+    return folder
+
+
+@pytest.fixture
+def paged(real, folder):
+    shutil.copytree(folder, real.folder, dirs_exist_ok=True)
+    return real
+
+
+def test_page_of_a_stored_run_is_the_page_of_its_backtest(paged):
+    real = paged
     result = real.run("page", "--html", "b.html")
     assert result.stdout.startswith("page of run r0001: b.html (")
     assert (real.folder / "a.html").read_bytes() == (real.folder / "b.html").read_bytes()
@@ -47,12 +65,11 @@ def refuse(*given, **rest):
     raise AssertionError("the run was played again")
 
 
-def test_page_of_a_finished_run_is_drawn_without_playing_it_again(real, monkeypatch):
-    assert real.run(*RUN, "--html", "a.html").exit_code == 0
+def test_page_of_a_finished_run_is_drawn_without_playing_it_again(paged, monkeypatch):
     monkeypatch.setattr(Replay, "rebuild", refuse)
-    result = real.run("page", "--html", "b.html")
+    result = paged.run("page", "--html", "b.html")
     assert result.exit_code == 0, result.output
-    assert (real.folder / "a.html").read_bytes() == (real.folder / "b.html").read_bytes()
+    assert (paged.folder / "a.html").read_bytes() == (paged.folder / "b.html").read_bytes()
 
 
 def test_page_of_a_run_that_left_bars_out_is_drawn_from_those_that_it_traded(real, monkeypatch):
@@ -130,7 +147,7 @@ def test_page_of_a_planted_run_shows_every_part(planted):
 def test_page_of_an_interrupted_run_says_so_and_until_when_it_goes(real, monkeypatch):
     def stops(*given, progress=None, **rest):
         def stop(done, total):
-            if done > 300:
+            if done > 150:
                 raise RunInterrupted(2)
 
         return run_backtest(*given, progress=stop, **rest)
@@ -149,7 +166,7 @@ def test_page_of_an_interrupted_run_says_so_and_until_when_it_goes(real, monkeyp
 def test_page_of_a_run_shows_the_report_that_a_slow_worker_wrote_about_it(real):
     (real.folder / "traded.toml").write_text("[high_level]\nenabled = false\n")
     (real.folder / "worker.toml").write_text("[high_level]\nenabled = true\n")
-    period = ("--from", "2004-01-01", "--to", "2006-12-31")
+    period = ("--from", "2005-01-01", "--to", "2006-12-31")
     assert real.run("backtest", "traded.toml", "--symbols", "AAPL,MSFT", *period).exit_code == 0
     real.run("page", "--html", "before.html")
     assert "No report: " in (real.folder / "before.html").read_text("utf-8")
@@ -188,7 +205,7 @@ def test_page_of_a_run_under_way_is_refused(planted):
 
 
 @pytest.mark.parametrize("opens", [True, False])
-def test_page_is_opened_and_told_where_no_browser_is(real, monkeypatch, opens):
+def test_page_is_opened_and_told_where_no_browser_is(paged, monkeypatch, opens):
     questions = []
 
     def browser(address):
@@ -196,7 +213,6 @@ def test_page_is_opened_and_told_where_no_browser_is(real, monkeypatch, opens):
         return opens
 
     monkeypatch.setattr(webbrowser, "open", browser)
-    real.run(*RUN)
-    result = real.run("page", "--html", "page.html", "--open")
-    assert questions == [(real.folder / "page.html").as_uri()]
+    result = paged.run("page", "--html", "page.html", "--open")
+    assert questions == [(paged.folder / "page.html").as_uri()]
     assert ("no browser could be opened" in result.stderr) is not opens

@@ -60,28 +60,6 @@ def test_run_is_exported_as_it_stood_at_a_time(planted):
     }
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ((), "Missing argument 'DIR'"),
-        (("latest",), "'latest' is a run, not where to: `thinktwice playbooks export DIR --run latest`"),
-        (("out", "none.toml"), "none.toml"),
-        (("out", "--run", "r9"), "r9"),
-        (("out", "none.toml", "--run", "latest"), "CONFIG and --run both say whose playbooks"),
-        (("no/such",), "the folder 'no/such': there is no folder"),
-        (("full",), "'full' holds other files"),
-        (("out", "--at", "2004-01-01"), "--at '2004-01-01' goes with a run"),
-        (("out", "--run", "latest", "--at", "soon"), "--at 'soon' is not a time"),
-        (("out", "--run", "latest", "--at", "1970-01-01"), "had no playbook in force at 1970-01-01"),
-    ],
-)
-def test_export_that_cannot_be_made_is_refused_and_writes_nothing(planted, words, says):
-    (planted.folder / "full").mkdir()
-    (planted.folder / "full" / "mine.txt").write_text("x")
-    assert says in planted.complaint("playbooks", "export", *words)
-    assert not (planted.folder / "out").exists()
-
-
 def test_files_of_an_export_are_replaced_by_the_next(here):
     assert quoted("playbooks", "export", "out").stdout.startswith(
         "wrote 5 playbooks of the embedded strategy into out"

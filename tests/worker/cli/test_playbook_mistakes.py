@@ -5,10 +5,9 @@ import warnings
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 import thinktwice as tt
-from worker.cli import app
+from tests.worker.cli.checking import run
 
 WRONG = """
 id = "wrong"
@@ -44,10 +43,6 @@ def folder(tmp_path, monkeypatch) -> Path:
     (tmp_path / "run.toml").write_text('[runtime]\nplaybooks = "books"\n', "utf-8")
     monkeypatch.chdir(tmp_path)
     return Path(tmp_path)
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(app, [*words])
 
 
 def test_mistakes_of_a_file_are_said_by_the_command_that_trades_it_and_listed(folder):

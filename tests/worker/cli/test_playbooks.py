@@ -5,11 +5,21 @@ import json
 
 import pytest
 
+from schemas.playbook import PlaybookVersion
+from schemas.settings import Settings
+from schemas.vocabulary import VersionState
+from services.evidence_tools.playbook_history import KINDS, PlaybookHistory
+from services.journal.kinds import JOURNAL_KINDS
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
 from services.playbooks.loader import load_playbooks
+from services.playbooks.renewals import Renewal
+from services.slow_loop.loop_rows import journal_renewal, journal_version
 from services.store import open_store
 from tests.services.high_level.builders import episode, playbook
 from tests.services.store.stores import new_run
 from tests.worker.planted_store import definitions
+from worker.cli.playbooks import _figure_of, version_history
 
 NAME = "buys_strength"
 
@@ -69,39 +79,35 @@ def test_number_and_mean_that_stand_side_by_side_are_of_the_same_trades(planted)
     assert f"mean of complete blocks {first['mean_r']:+.2f} R" in text
 
 
-def test_mean_beside_the_number_counts_the_trades_of_a_block_that_is_not_complete():
-    from schemas.playbook import PlaybookVersion
-    from schemas.settings import Settings
-    from schemas.vocabulary import VersionState
-    from services.evidence_tools.playbook_history import PlaybookHistory
-    from services.journal.sinks import MemorySink
-    from services.journal.writer import JournalWriter
-    from services.slow_loop.loop_rows import journal_version
-    from worker.cli.playbooks import _figure_of
-
-    book = playbook()
+def begun():
     sink = MemorySink()
-    journal = JournalWriter(sink)
-    journal_version(
-        journal, PlaybookVersion(definition=book, state=VersionState.ACTIVE, since=1, reason="file"), 1
-    )
+    return JournalWriter(sink), sink
+
+
+def told_by(journal, sink, kinds=JOURNAL_KINDS):
+    """The history that rows of these kinds tell."""
+    history = PlaybookHistory(Settings())
+
+    async def rows():
+        await journal.flush()
+        for row in sink.rows:
+            if row.kind in kinds:
+                yield row
+
+    asyncio.run(history.read(rows()))
+    return history
+
+
+def test_mean_beside_the_number_counts_the_trades_of_a_block_that_is_not_complete():
+    book, (journal, sink) = playbook(), begun()
+    first = PlaybookVersion(definition=book, state=VersionState.ACTIVE, since=1, reason="file")
+    journal_version(journal, first, 1)
     for number in range(12):  # five a week, the third week is not over
         trade = episode(book, number=number, r=1.0 if number < 10 else -1.0)
         payload = {"episode": trade.model_dump(mode="json")}
         journal.append("episode", ts_event=number, known_at=trade.known_at, payload=payload)
-
-    async def read():
-        await journal.flush()
-        history = PlaybookHistory(Settings())
-
-        async def rows():
-            for row in sink.rows:
-                yield row
-
-        await history.read(rows())
-        return [history.document_with_means(version) for version in history.of()]
-
-    (fields,) = asyncio.run(read())
+    history = told_by(journal, sink)
+    (fields,) = [history.document_with_means(version) for version in history.of()]
     account = fields["account"]
     assert (account["n"], account["blocks"], account["mean_r"]) == (12, 2, 1.0)
     assert account["mean_all_r"] == pytest.approx(8 / 12)
@@ -126,16 +132,7 @@ def test_history_is_readable(planted):
 
 
 def test_history_shows_the_counter_evidence_of_what_was_rolled_back_or_ended(planted):
-    from schemas.playbook import PlaybookVersion
-    from schemas.settings import Settings
-    from schemas.vocabulary import VersionState
-    from services.evidence_tools.playbook_history import PlaybookHistory
-    from services.journal.sinks import MemorySink
-    from services.journal.writer import JournalWriter
-    from services.slow_loop.loop_rows import journal_version
-
-    sink = MemorySink()
-    journal = JournalWriter(sink)
+    journal, sink = begun()
     known = PlaybookVersion(definition=definitions()[0], state=VersionState.ACTIVE, since=1, reason="file")
     ended = known.model_copy(
         update={
@@ -145,19 +142,8 @@ def test_history_shows_the_counter_evidence_of_what_was_rolled_back_or_ended(pla
     )
     journal_version(journal, known, 1)
     journal_version(journal, ended, 2)
-
-    async def read():
-        await journal.flush()
-        history = PlaybookHistory(Settings())
-
-        async def rows():
-            for row in sink.rows:
-                yield row
-
-        await history.read(rows())
-        return [history.document(entry) for entry in history.of(NAME)]
-
-    (payload,) = asyncio.run(read())
+    history = told_by(journal, sink)
+    (payload,) = [history.document(entry) for entry in history.of(NAME)]
     assert (payload["evidence"], payload["counter_evidence"]) == ({"n": 30}, {"n": 40, "e_value": 21.0})
 
 
@@ -168,8 +154,6 @@ PAIRED = {
 
 
 def test_history_tells_the_paired_difference_apart_from_the_own_trades():
-    from worker.cli.playbooks import version_history
-
     version = {
         "playbook_id": NAME, "version": 2, "version_hash": "a" * 64, "parent": 1, "trial": "candidate",
         "changes": [], "report_id": "", "verdict_id": "", "action_id": "", "transitions": [], "renewals": [],
@@ -188,19 +172,7 @@ def test_history_tells_the_paired_difference_apart_from_the_own_trades():
 
 
 def test_history_shows_when_a_measure_was_renewed_and_what_its_trades_had_shown():
-    from schemas.playbook import PlaybookVersion
-    from schemas.settings import Settings
-    from schemas.vocabulary import VersionState
-    from services.evidence_tools.playbook_history import KINDS, PlaybookHistory
-    from services.journal.sinks import MemorySink
-    from services.journal.writer import JournalWriter
-    from services.playbooks.renewals import Renewal
-    from services.slow_loop.loop_rows import journal_renewal, journal_version
-    from worker.cli.playbooks import version_history
-
-    day = 86_400 * 10**9
-    sink = MemorySink()
-    journal = JournalWriter(sink)
+    day, (journal, sink) = 86_400 * 10**9, begun()
     cut = PlaybookVersion(
         definition=definitions()[0],
         state=VersionState.ACTIVE,
@@ -213,20 +185,8 @@ def test_history_shows_when_a_measure_was_renewed_and_what_its_trades_had_shown(
         until = (number + 1) * 30 * day
         renewed = cut.model_copy(update={"expires_at": until})
         journal_renewal(journal, Renewal(renewed, "risk 0.0025", 1, until, shown), number * 30 * day)
-
-    async def read():
-        await journal.flush()
-        history = PlaybookHistory(Settings())
-
-        async def rows():
-            for row in sink.rows:
-                if row.kind in KINDS:
-                    yield row
-
-        await history.read(rows())
-        return [history.document(entry) for entry in history.of(NAME)]
-
-    (payload,) = asyncio.run(read())
+    history = told_by(journal, sink, KINDS)
+    (payload,) = [history.document(entry) for entry in history.of(NAME)]
     assert payload["expires_at"] == 90 * day
     assert [(item["known_at"], item["measure"], item["until"]) for item in payload["renewals"]] == [
         (30 * day, "risk 0.0025", 60 * day),

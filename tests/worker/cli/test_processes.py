@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -17,6 +17,8 @@ from schemas.settings import Settings
 from services.plans.drafting import PlanFacts, draft
 from services.playbooks.loader import load_playbooks
 from services.store import open_store
+from tests.commands.started import run_to_end
+from tools.docs_examples import shell_environment
 
 HEAVY = ("numba", "pandas", "pyarrow", "anthropic", "mcp", "scipy", "numpy", "llvmlite", "alembic", "bokeh")
 RUN = "import sys; from worker.cli import app\n"
@@ -41,15 +43,15 @@ WITH_FAKE_ENGINE = (
     "app({words!r})\n"
 )
 SLOW_BAR = "lambda t: (print(t, file=sys.stderr, flush=True), __import__('time').sleep(0.05))"
-ROOT = Path(__file__).resolve().parents[3]
 
 
-def python(program: str, folder: Path) -> list[str]:
-    return [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{RUN}{program}"]
+def python(program: str) -> list[str]:
+    return [sys.executable, "-c", f"{RUN}{program}"]
 
 
-def clean_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("THINKTWICE_")}
+def begun(program: str, folder: Path) -> subprocess.Popen[str]:
+    environment = shell_environment({})
+    return subprocess.Popen(python(program), cwd=folder, env=environment, stdout=PIPE, stderr=PIPE, text=True)
 
 
 @pytest.fixture
@@ -83,14 +85,7 @@ READING = [
 
 def loaded(commands: list[list[str]], heavy: tuple[str, ...], folder: Path) -> list[list[object]]:
     """Of each command in turn, in one process: its words, what it loads of these, and its exit code."""
-    done = subprocess.run(
-        python(LOADED.format(commands=commands, heavy=heavy), folder),
-        cwd=folder,
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_to_end(python(LOADED.format(commands=commands, heavy=heavy)), folder)
     found: list[list[object]] = json.loads(done.stderr.splitlines()[-1])
     return found
 
@@ -103,14 +98,7 @@ def test_reading_command_loads_no_heavy_library(stored_run):
 
 def test_journal_into_a_reader_that_stops_is_quiet(shell):
     assert shell.run("backtest", "--symbols", "AAPL", "--to", "2005-12-31").exit_code == 0
-    process = subprocess.Popen(
-        python("app(['journal', 'r0001', '--jsonl'])", shell.folder),
-        cwd=shell.folder,
-        env=clean_environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = begun("app(['journal', 'r0001', '--jsonl'])", shell.folder)
     assert process.stdout is not None
     assert process.stderr is not None
     assert process.stdout.readline().startswith('{"seq":0,')
@@ -124,14 +112,7 @@ def test_backtest_interrupted_from_outside_keeps_a_journal_that_verifies(shell):
     program = WITH_FAKE_ENGINE.format(
         words=["backtest", "--symbols", "AAPL", "--to", "2000-12-31"], at_bar=SLOW_BAR
     )
-    process = subprocess.Popen(
-        python(program, shell.folder),
-        cwd=shell.folder,
-        env=clean_environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = begun(program, shell.folder)
     assert process.stderr is not None
     assert process.stderr.readline() == "0\n"
     process.send_signal(signal.SIGINT)

@@ -60,22 +60,6 @@ def test_journal_without_jsonl_is_one_readable_line_an_event(shell):
     ]
 
 
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        (["journal", "r0001", "--kind", "entry_fill"], "Did you mean 'entry_filled'?"),
-        (["journal", "r0001", "--until", "noon"], "--until 'noon' is not a time"),
-        (["why", "ab", "--run", "r0001"], "thinktwice journal r0001 --kind entry_filled"),
-        (["journl", "r0001"], "Did you mean 'journal'?"),
-        (["journal", "r0001", "r0002"], "Usage: thinktwice journal [OPTIONS] [RUN]"),
-        (["runs", "--db", "thinktwice.db"], "has no scheme"),
-    ],
-)
-def test_reading_commands_bad_input_is_one_line(shell, words, part):
-    shell.backtest()
-    assert part in shell.complaint(*words)
-
-
 @pytest.mark.parametrize("words", [("runs",), ("reports", "latest")])
 def test_listing_a_store_that_does_not_exist_says_so_in_one_line_and_makes_none(shell, words):
     result = shell.run(*words)

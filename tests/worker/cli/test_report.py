@@ -63,20 +63,6 @@ def test_report_html_and_json_may_be_asked_for_together(stored):
     assert (stored.folder / "page.html").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "parts"),
-    [
-        (["report", "latest", "zz"], ["no report 'zz' in run r0001", "`thinktwice reports r0001`"]),
-        (["report", "latest", ""], ["no report ''"]),
-        (["report", "r9", REPORT_ID], ["'r9'"]),
-        (["report", "latest", "--html", "missing/page.html"], ["--html 'missing/page.html'", "another file"]),
-    ],
-)
-def test_report_that_cannot_be_given_is_bad_input(stored, words, parts):
-    complaint = stored.complaint(*words)
-    assert all(part in complaint for part in parts)
-
-
 def test_report_of_a_run_without_one_says_where_the_reason_is(shell):
     shell.engine.fail_at = 3
     shell.backtest()

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from schemas.settings import Settings
 from services.store.failures import StoreDamaged
 from tests.services.store.stores import seal_again
+from tests.worker.cli.paper_stores import feed, read_text
 from tests.worker.cli.terminals import in_terminal
-from tests.worker.live.paper_runs import address, killed, traded, waiting_feed
-from tests.worker.shared_runs import embedded_bars
+from tests.worker.live.paper_runs import address, killed, traded
 from tools.docs_examples import shell_words
 from worker.cli import app
 
@@ -34,8 +34,7 @@ DAMAGES = {
 
 def made(folder: Path, runs: int) -> None:
     for _ in range(runs):
-        done = CliRunner().invoke(app, ["backtest", *BARS, "--db", address(folder)])
-        assert done.exit_code == 0, done.output
+        read_text(folder, "backtest", *BARS, code=0)
 
 
 def changed(folder: Path, statement: str) -> None:
@@ -63,11 +62,7 @@ def test_damaged_run_is_listed_as_damaged_beside_the_others(store, tmp_path, dam
     found = CliRunner().invoke(app, ["runs", "--json", "--db", address(tmp_path)])
     assert found.exit_code == 2
     assert [run["damage"] is None for run in json.loads(found.stdout)] == [True, False, True]
-    assert CliRunner().invoke(app, ["status", "r0001", "--db", address(tmp_path)]).exit_code == 0
-
-
-def feed():
-    return waiting_feed(embedded_bars("2003-01-01", "2003-12-31").select(("AAPL", "IBM")))
+    read_text(tmp_path, "status", "r0001", code=0)
 
 
 def test_paper_starts_beside_a_damaged_run_that_is_over_and_not_over_one_that_is_its_own(tmp_path):

@@ -18,14 +18,14 @@ from tools.docs_pages import DOCS, README, ROOT
 PAGES = [README, *sorted((DOCS / "tutorial").glob("*.md"))]
 # Of the commands with a bar that no such page has, with their exit codes, in this order in one folder.
 OTHERS = {
-    "thinktwice backtest --symbols AAPL --from 2004-01-01 --to 2005-12-31 --out out": 0,
+    "thinktwice backtest --symbols AAPL --from 2004-01-01 --to 2004-12-31 --out out": 0,
     "thinktwice page latest --html run.html": 0,
     'thinktwice ask "why did squeeze_breakout lose?"': 0,
     "thinktwice reflect --json": 0,
     "thinktwice replan latest": 0,
     "thinktwice playbooks rollback mean_reversion": 2,
     "thinktwice ablate --symbols AAPL --from 2004-01-01 --to 2004-12-31 --seeds 1": 0,
-    "thinktwice paper --symbols AAPL --from 2004-01-01 --to 2005-12-31 --speed max --db sqlite:///p.db": 0,
+    "thinktwice paper --symbols AAPL --from 2004-01-01 --to 2004-12-31 --speed max --db sqlite:///p.db": 0,
     "thinktwice gate out/trades.csv --looks weekly": 0,
 }
 # Commands with a bar that ask a model or an exchange: their bar is the same, drawn in test_progress.py.

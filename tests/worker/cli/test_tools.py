@@ -2,12 +2,11 @@
 
 import json
 import sqlite3
-import subprocess
-import sys
 
 import mcp.client.stdio  # noqa: F401 - binds stderr when it is imported: before a runner replaces it
 
 from services.evidence.tools import TOOLS
+from tests.commands.started import python, run_to_end, thinktwice
 
 SERVER = """
 import anyio, mcp_types as types, sys
@@ -38,7 +37,7 @@ def read_shown(shell, *words):
 def configured(shell):
     (shell.folder / "server.py").write_text(SERVER, "utf-8")
     (shell.folder / "said.txt").write_text("The price.\u202e" + " more" * 60, "utf-8")
-    command = json.dumps([sys.executable, str(shell.folder / "server.py"), str(shell.folder / "said.txt")])
+    command = json.dumps([python(), str(shell.folder / "server.py"), str(shell.folder / "said.txt")])
     (shell.folder / "t.toml").write_text(f"[planner.servers.desk]\ncommand = {command}\n", "utf-8")
 
 
@@ -88,9 +87,8 @@ def test_server_that_prints_noise_is_listed_without_a_traceback(shell):
     program = (shell.folder / "server.py").read_text("utf-8")
     noise = 'print("no protocol at all", flush=True)\n'
     (shell.folder / "server.py").write_text(noise + program, "utf-8")
-    words = ["-m", "thinktwice", "tools", "list", "t.toml", "--server", "desk"]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
-    assert "quote" in done.stdout
+    done = run_to_end([thinktwice(), "tools", "list", "t.toml", "--server", "desk"], shell.folder)
+    assert (done.returncode, "quote" in done.stdout) == (0, True)
     assert "Traceback" not in done.stderr
 
 

@@ -110,18 +110,6 @@ def test_worker_config_sets_the_cadence_and_nothing_else(stored):
     assert "policy_loop.regime.chop_bars is 90 (file weekly.toml) and run r0001 was made with 100" in text
 
 
-@pytest.mark.parametrize(
-    ("words", "quoted"),
-    [
-        (("--at", "2024-01-04"), "--at names a past moment: it goes with --once"),
-        (("--once", "--at", "soon"), "--at 'soon' is not a time"),
-        (("--period", "31"), "--period"),
-    ],
-)
-def test_worker_that_cannot_start_says_why_and_makes_nothing(stored, words, quoted):
-    assert quoted in stored.complaint("worker", *words)
-
-
 def test_worker_asks_the_models_of_the_runs_judge_and_says_where_it_cannot(shell, monkeypatch):
     store_run(by_models())
     monkeypatch.setattr("worker.slow_worker.wiring.threaded_reflection", lambda settings: recommending)

@@ -184,8 +184,7 @@ def killed(job: dict[str, Any], out: str) -> dict[str, Any]:
 
 def load() -> None:
     """Everything that a command imports and compiles, once."""
-    import aiosqlite  # noqa: F401 - loaded before the forks
-    import pandas as pd  # noqa: F401
+    import pandas as pd  # noqa: F401 - loaded before the forks
 
     import services.store.store  # noqa: F401
     from worker.cli import app  # noqa: F401

@@ -12,7 +12,7 @@ from services.store import open_store
 from tests.worker.live.paper_runs import Item, RunningFeed, address, process_in, rows_of
 from trading_core.live.growing_bars import Bar
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.entry_guard import EntryGuard
+from worker.live.safe_mode import EntryGuard
 
 SYMBOLS = ("A", "B")
 BAR = Bar(1.0, 1.0, 1.0, 1.0, 1.0)
@@ -45,7 +45,7 @@ def test_safe_mode_change_is_told_once_when_every_symbol_is_blocked_and_when_non
     for _ in range(3):
         assert one.takes(row(reason, reason)) == dict.fromkeys(SYMBOLS, reason)
     assert changes(one.shown) == [("entered", name)]
-    assert [str(held.reason) for held in one.guard.mode.held] == [name]
+    assert one.guard.reasons == (name,)
     assert one.takes(row()) == {}
     assert changes(one.shown)[1:] == [("left", name)]
 

@@ -12,7 +12,7 @@ import pytest
 from schemas.settings import DataSettings
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind, series_of
 from trading_core.live.growing_bars import Bar
-from worker.live.entry_guard import Doubts
+from worker.live.doubts import Doubts
 
 BAR = Bar(1.0, 2.0, 1.0, 2.0, 1.0)
 OFF = DataSettings(plausibility="off")

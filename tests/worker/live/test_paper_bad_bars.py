@@ -18,7 +18,7 @@ from tests.worker.feeds.planted_file import PlannedFile
 from tests.worker.live.bad_markets import Run, clean_run, market, places, traded
 from trading_core.bars import BarSeries
 
-HISTORY, BARS = 200, 640
+HISTORY, BARS = 200, 440
 HEALED = Shares(twice=0.02, disordered=0.02, withheld=0.02, outages=0.008)
 SPOILED = Shares(twice=0.01, late=0.01, lost=0.01, contradicted=0.01, disputed=0.01, silences=0.004)
 LONG_OUTAGE_S = 200.0

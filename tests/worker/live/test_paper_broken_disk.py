@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from schemas.errors import StoreError
 from schemas.settings import Settings
@@ -54,8 +55,8 @@ async def _broken(folder: Any, statement: str) -> None:
 
         async def breaking(*given: Any) -> None:
             if point.due:
-                async with store._engine.connect() as connection:
-                    await connection.exec_driver_sql(statement)
+                async with store._engine.begin() as connection:
+                    await connection.execute(text(statement))
             await commit(*given)
 
         trading.commit = breaking

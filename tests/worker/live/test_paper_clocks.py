@@ -24,9 +24,9 @@ from tests.worker.live.virtual_time import run_virtually
 from tests.worker.live.wall_clocks import Everything, read_by_the_scheduler
 from trading_core.bars import COLUMNS, BarSeries
 from worker.feeds.sample_data.worlds import make_world
-from worker.slow_worker.waker import Waker, Watchdog
+from worker.slow_worker.waker import Waker
 
-HISTORY, BARS = 200, 440
+HISTORY, BARS = 200, 350
 HOUR_S = 3_600.0
 FEEDS = ["file", "exchange"]
 
@@ -216,8 +216,7 @@ def test_slow_loop_beside_a_wall_clock_that_jumps_is_woken_on(ahead) -> None:
         with read_by_the_scheduler(wall):
             waker = Waker(look, period_s, lambda kind, detail: None, timer=loop.time)
             waker.start()
-            watchdog = Watchdog(waker, lambda kind, detail: None, timer=loop.time)
-            watching = asyncio.create_task(watchdog.watch())
+            watching = asyncio.create_task(waker.watch())
             await asyncio.wait({watching}, timeout=1_000.0)
             given_up = watching.done()
             watching.cancel()

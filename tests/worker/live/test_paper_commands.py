@@ -169,7 +169,10 @@ def test_paper_stop_request_ends_the_process_and_the_run_goes_on_later(tmp_path)
 
 
 def test_paper_process_after_too_many_crashes_enters_nothing_before_the_operator_says_so(tmp_path) -> None:
-    live = Asked({ASK_AT: ("kill_switch", {"on": False})}, crashed_too_often=lambda run_id: True)
+    async def too_often(run_id: str) -> bool:
+        return True
+
+    live = Asked({ASK_AT: ("kill_switch", {"on": False})}, crashed_too_often=too_often)
     asyncio.run(live.trade(tmp_path))
     entered = [detail for kind, detail in live.shown if kind == "safe_mode"]
     assert [payload["change"] for payload in entered] == ["entered", "left"]

@@ -46,7 +46,7 @@ LOOK_S = 0.01
 
 @cache
 def bars() -> BarSeries:
-    return make_world("reverting", seed=3, bars=200, symbols=2)
+    return make_world("reverting", seed=3, bars=160, symbols=2)
 
 
 @cache

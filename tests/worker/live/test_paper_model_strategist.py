@@ -3,6 +3,8 @@
 import asyncio
 import json
 import logging
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -37,19 +39,33 @@ def backgrounds(folder: Path) -> int:
     return len(found)
 
 
-@pytest.mark.parametrize("later", [0, 1])
-def test_paper_live_strategist_of_a_model_is_shown_its_background_and_the_run_replays(
-    tmp_path, later
-) -> None:
-    model = Asked()
-    live = Live(later, SETTINGS, models=Models(strategist=model))
-    outcome = asyncio.run(live.trade(tmp_path))
+@pytest.fixture(scope="module", params=[0, 1])
+def answered(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Live, Asked]:
+    """A live run to its end whose model answers, at once or a row later."""
+    folder, model = tmp_path_factory.mktemp("answered"), Asked()
+    live = Live(request.param, SETTINGS, models=Models(strategist=model))
+    outcome = asyncio.run(live.trade(folder))
     assert outcome.document is not None
     assert outcome.document["errors"] == 0
-    assert backgrounds(tmp_path) > 50
-    assert any(request.background.get("last_plans") for request in model.questions)  # type: ignore[union-attr]
-    report = replayed(tmp_path, SETTINGS)
+    return folder, live, model
+
+
+def test_paper_live_strategist_of_a_model_is_shown_its_background_and_the_run_replays(answered) -> None:
+    folder, _, model = answered
+    assert backgrounds(folder) > 50
+    assert any(request.background.get("last_plans") for request in model.questions)
+    report = replayed(folder, SETTINGS)
     assert (report.ok, report.problem) == (True, None)
+
+
+def test_paper_live_run_whose_model_answers_says_nothing_of_failing(answered) -> None:
+    folder, live, _ = answered
+    assert [detail for kind, detail in live.shown if kind == "model_failing"] == []
+    assert live.process.traded.status.status().models_failing == {}
+    text = CliRunner().invoke(app, ["status", "--db", address(folder)], catch_exceptions=False).stdout
+    assert "usable" not in text
 
 
 def test_paper_live_strategist_of_a_model_that_died_on_its_way_goes_on_and_replays(tmp_path) -> None:
@@ -94,15 +110,6 @@ def test_paper_live_run_says_that_its_model_answers_no_more_whoever_polls(tmp_pa
     assert f"claude-test (strategist) gave no usable reply to its last {failed} calls" in text
 
 
-def test_paper_live_run_whose_model_answers_says_nothing_of_failing(tmp_path) -> None:
-    live = Live(0, asking(), models=Models(strategist=Asked()))
-    asyncio.run(live.trade(tmp_path))
-    assert [detail for kind, detail in live.shown if kind == "model_failing"] == []
-    assert live.process.traded.status.status().models_failing == {}
-    text = CliRunner().invoke(app, ["status", "--db", address(tmp_path)], catch_exceptions=False).stdout
-    assert "usable" not in text
-
-
 class Refused(Asked):
     """A model whose server takes its key no more, until that is mended."""
 
@@ -117,12 +124,21 @@ class Refused(Asked):
         return await super().complete(**request)
 
 
-@pytest.mark.parametrize("mended", [True, False])
-def test_paper_that_goes_on_asks_a_lost_model_once_more_and_the_run_replays(tmp_path, mended) -> None:
-    first = Refused(mended=False)
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The store of a run that was killed once its model was lost."""
+    folder, first = tmp_path_factory.mktemp("lost"), Refused(mended=False)
     with pytest.raises(Killed):
-        asyncio.run(Live(0, SETTINGS, KillAt("committed", 240), Models(strategist=first)).trade(tmp_path))
+        asyncio.run(Live(0, SETTINGS, KillAt("committed", 240), Models(strategist=first)).trade(folder))
     assert len(first.requests) == 4, "lost behind the third refusal"
+    with closing(sqlite3.connect(folder / "paper.db")) as store:
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return (folder / "paper.db").read_bytes()
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_paper_that_goes_on_asks_a_lost_model_once_more_and_the_run_replays(lost, tmp_path, mended) -> None:
+    (tmp_path / "paper.db").write_bytes(lost)
     again = Live(0, SETTINGS, models=Models(strategist=Refused(mended=mended)))
     again_asked = again.models.strategist.requests
     again_asked += [{}] * (not mended)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from functools import cache
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from schemas.errors import ConfigError
-from schemas.settings import Settings
+from schemas.settings import EnvelopeSettings, Settings
 from services.playbooks.loader import load_playbooks
 from services.slow_loop_service import SlowLoopService
 from services.store import open_store
@@ -44,6 +45,7 @@ from worker.models import Models
 from worker.runs.replay import MEASURED
 from worker.studies.scenarios import PLANTED
 
+OVER_THE_CAP = 1e-4  # as the fixture of that name has it
 OFTEN = Pace(events=10**9, rows=50, share=0.0)
 NEVER = Pace(events=10**9, rows=10**9)
 
@@ -51,16 +53,22 @@ NEVER = Pace(events=10**9, rows=10**9)
 @cache
 def bars() -> BarSeries:
     """A world in which reports, verdicts and shadow trials come early."""
-    return make_world("reverting", seed=3, bars=1_000, symbols=3)
+    return make_world("reverting", seed=3, bars=560, symbols=3)
+
+
+@cache
+def few() -> BarSeries:
+    """Bars whose state is quickly made again."""
+    return make_world("reverting", seed=3, bars=260, symbols=2)
 
 
 PLAYBOOKS = tuple(load_playbooks(PLANTED))
 
 
 @cache
-def calm() -> Run:
+def calm(series: Callable[[], BarSeries] = bars) -> Run:
     """The backtest over the same bars."""
-    return run_on(bars(), losing_settings(), PLAYBOOKS)
+    return run_on(series(), losing_settings(), PLAYBOOKS)
 
 
 class Process:
@@ -103,7 +111,7 @@ def test_paper_run_killed_again_and_again_goes_on_from_savepoints_to_the_head_of
     tmp_path,
 ) -> None:
     process, played = Process(tmp_path), []
-    for rows in (130, 333, 180, 220):
+    for rows in (130, 260, 90, 30):
         process.dies(rows)
         played += [entry["rows_played"] for entry in process.quoted("recovered")]
     kinds = {row.kind for row in rows_stored(tmp_path)}
@@ -133,7 +141,8 @@ def test_paper_run_killed_again_and_again_goes_on_from_savepoints_to_the_head_of
 DAMAGED = {
     "journal": "UPDATE journal SET payload = replace(payload, ':', ': ') WHERE seq = 17",
     "journal_time": "UPDATE journal SET known_at = known_at + 1 WHERE seq = 17",
-    "journal_and_its_hash": "UPDATE journal SET hash = prev_hash WHERE seq = 17",
+    "journal_and_its_hash": "UPDATE journal SET hash = (SELECT hash FROM journal WHERE seq = 16) "
+    "WHERE seq = 17",
     "journal_row_gone": "DELETE FROM journal WHERE seq = 17",
     "bars": "UPDATE paper_bars SET bars = replace(bars, ':', ': ') WHERE number = 17",
     "bars_gone": "DELETE FROM paper_bars WHERE number = 17",
@@ -147,7 +156,7 @@ DAMAGED = {
 def left(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The store of a run that was killed behind a savepoint."""
     folder = tmp_path_factory.mktemp("left")
-    Process(folder).dies(180)
+    Process(folder).dies(170, feed=waiting_feed(few()))
     with closing(sqlite3.connect(folder / "paper.db")) as store:
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return (folder / "paper.db").read_bytes()
@@ -160,7 +169,7 @@ def test_paper_run_does_not_go_on_from_a_savepoint_over_a_damaged_row_before_it(
         assert store.execute(DAMAGED[name]).rowcount > 0
     process = Process(tmp_path)
     with pytest.raises(StoreDamaged, match=r"r0001.*(17|order|trials|description).*`thinktwice db restore"):
-        process.trades()
+        process.trades(waiting_feed(few()))
     assert process.quoted("recovered") == []
     with closing(sqlite3.connect(tmp_path / "paper.db")) as store:
         ((status,),) = store.execute("SELECT status FROM runs").fetchall()
@@ -177,16 +186,16 @@ def test_paper_run_goes_on_from_the_backup_that_the_refusal_names(left, tmp_path
     with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
         store.execute(DAMAGED["journal"])
     with pytest.raises(StoreDamaged, match="row 17 ") as refused:
-        Process(tmp_path).trades()
+        Process(tmp_path).trades(waiting_feed(few()))
     restored.mkdir()
     (given,) = re.findall(r"`thinktwice (db restore [^`]*)`", str(refused.value))
     words = given.replace("FILE", str(backup)).replace("URL", address(restored)).split()
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     process = Process(restored)
-    outcome = process.trades()
-    assert process.quoted("recovered")[0]["rows_played"] < 180
-    assert outcome.record.head_hash == calm().document["journal"]["head_hash"]
+    outcome = process.trades(waiting_feed(few()))
+    assert process.quoted("recovered")[0]["rows_played"] < 170
+    assert outcome.record.head_hash == calm(few).document["journal"]["head_hash"]
 
 
 def _counted(part: Any) -> Any:
@@ -317,13 +326,6 @@ def paced(tmp_path: Any, monkeypatch: Any, symbols: tuple[str, ...], every: int,
     return model.out, taken, trials
 
 
-def test_paper_savepoint_is_not_taken_while_an_evaluation_is_out(tmp_path, monkeypatch) -> None:
-    """What an evaluation is thinking about is in no savepoint, so there is none while it thinks."""
-    out, taken, _ = paced(tmp_path, monkeypatch, ("AAPL", "IBM"), 2)
-    assert max(out) > 0, "some evaluations take longer than a row"
-    assert len(taken) > 20
-
-
 @pytest.mark.parametrize(("draining", "taken"), [(False, 1), (True, 0)])
 def test_paper_savepoint_is_not_taken_while_no_evaluation_may_begin(draining, taken) -> None:
     """Whether a run drains is in no savepoint: whoever went on from it would begin what the journal skips."""
@@ -348,20 +350,34 @@ def test_paper_savepoint_is_not_taken_while_no_evaluation_may_begin(draining, ta
 MANY = ("AAPL", "IBM", "GOOG", "MSFT")
 
 
+@pytest.fixture(scope="module")
+def behind(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A live run whose model is always behind: its folder, and what `paced` gives."""
+    folder = tmp_path_factory.mktemp("behind")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EnvelopeSettings, "risk_cap", OVER_THE_CAP)
+        return folder, *paced(folder, patch, MANY, 6)
+
+
+def test_paper_savepoint_is_not_taken_while_an_evaluation_is_out(behind) -> None:
+    """What an evaluation is thinking about is in no savepoint: `paced` sees none taken while it thinks."""
+    _, out, taken, _ = behind
+    assert max(out) > 0, "some evaluations take longer than a row"
+    assert len(taken) > 20
+
+
 @pytest.mark.usefixtures("over_the_cap")
-def test_paper_savepoints_and_trials_do_not_starve_under_a_model_that_is_always_behind(
-    tmp_path, monkeypatch
-) -> None:
-    out, taken, trials = paced(tmp_path, monkeypatch, MANY, 6)
+def test_paper_savepoints_and_trials_do_not_starve_under_a_model_that_is_always_behind(behind) -> None:
+    folder, out, taken, trials = behind
     begun = next(row for row, busy in enumerate(out) if busy)
     assert sum(busy == 0 for busy in out[begun:]) < 0.1 * (len(out) - begun), "the model is always behind"
     drained = DRAIN_AFTER + 7 * len(MANY)  # rows: until nothing begins, and until all is answered
     for kept in (taken, trials):
         rows = [begun, *(row for row in kept if row > begun), len(out)]
         assert max(later - row for row, later in zip(rows, rows[1:], strict=False)) < 2 * drained
-    skipped = [row for row in rows_stored(tmp_path, "latest", "policy_skip") if "draining" in row.payload]
+    skipped = [row for row in rows_stored(folder, "latest", "policy_skip") if "draining" in row.payload]
     assert skipped, "what began no evaluation meanwhile stands in the journal"
-    report = replayed(tmp_path, FULL)
+    report = replayed(folder, FULL)
     assert (report.ok, report.problem) == (True, None)
 
 
@@ -374,12 +390,6 @@ def test_paper_run_killed_while_it_drains_goes_on_to_a_head_that_replays(tmp_pat
     assert taken
     report = replayed(tmp_path, FULL)
     assert (report.ok, report.problem) == (True, None)
-
-
-@cache
-def few() -> BarSeries:
-    """Bars whose state is quickly made again."""
-    return make_world("reverting", seed=3, bars=260, symbols=2)
 
 
 def _changed(folder: Any, change: str) -> None:
@@ -398,10 +408,10 @@ def _changed(folder: Any, change: str) -> None:
     ],
 )
 def test_paper_savepoint_that_cannot_be_used_is_named_and_the_run_is_played_whole(
-    tmp_path, change, reason
+    left, tmp_path, change, reason
 ) -> None:
+    (tmp_path / "paper.db").write_bytes(left)
     process = Process(tmp_path)
-    process.dies(170, feed=waiting_feed(few()))
     _changed(tmp_path, change)
     process.dies(60, feed=waiting_feed(few()))
     assert reason in process.quoted("savepoint_not_used")[0]["reason"]
@@ -412,17 +422,17 @@ def test_paper_savepoint_that_cannot_be_used_is_named_and_the_run_is_played_whol
     assert process.quoted("recovered")[0]["rows_played"] < 60
 
 
-def test_paper_savepoint_does_not_hide_playbooks_that_were_changed(tmp_path) -> None:
+def test_paper_savepoint_does_not_hide_playbooks_that_were_changed(left, tmp_path) -> None:
+    (tmp_path / "paper.db").write_bytes(left)
     process = Process(tmp_path)
-    process.dies(170, feed=waiting_feed(few()))
     changed = PLAYBOOKS[0].model_copy(update={"risk_fraction": PLAYBOOKS[0].risk_fraction / 2})
     with pytest.raises(ConfigError, match="does not come out as it was stored"):
         process.trades(waiting_feed(few()), definitions=(changed, *PLAYBOOKS[1:]))
 
 
-def test_paper_savepoint_of_another_journal_is_not_believed(tmp_path) -> None:
+def test_paper_savepoint_of_another_journal_is_not_believed(left, tmp_path) -> None:
+    (tmp_path / "paper.db").write_bytes(left)
     process = Process(tmp_path)
-    process.dies(170, feed=waiting_feed(few()))
     last = "(SELECT MAX(events) - 1 FROM savepoints)"
     _changed(tmp_path, f"UPDATE journal SET hash = 'x' WHERE seq = {last}")
     with pytest.raises(StoreDamaged, match=r"row \d+ .* is damaged"):

@@ -1,140 +1,79 @@
-"""Safe mode as a machine: entered for a reason, left when none is left, hard ones only by the operator."""
+"""Safe mode is entered for a reason and left when none is left; crashes end by the operator alone."""
 
-import pytest
-from hypothesis import given
+from typing import Any
+
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from schemas.settings.live import OperationsSettings
-from worker.live.crash_counter import crash_loop
-from worker.live.entry_guard import EntryGuard
-from worker.live.safe_mode import HARD, SafeMode, SafeModeReason
+from services.feeds.port import BarRow
+from worker.live.safe_mode import EntryGuard, SafeModeReason
 
-SECOND = 10**9
 STORE, LOOP = SafeModeReason.STORE_AWAY, SafeModeReason.CRASH_LOOP
 
 
-def kinds(changes):
-    return [(change.kind, change.reason) for change in changes]
-
-
-def test_soft_reason_enters_and_its_end_leaves():
-    mode, changes = SafeMode().raise_reason(STORE, 5, "refused")
-    assert mode.active
-    assert mode.summary == "store_away (refused)"
-    assert kinds(changes) == [("entered", STORE)]
-    assert mode.raise_reason(STORE, 6, "again") == (mode, ())
-    mode, changes = mode.clear_reason(STORE, 7)
-    assert not mode.active
-    assert mode.summary is None
-    assert kinds(changes) == [("left", STORE)]
-    assert mode.clear_reason(STORE, 8) == (mode, ())
-
-
-def test_hard_reason_that_is_gone_waits_for_the_operator():
-    mode, _ = SafeMode().raise_reason(LOOP, 1)
-    assert mode.release(2) == (mode, ())  # it still holds: nobody can talk it away
-    mode, changes = mode.clear_reason(LOOP, 3)
-    assert mode.active
-    assert kinds(changes) == [("gone", LOOP)]
-    assert mode.summary == "crash_loop, gone, waits for the operator"
-    mode, changes = mode.release(4)
-    assert not mode.active
-    assert kinds(changes) == [("left", LOOP)]
-
-
-def test_hard_reason_that_comes_back_before_the_release_holds_again():
-    mode, _ = SafeMode().raise_reason(LOOP, 1)
-    mode, _ = mode.clear_reason(LOOP, 2)
-    mode, changes = mode.raise_reason(LOOP, 3)
-    assert kinds(changes) == [("raised", LOOP)]
-    assert mode.held[0].since == 1
-    assert mode.release(4) == (mode, ())
-
-
-def test_release_leaves_what_still_holds():
-    mode, _ = SafeMode().raise_reason(LOOP, 1)
-    mode, _ = mode.raise_reason(STORE, 2)
-    mode, _ = mode.clear_reason(LOOP, 3)
-    mode, changes = mode.release(4)
-    assert [held.reason for held in mode.held] == [STORE]
-    assert kinds(changes) == [("ended", LOOP)]
-
-
-def test_operators_release_tells_of_the_end_and_not_that_something_waits():
-    shown = []
-    guard = EntryGuard(("A",), lambda kind, detail: shown.append((detail["change"], detail["reason"])))
-    guard.hold(LOOP)
-    guard.hold(STORE)
-    guard.release()
-    assert [held.reason for held in guard.mode.held] == [STORE]
-    assert shown == [("entered", LOOP), ("raised", STORE), ("ended", LOOP)]
-
-
 class Machine(RuleBasedStateMachine):
-    """Against a plain model: reasons that hold, hard ones that wait."""
+    """Against a plain model: what holds."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.mode, self.holds, self.waits, self.at = SafeMode(), set(), set(), 0
+        self.shown: list[dict[str, Any]] = []
+        self.guard = EntryGuard(("A", "B"), lambda kind, detail: self.shown.append(detail))
+        self.holds: set[SafeModeReason] = set()
         self.inside = False
 
-    def after(self, step):
-        before = self.mode
-        self.mode, changes = step
-        self.at += 1
+    def after(self, before: tuple[SafeModeReason, ...]) -> None:
+        changes, self.shown[:] = list(self.shown), []
+        assert bool(changes) == (before != self.guard.reasons)
+        assert len({change["reason"] for change in changes}) == len(changes), "a change is told once"
         for change in changes:
-            if change.kind in ("entered", "left"):
-                assert self.inside == (change.kind == "left")
-                self.inside = change.kind == "entered"
-        assert bool(changes) == (before != self.mode)
-        shown = [change.reason for change in changes]
-        assert len(shown) == len(set(shown)), "a change of a reason is told once"
+            if change["change"] in ("entered", "left"):
+                assert self.inside == (change["change"] == "left")
+                self.inside = change["change"] == "entered"
 
     @rule(reason=st.sampled_from(SafeModeReason), detail=st.text(max_size=5))
-    def raise_it(self, reason, detail):
-        self.after(self.mode.raise_reason(reason, self.at, detail))
+    def hold_it(self, reason: SafeModeReason, detail: str) -> None:
+        before = self.guard.reasons
+        self.guard.hold(reason, detail)
         self.holds.add(reason)
-        self.waits.discard(reason)
+        self.after(before)
 
-    @rule(reason=st.sampled_from(SafeModeReason))
-    def clear_it(self, reason):
-        self.after(self.mode.clear_reason(reason, self.at))
-        if reason in self.holds and reason in HARD:
-            self.waits.add(reason)
-        self.holds.discard(reason)
+    @rule(behind=st.booleans())
+    def take_row(self, behind: bool) -> None:
+        before = self.guard.reasons
+        row = self.guard.guard_row(BarRow(0, {}), store_behind=behind)
+        self.holds = self.holds & {LOOP} | ({STORE} if behind else set())
+        assert bool(row.blocked) == bool(self.holds), (
+            "a row without a doubt ends every reason but that of crashes"
+        )
+        self.after(before)
 
     @rule()
-    def release_it(self):
-        self.after(self.mode.release(self.at))
-        self.waits.clear()
+    def release_it(self) -> None:
+        before = self.guard.reasons
+        self.guard.release()
+        self.holds.discard(LOOP)
+        self.after(before)
 
     @invariant()
-    def entries_are_blocked_exactly_while_something_holds_or_waits(self):
-        assert {held.reason for held in self.mode.held if not held.gone} == self.holds
-        assert {held.reason for held in self.mode.held if held.gone} == self.waits
-        assert self.mode.active == bool(self.holds | self.waits) == self.inside
-        assert self.waits <= HARD
-        assert list(self.mode.held) == sorted(self.mode.held, key=lambda held: held.reason)
+    def entries_are_blocked_exactly_while_something_holds(self) -> None:
+        assert set(self.guard.reasons) == self.holds
+        assert bool(self.guard.in_force({})) == bool(self.guard.summary) == bool(self.holds) == self.inside
+        assert list(self.guard.reasons) == sorted(self.holds)
 
 
 TestMachine = Machine.TestCase
 
 
-LIMIT = OperationsSettings(start_limit=3, start_window_s=60)
-
-
-@pytest.mark.parametrize(
-    ("ages", "looping"),
-    [([], False), ([1, 2, 3], False), ([1, 2, 3, 4], True), ([1, 2, 3, 61], False), ([60, 1, 2, 3], True)],
-)
-def test_too_many_crashes_within_the_window_are_a_loop(ages, looping):
-    now = 1_000 * SECOND
-    assert crash_loop([now - age * SECOND for age in ages], now, LIMIT) is looping
-
-
-@given(st.lists(st.integers(-100, 200), max_size=20))
-def test_crash_loop_never_turns_off_by_one_more_crash(ages):
-    now = 1_000 * SECOND
-    crashes = [now - age * SECOND for age in ages]
-    assert crash_loop([*crashes, now], now, LIMIT) >= crash_loop(crashes, now, LIMIT)
+def test_operators_release_ends_the_reason_of_crashes_and_no_other() -> None:
+    shown: list[tuple[str, str]] = []
+    guard = EntryGuard(("A",), lambda kind, detail: shown.append((detail["change"], detail["reason"])))
+    guard.hold(LOOP, "kill off")
+    guard.hold(STORE)
+    guard.hold(LOOP, "again")
+    assert guard.summary == "crash_loop (kill off); store_away"
+    guard.release()
+    assert (guard.reasons, guard.summary) == ((STORE,), "store_away")
+    guard.release(STORE)
+    left: tuple[Any, Any] = guard.reasons, guard.summary
+    assert left == ((), None)
+    assert shown == [("entered", LOOP), ("raised", STORE), ("ended", LOOP), ("left", STORE)]

@@ -37,7 +37,7 @@ from worker.session import Session
 SERIES = bars()
 MARKET = BarAxes(SERIES.symbols, SERIES.timeframe, SERIES.label)
 ROWS = rows_of(SERIES)
-END = 700
+END = 450
 
 # What a class without state of its own fills as it works: a cache, or what wiring alone says.
 WITHOUT_STATE: dict[str, set[str]] = {
@@ -61,7 +61,7 @@ WITHOUT_STATE: dict[str, set[str]] = {
     "RuleStrategist": set(),
     "RunEvidence": set(),
     "SharedColumns": set(),
-    "ShadowLedgers": set(),
+    "ShadowLedgers": {"_bare", "_searched"},
     "SnapshotBuilder": {"_first_rows", "_places", "_regime_seen"},
     "TickEventDecoder": set(),
 }
@@ -69,6 +69,7 @@ MADE_AGAIN = frozenset(
     {"FeatureColumns", "GrowingBars", "RegimeColumns", "RegimeTracker", "RuleBank", "RuleColumns"}  # of bars
     | {"Populations", "TradeOutcomes"}  # of episodes
     | {"EvidenceEpochs"}  # of the playbook versions
+    | {"CadenceFacts"}  # of the rows, at the next look
     | {"EvidenceBuffer"}  # of the rows, which savepoints hold beside the state
     | {"MemorySink", "ParkingJournal"}  # of the run
 )

@@ -43,7 +43,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     Attributes:
         seconds: virtual time since the loop was made.
-        threads: futures that a thread of the SQLite driver will answer.
+        threads: futures that a thread of a SQLite store will answer.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def create_future(self) -> asyncio.Future[Any]:
         future, caller = super().create_future(), sys._getframe(1)
         joins = caller.f_code.co_name == "shutdown_default_executor"  # which waits for the threads to end
-        if joins or caller.f_globals.get("__name__") == "aiosqlite.core":
+        if joins or caller.f_globals.get("__name__") == "services.store.sqlite_engine":
             self.threads.add(future)
             future.add_done_callback(self.threads.discard)
         return future

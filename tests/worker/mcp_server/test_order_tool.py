@@ -3,13 +3,13 @@
 import asyncio
 import json
 import os
-import sys
 
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 import thinktwice as tt
+from tests.commands.started import thinktwice
 from tests.doors.brokers import RIGHT, TOO_LARGE, rows
 from tools.docs_pages import ROOT
 
@@ -27,9 +27,9 @@ def store(tmp_path):
 
 async def answers(store, options, calls):
     """Names of the tools of a server that is started with these options, and what each call brings."""
-    words = ["-m", "thinktwice", "mcp", "--db", f"sqlite:///{store}", *options]
+    words = ["mcp", "--db", f"sqlite:///{store}", *options]
     program = StdioServerParameters(
-        command=sys.executable, args=words, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        command=thinktwice(), args=words, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: ASYNC230 - it waits for nothing
         async with Client(stdio_client(program, errlog=nowhere)) as client:

@@ -25,7 +25,7 @@ BARS = ("--symbols", "AAPL,IBM", "--from", "2000-03-01", "--to")
 def stores(tmp_path_factory):
     """Two stores of the command's own runs, which keep where their bars are: the same past, two ends."""
     folder = tmp_path_factory.mktemp("rules")
-    for name, end in (("whole", "2003-06-30"), ("earlier", "2002-12-31")):
+    for name, end in (("whole", "2002-06-28"), ("earlier", "2001-12-31")):
         words = ["backtest", *BARS, end, "--db", f"sqlite:///{folder}/{name}.db"]
         subprocess.run([thinktwice(), *words], check=True, capture_output=True)
     return folder
@@ -103,7 +103,7 @@ def test_bad_rule_is_refused_and_is_no_trial(stores):
 
 @pytest.mark.usefixtures("forked")
 def test_bars_after_the_clock_change_nothing(stores):
-    at = time_option("2002-06-30", "--at")
+    at = time_option("2001-06-29", "--at")
     whole, _ = tried(stores / "whole.db", RULE, at)
     earlier, _ = tried(stores / "earlier.db", RULE, at)
     left_out = {"trial"}
@@ -112,7 +112,7 @@ def test_bars_after_the_clock_change_nothing(stores):
         for result in (whole, earlier)
     ]
     assert shown[0] == shown[1]
-    assert shown[0]["last_bar"] < "2002-06-30"
+    assert shown[0]["last_bar"] < "2001-06-29"
     late, _ = tried(stores / "whole.db", RULE)
     assert late.structured_content["trades"] > shown[0]["trades"]
 
@@ -161,7 +161,7 @@ def test_store_that_cannot_be_written_tries_no_rule(stores, tmp_path):
 
 
 def test_rule_over_standard_streams_does_not_hang_the_server(stores):
-    words = ["mcp", "--db", f"sqlite:///{stores}/whole.db", "--at", "2002-06-30"]
+    words = ["mcp", "--db", f"sqlite:///{stores}/whole.db", "--at", "2001-06-29"]
 
     async def scenario():
         async with Client(StdioServerParameters(command=thinktwice(), args=words)) as client:

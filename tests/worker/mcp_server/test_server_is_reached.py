@@ -19,7 +19,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from services.evidence.tools import TOOLS
-from tests.commands.started import thinktwice
+from tests.commands.started import python, thinktwice
 from tests.worker.evidence_stores import CLOCK, server_of
 from worker.mcp_server.serving import HttpAddress, http_app
 from worker.review import run_views
@@ -185,12 +185,19 @@ def test_signal_ends_the_server_in_one_line(stored, words, signum, code):
         assert process.stderr.read() == f"thinktwice: stopped by {signum.name}\n"
 
 
+# Room for 16 connections.
+FEW = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+from thinktwice.__main__ import main
+sys.argv[0:1] = ["thinktwice", "mcp"]
+main()
+"""
+
+
 def test_connections_that_ask_nothing_keep_nobody_out(stored):
-    words = [sys.executable, "-m", "thinktwice", "mcp", "--transport", "http", "--port", "0"]
-    few = ["sh", "-c", 'ulimit -n 128; exec "$@"', "sh"]  # room for 16 connections
-    with subprocess.Popen(
-        [*few, *words, "--db", f"sqlite:///{stored}"], stderr=subprocess.PIPE, text=True
-    ) as process:
+    words = ["--transport", "http", "--port", "0", "--db", f"sqlite:///{stored}"]
+    with subprocess.Popen([python(), "-c", FEW, *words], stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
             url = process.stderr.readline().split()[2]
@@ -310,7 +317,7 @@ def test_configuration_holds_no_password(shell):
 
 
 def test_line_that_is_no_message_is_answered_and_the_next_one_heard(stored):
-    words = [sys.executable, "-m", "thinktwice", "mcp", "--db", f"sqlite:///{stored}"]
+    words = [thinktwice(), "mcp", "--db", f"sqlite:///{stored}"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         lines = [
             json.dumps(INITIALIZE),

@@ -70,7 +70,10 @@ def disturbed(start: Start, trouble: str, address: str) -> None:
         os.kill(start.pid, signal.SIGKILL)
         return
     wrong, right = {
-        "lease": ("UPDATE leases SET epoch = epoch + 1, owner = 'other', until_ms = 0", ""),
+        "lease": (
+            "UPDATE leases SET epoch = epoch + 1, owner = 'other', until_ms = 0 WHERE name LIKE 'trading/%'",
+            "",
+        ),
         "store": ("ALTER TABLE paper_bars RENAME TO gone", "ALTER TABLE gone RENAME TO paper_bars"),
     }[trouble]
     path = address.removeprefix("sqlite:///")

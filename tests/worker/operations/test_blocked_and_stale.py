@@ -14,10 +14,9 @@ from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from tests.worker.live.test_entry_guard import Guarded, row
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.entry_guard import EntryGuard
 from worker.live.process import PaperProcess
 from worker.live.process_inputs import ProcessInputs
-from worker.live.safe_mode import SafeModeReason
+from worker.live.safe_mode import EntryGuard, SafeModeReason
 from worker.operations.status import ProcessStatus, not_ready
 
 BARS = make_world("reverting", seed=5, bars=12, symbols=2, timeframe="1m")

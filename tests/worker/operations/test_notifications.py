@@ -350,7 +350,6 @@ def test_events_of_the_worker_that_matter_to_a_person_are_news(event, news):
     [
         ("entered", "safe_mode"),
         ("raised", "safe_mode"),
-        ("gone", None),
         ("ended", "recovered"),
         ("left", "recovered"),
     ],

@@ -1,7 +1,6 @@
 """What an operated paper run tells, logs and answers: safe mode, declined changes, a feed that is away."""
 
 import asyncio
-import json
 import logging
 import os
 import signal
@@ -31,33 +30,37 @@ from tests.worker.operations.test_paper_is_operated import value
 from tests.worker.planted_store import definitions
 from tests.worker.shared_runs import embedded_bars, losing_settings
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.crash_counter import StartNotes
 from worker.live.monitor import OperatedMonitor
 from worker.live.process import PaperProcess
 from worker.live.process_inputs import ProcessInputs
 from worker.operations.logs import LEVELS, configure_logging
 from worker.operations.metrics import PREFIX
 from worker.operations.monitoring import prepare
-from worker.runs import run_inputs
 
 MONTH = {"start": "2000-03-01", "end": "2000-03-31"}
 BARS = ("--symbols", "AAPL", "--from", "2000-03-01", "--to", "2000-03-31")
 CRASHES = 6
+HOUR_MS = 3_600_000
 
 
-def crashed(folder):
-    """Notes of processes that crashed just now: nobody holds them any more."""
-    folder.mkdir()
+async def crash(store, run_id="r0001"):
+    """What processes leave that crashed just now."""
     for number in range(CRASHES):
-        (folder / f"{time.time_ns()}.{number}").touch()
+        await store.leases.take(f"start/{run_id}/{number}", f"gone{number}", HOUR_MS)
+
+
+async def starts(address):
+    """Owners of the starts that are left."""
+    async with await open_store(address, create=True) as store:
+        return [start.owner for start in await store.leases.list_in_force("start/")]
 
 
 def test_run_whose_processes_crashed_is_told_to_be_in_safe_mode_and_the_next_run_is_not(tmp_path):
     settings = settings_of(tmp_path, data={"symbols": ["AAPL"]}, runtime=MONTH)
-    notes = tmp_path / "store.db.r0001.starts"
-    crashed(notes)
 
     async def play():
+        async with await open_store(settings.runtime.db, create=True) as store:
+            await crash(store)
         async with receiving() as there:
             first = await operated(settings, there)
             message = news(there)
@@ -70,8 +73,8 @@ def test_run_whose_processes_crashed_is_told_to_be_in_safe_mode_and_the_next_run
         ("safe_mode", "crash_loop", "r0001")
     ]
     assert all_told == shown
-    assert len(StartNotes(notes).crashes()) == CRASHES  # an orderly end takes back its own start only
-    assert not list(tmp_path.glob("*r0002*"))
+    left = asyncio.run(starts(settings.runtime.db))
+    assert len(left) == CRASHES, "an orderly end takes back its own start only"
     assert [item["level"] for item in logged(tmp_path, "safe_mode")] == ["warning"]
 
 
@@ -80,17 +83,22 @@ def test_refused_second_process_leaves_the_crashes_of_the_run_as_they_are(shell,
         raise ConfigError(f"run {record.run_id} is being traded by another process")
 
     monkeypatch.setattr(PaperProcess, "_lease", taken)
-    notes = shell.folder / "thinktwice.db.r0001.starts"
-    crashed(notes)
-    before = sorted(notes.iterdir())
+    address = f"sqlite:///{shell.folder}/thinktwice.db"
+
+    async def leave():
+        async with await open_store(address, create=True) as store:
+            await crash(store)
+
+    asyncio.run(leave())
+    before = asyncio.run(starts(address))
     assert "is being traded" in shell.complaint("paper", *BARS)
-    assert sorted(notes.iterdir()) == before
+    assert asyncio.run(starts(address)) == before
 
 
 def test_process_that_dies_while_it_recovers_has_begun_before(tmp_path):
     questions: list[str] = []
 
-    def ask_of(run_id):
+    async def ask_of(run_id):
         questions.append(run_id)
         return False
 
@@ -102,29 +110,6 @@ def test_process_that_dies_while_it_recovers_has_begun_before(tmp_path):
     with pytest.raises(Killed):
         paper(tmp_path, Settings(), feed, progress=die, crashed_too_often=ask_of)
     assert questions == ["r0001"]
-
-
-def test_paper_trades_to_its_end_although_its_start_notes_cannot_be_kept(shell, monkeypatch):
-    monkeypatch.setattr(run_inputs, "playbooks", lambda settings: definitions())
-    (shell.folder / "thinktwice.db.r0001.starts").touch()
-    done = shell.run("paper", *BARS, "--log-format", "json", "--json")
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["run_id"] == "r0001"
-    lines = [json.loads(line) for line in done.stderr.splitlines()]
-    assert [(event["event"], event["level"]) for event in lines] == [("start_notes_failed", "warning")] * 2
-    assert "cannot be written: File exists; crashes are not counted" in lines[1]["reason"]
-
-
-def test_state_folder_that_cannot_be_made_stops_no_run_on_a_server(shell, monkeypatch, postgres_url):
-    monkeypatch.setattr(run_inputs, "playbooks", lambda settings: definitions())
-    monkeypatch.setenv("XDG_STATE_HOME", "/proc/nothing")
-    monkeypatch.setenv("THINKTWICE_RUNTIME__DB", postgres_url)
-    shell.run("db", "upgrade")
-    done = shell.run("paper", *BARS, "--log-format", "json", "--json")
-    assert done.exit_code == 0, done.output
-    lines = [json.loads(line) for line in done.stderr.splitlines()]
-    assert [event["event"] for event in lines] == ["start_notes_failed"]
-    assert "/proc/nothing/thinktwice/" in lines[0]["reason"]
 
 
 def waiting_changes(folder, **judge):

@@ -15,7 +15,6 @@ from schemas.errors import (
     ConfigError,
     DataError,
     FeedError,
-    InvariantViolation,
     ModelError,
     StoreError,
 )
@@ -26,7 +25,6 @@ from tests.exchange.faults import rate_limited, server_error
 from tests.exchange.server import MINUTE_MS, ExchangeServer
 from tests.exchange.thread import path_beside
 from tests.worker.live.real_paper import written
-from worker.live.crash_counter import StartLimit
 
 ROOT = Path(__file__).parents[3]
 LIMIT = OperationsSettings().start_limit
@@ -138,22 +136,3 @@ QUOTED = (
     KeyboardInterrupt(),
     SystemExit(1),
 )
-
-
-@pytest.mark.parametrize(
-    "error", [*QUOTED, InvariantViolation("x"), ZeroDivisionError("x"), MemoryError()], ids=repr
-)
-def test_only_an_end_that_says_why_takes_its_start_back(tmp_path: Path, error: BaseException) -> None:
-    shown: list[tuple[str, str]] = []
-    limit = StartLimit(
-        lambda run_id: tmp_path / run_id,
-        OperationsSettings(),
-        lambda kind, detail: shown.append((kind, detail["reason"])),
-    )
-    limit.crashed_too_often("r0001")
-    with pytest.raises(type(error)), limit.withdrawn():
-        raise error
-    said_why = error in QUOTED
-    assert (tmp_path / "r0001").exists() != said_why
-    named = said_why and isinstance(error, Exception)
-    assert shown == ([("start_withdrawn", f"{type(error).__name__}: x")] if named else [])

@@ -16,7 +16,7 @@ import pytest
 
 from schemas.errors import StoreError
 from services.store.failures import StoreDamaged
-from services.store.file_watch import StoreLost
+from services.store.identity import StoreLost
 from services.store.repository import LeaseLost
 from tests.worker.live.virtual_time import run_virtually
 from tests.worker.operations.operated_paper import (

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +20,7 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink, StoreSink
 from services.journal.writer import JournalWriter
 from services.playbooks.assembly import given_playbooks
+from services.store import open_store
 from tests.worker.feeds.growing import HEADER, NS, World, close, line
 from tests.worker.operations.asking import NOW, Shown, request, status
 from tests.worker.settings_walk.walking import Look
@@ -30,7 +32,7 @@ from worker.feeds.doubts import check_doubts
 from worker.feeds.files.files import load_bar_file
 from worker.feeds.opening import open_feed
 from worker.feeds.selected_bars import load_bars
-from worker.live.crash_counter import crash_loop
+from worker.live.crash_counter import StartLimit
 from worker.operations.alerts import Alert
 from worker.operations.logs import configure_logging, logger
 from worker.operations.monitoring import operate, prepare
@@ -242,8 +244,17 @@ class Unheard:
 
 
 def crashed(settings: Settings) -> Any:
-    """After how many crashes in a row, ten minutes apart at most, a start is a crash loop."""
-    operations = settings.runtime.operations
-    return [
-        [crash_loop([NOW - age * 10**9] * count, NOW, operations) for count in (3, 6)] for age in (30, 500)
-    ]
+    """After how many crashes in a row a start is a crash loop, and for how many minutes each counts."""
+
+    async def play(folder: str) -> Any:
+        async with await open_store(f"sqlite:///{folder}/starts.db", create=True) as store:
+            limits = [
+                StartLimit(store.leases, str(n), settings.runtime.operations, lambda kind, detail: None)
+                for n in range(7)
+            ]
+            looping = [await limit.crashed_too_often("r0001") for limit in limits]
+            left = [start.until_ms / 1e3 - time.time() for start in await store.leases.list_in_force("start")]
+        return looping, {round(seconds / 60) for seconds in left}
+
+    with TemporaryDirectory() as folder:
+        return asyncio.run(play(folder))

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, JobSubmissionEvent
 from apscheduler.jobstores.memory import MemoryJobStore
-from hypothesis import given
-from hypothesis import strategies as st
 
 from schemas.errors import StoreError
 from tests.worker.slow_worker.prepared import DAY, START, watched
@@ -20,8 +18,6 @@ from worker.slow_worker.waker import (
     LOOK,
     HeartbeatLost,
     Waker,
-    Watchdog,
-    state_of,
 )
 
 Events = list[tuple[str, dict[str, Any]]]
@@ -147,14 +143,13 @@ def test_watchdog_rearms_a_scheduler_that_died_silently():
         await looks.reached(1)
         died = waker._scheduler.running, waker._scheduler._timeout
         timer.now += 0.031
-        state = Watchdog(waker, told_to(events), timer=timer).check()
+        waker.check()
         await looks.reached(3)
         await waker.stop()
-        return died, state, [name for name, _ in events]
+        return died, [name for name, _ in events]
 
-    died, state, names = asyncio.run(scenario())
+    died, names = asyncio.run(scenario())
     assert died == (True, None)
-    assert state == "silent"
     assert names == ["waker_silent"]
 
 
@@ -166,48 +161,68 @@ def test_watchdog_of_a_process_that_was_frozen_wakes_its_waker_before_it_gives_u
         waker = Waker(looks, 1.0, told_to(events), timer=timer)
         waker.start()
         await asyncio.sleep(0.05)
-        watchdog = Watchdog(waker, told_to(events), timer=timer)
         timer.now += 3_600.0
-        woken = watchdog.check()
+        waker.check()
         await asyncio.sleep(0.05)
-        after = watchdog.check()
+        waker.check()
         await waker.stop()
-        return woken, after, looks.count, [name for name, _ in events]
+        return looks.count, [name for name, _ in events]
 
-    woken, after, count, events = asyncio.run(scenario())
-    assert (woken, after) == ("dead", "alive")
-    assert count == 2
-    assert events == ["waker_silent"]
+    assert asyncio.run(scenario()) == (2, ["waker_silent"])
 
 
 def test_watchdog_gives_up_a_waker_that_cannot_be_woken():
     async def scenario():
         timer = Timer()
         events: Events = []
-        waker = Waker(Looks(), 1.0, told_to(events), timer=timer)
-        waker._scheduler.start(paused=True)
 
         async def later(seconds: float) -> None:
             timer.now += seconds
 
+        waker = Waker(Looks(), 1.0, told_to(events), timer=timer, sleep=later)
+        waker._scheduler.start(paused=True)
         with pytest.raises(HeartbeatLost, match="could not be woken"):
-            await Watchdog(waker, told_to(events), timer=timer, sleep=later).watch()
+            await waker.watch()
         waker._scheduler.shutdown(wait=False)
         await asyncio.sleep(0)
         return [name for name, _ in events], timer.now
 
     names, now = asyncio.run(scenario())
-    assert names == ["waker_silent"] * 3
+    assert names == ["waker_silent"]
     assert now == 7.0
 
 
-@given(st.floats(0, 1e6), st.none() | st.floats(0, 1e6), st.floats(0.1, 30))
-def test_watchdog_state_follows_silence_and_length_of_a_look(silent, busy, period):
-    state = state_of(silent, busy, period)
-    if busy is not None:
-        assert state == ("stuck" if busy > LONGEST_LOOK_S else "alive")
-    else:
-        assert state == ("dead" if silent > 6 * period else "silent" if silent > 3 * period else "alive")
+@pytest.mark.parametrize(
+    ("silent_s", "busy_s", "notes"),
+    [(3.0, None, 0), (3.1, None, 1), (9.0, None, 1), (3_600.0, LONGEST_LOOK_S, 0), (0.0, 1.0, 0)],
+)
+def test_watchdog_wakes_after_three_silent_periods_unless_a_look_goes_on(silent_s, busy_s, notes):
+    async def scenario():
+        timer = Timer()
+        events: Events = []
+        waker = Waker(Looks(), 1.0, told_to(events), timer=timer)
+        waker._scheduler.start(paused=True)
+        timer.now += 5_000.0
+        waker.beat = timer.now - silent_s
+        waker.looking_since = None if busy_s is None else timer.now - busy_s
+        waker.check()
+        waker.check()  # nothing has changed: it is not woken again
+        waker._scheduler.shutdown(wait=False)
+        return len(events)
+
+    assert asyncio.run(scenario()) == notes
+
+
+def test_watchdog_gives_up_a_look_that_does_not_end():
+    async def scenario():
+        timer = Timer()
+        waker = Waker(Looks(), 1.0, told_to([]), timer=timer)
+        waker.looking_since = 0.0
+        timer.now = LONGEST_LOOK_S + 0.1
+        with pytest.raises(HeartbeatLost, match="has not ended within 900 s"):
+            waker.check()
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])

@@ -1,6 +1,6 @@
 """Every table of 0.1.0."""
 
-from alembic.operations import Operations
+from alembic import op
 
 from services.store.tables import metadata
 
@@ -8,6 +8,6 @@ revision = "0001"
 down_revision = None
 
 
-def upgrade(operations: Operations) -> None:
+def upgrade() -> None:
     """Make the tables as they are now; with the release of 0.1.0 they are written out here."""
-    metadata.create_all(operations.get_bind())
+    metadata.create_all(op.get_bind())
