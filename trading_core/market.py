@@ -37,13 +37,10 @@ class Market:
             now: where the clock starts, ns; None: at the label of the first bar.
         """
         features = FeatureColumns(bars, grows=isinstance(bars, GrowingBars))
+        columns = RuleColumns(bars, features)
+        features.bank.before_leaving = columns.count_on
         tracker = RegimeTracker(bars, regime, features)
-        return cls(
-            bars,
-            RuleColumns(bars, features),
-            tracker,
-            SimulatedClock(int(bars.times[0]) if now is None else now),
-        )
+        return cls(bars, columns, tracker, SimulatedClock(int(bars.times[0]) if now is None else now))
 
     @property
     def regimes(self) -> RegimeColumns:

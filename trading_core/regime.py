@@ -106,7 +106,12 @@ class RegimeTracker:
         self._settings = (settings or RegimeSettings()).values()
         self._rows = 0
         symbols = len(bars.symbols)
-        self._read = np.array([_load(self._features, s) for s in range(symbols)], dtype=np.int64)
+        for s in range(symbols):
+            self._features.load(FEATURES_READ, [s])
+        self._read = np.array(
+            [[self._features.place(name, s).index for name in FEATURES_READ] for s in range(symbols)],
+            dtype=np.int64,
+        )
         self._state = np.zeros((symbols, STATE_SIZE))
         self._scratch = np.empty(len(FEATURES_READ)), np.empty(CODES, dtype=np.int8)
         self._tables = _tables(2 * self._features.length, symbols)
@@ -122,15 +127,12 @@ class RegimeTracker:
         start, stop = self._rows, self._features.length
         if stop > self._tables.trend.shape[0]:
             self._tables = _grown(self._tables, start, 2 * stop)
-        features, present, full = self._features, self._features.bars.present, self._tables
+        present, numbers, full = self._features.bars.present, self._features.bank.numbers, self._tables
         labels = full.trend, full.volatility, full.structure
         events = full.trend_change, full.band_shift, full.shock, full.flags
-        for s, read in enumerate(self._read):
-            if start < self._features.bank.first:  # a history: read in columns of all rows
-                features = self._features.whole(s)
-                read = np.array(_load(features, s), dtype=np.int64)
+        for s in range(self._state.shape[0]):
             self._extend(
-                features.bank.numbers, read, present, s, start, stop, self._settings, self._state[s],
+                numbers, self._read[s], present, s, start, stop, self._settings, self._state[s],
                 *self._scratch, labels, events, full.reason, full.fingerprint,
             )  # fmt: skip
         self._rows = stop
@@ -152,12 +154,6 @@ def regime_columns(
         features: feature columns to share; None computes them.
     """
     return RegimeTracker(bars, settings, features).columns
-
-
-def _load(features: FeatureColumns, s: int) -> list[int]:
-    """Columns of what is read of a symbol, made in one pass."""
-    features.load(FEATURES_READ, [s])
-    return [features.place(name, s).index for name in FEATURES_READ]
 
 
 def _tables(rows: int, symbols: int) -> RegimeColumns:

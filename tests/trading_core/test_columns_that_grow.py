@@ -32,12 +32,12 @@ def _followed(bars: BarSeries, names, *, late=(), start=1) -> FeatureColumns:
         columns.extend(first_rows(bars, rows))
         if rows == 150:
             columns.load(late)
+    assert bars.shape[0] - columns.bank.first < 2 * KEPT
     return columns
 
 
 def _last_rows_are_those_of(whole: FeatureColumns, columns: FeatureColumns, names) -> None:
     first, rows = columns.bank.first, columns.length
-    assert rows - first < 2 * KEPT
     for name in names:
         for s in range(len(columns.bars.symbols)):
             kept = columns.bank.column(columns.place(name, s), rows)[first:]
@@ -80,13 +80,17 @@ def test_growing_columns_made_again_in_their_order_stand_in_the_same_places(few_
     _last_rows_are_those_of(FeatureColumns(bars), again, (*NAMES, *CROSSING))
 
 
-def test_closes_at_which_a_rule_was_true_are_counted_over_rows_that_are_gone(few_kept):
+def test_closes_at_which_a_rule_was_true_are_counted_on_before_their_rows_go(few_kept, monkeypatch):
     bars = gappy(7, ROWS, 0.0)
     market, whole = Market.of(GrowingBars(first_rows(bars, 1))), RuleColumns(bars)
     market.columns.load(TEXTS)
     for row in range(1, ROWS):
         _append(market, bars, row)
+        if row == KEPT:
+            assert [market.columns.counts(text, 0, row) for text in TEXTS]
+    monkeypatch.setattr(FeatureColumns, "whole", lambda columns, s: pytest.fail("computed anew"))
     counted = [fire_rate(text, market.columns, 0, ROWS) for text in TEXTS]
+    monkeypatch.undo()
     assert [rate.fires for rate in counted] == [np.sum(whole.boolean(text, 0) == 1) for text in TEXTS]
     assert all(rate.fires for rate in counted)
 

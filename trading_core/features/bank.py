@@ -7,6 +7,7 @@ keep their numbers, and the pages of those that are gone go back to the system.
 
 import mmap
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,19 +31,21 @@ class ColumnBank:
 
     Args:
         rows: that there are.
-        grows: whether rows come one by one; then only the last ones are kept.
+        grows: whether rows come one by one; then, from the first new one on, only the last are kept.
 
     Attributes:
         numbers: float64 (K, R), NaN where unknown; rows that are not yet written, or gone, hold anything.
         truths: int8 (L, R): 1 true, 0 false, -1 unknown.
         first: first row that is kept; the same for every column.
+        before_leaving: told the next `first` while the rows before it are still there.
     """
 
     def __init__(self, rows: int, *, grows: bool = False) -> None:
         self._grows = grows
         self._rows = rows
         self._capacity = _room(rows + _AHEAD if grows else rows)
-        self.first = _first_kept(rows) if grows else 0
+        self.first = 0
+        self.before_leaving: Callable[[int], None] | None = None
         self._pages: dict[str, mmap.mmap] = {}  # of the tables of a bank that grows, by kind of their cells
         self.numbers: FloatArray = self._table(_FIRST_COLUMNS, np.float64)
         self.truths: TruthArray = self._table(_FIRST_COLUMNS, np.int8)
@@ -61,7 +64,9 @@ class ColumnBank:
 
     def make_room(self, rows: int) -> None:
         """Hold so many rows from now on; of those that there are, a growing bank keeps the last."""
-        if self._grows and (first := _first_kept(self._rows)) > self.first:
+        if self._grows and (first := max(0, self._rows - KEPT_ROWS) // _STEP * _STEP) > self.first:
+            if self.before_leaving is not None:
+                self.before_leaving(first)
             self._free(self.numbers[: self._used[NUMBER]], first)
             self._free(self.truths[: self._used[TRUTH]], first)
             self.first = first
@@ -109,7 +114,3 @@ class ColumnBank:
 
 def _room(rows: int) -> int:
     return (rows + 63) // 64 * 64 + _LINE
-
-
-def _first_kept(rows: int) -> int:
-    return max(0, rows - KEPT_ROWS) // _STEP * _STEP

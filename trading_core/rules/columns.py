@@ -125,10 +125,16 @@ class RuleColumns:
         else:
             rows = self.window(text, s, start, upto)
         fires, known = fires + int(np.count_nonzero(rows == 1)), known + int(np.count_nonzero(rows >= 0))
-        if len(self._counts) >= MOST_COUNTS + len(self._places):
+        if len(self._counts) >= MOST_COUNTS + len(self._places) and (rule.text, s) not in self._counts:
             self._counts.clear()
         self._counts[rule.text, s] = start + len(rows), fires, known
         return fires, known
+
+    def count_on(self, upto: int) -> None:
+        """Count on, up to a row, what is counted and has a column: the rows before it are about to go."""
+        for (text, s), (row, _, _) in tuple(self._counts.items()):
+            if (text, s) in self._places and self.bank.first <= row < upto:
+                self.counts(text, s, upto)
 
     def own(self, rule: Rule, s: int) -> Column:
         """The rule on symbol s's present bars only."""
