@@ -118,10 +118,9 @@ class RuleColumns:
         if start > upto:
             start, fires, known = 0, 0, 0
         if (rule.text, s) in self._places:
-            whole = start < self.bank.first
-            rows = (self._column(rule, s) if whole else self.bank.column(self._place(rule, s), upto))[
-                start:upto
-            ]
+            gone = start < self.bank.first
+            column = self._column(rule, s) if gone else self.bank.column(self._place(rule, s), upto)
+            rows = column[start:upto]
         else:
             rows = self.window(text, s, start, upto)
         fires, known = fires + int(np.count_nonzero(rows == 1)), known + int(np.count_nonzero(rows >= 0))
