@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from schemas.settings import RegimeSettings
 from trading_core.bars import BarSeries
 from trading_core.clock import SimulatedClock
+from trading_core.features.columns import FeatureColumns
+from trading_core.live.growing_bars import GrowingBars
 from trading_core.regime import RegimeColumns, RegimeTracker
 from trading_core.rules.columns import RuleColumns
 
@@ -34,8 +36,10 @@ class Market:
             regime: None: the defaults.
             now: where the clock starts, ns; None: at the label of the first bar.
         """
-        columns = RuleColumns(bars)
-        tracker = RegimeTracker(bars, regime, columns.features)
+        features = FeatureColumns(bars, grows=isinstance(bars, GrowingBars))
+        columns = RuleColumns(bars, features)
+        features.bank.before_leaving = columns.count_on
+        tracker = RegimeTracker(bars, regime, features)
         return cls(bars, columns, tracker, SimulatedClock(int(bars.times[0]) if now is None else now))
 
     @property

@@ -173,10 +173,13 @@ class SnapshotBuilder:
         return (*held, *flat)[:MOST_OTHERS]
 
     def _feature_values(self, t: int, s: int) -> dict[str, float | None]:
-        bars, numbers = self._engine.bars, self._market.columns.features.bank.numbers
+        bars, features = self._engine.bars, self._market.columns.features
         values = {name: float(getattr(bars, name)[t, s]) for name in RAW}
         places = self._places[s]
-        values |= zip(places, numbers[list(places.values()), t].tolist(), strict=True)
+        if t >= features.bank.first:
+            values |= zip(places, features.bank.numbers[list(places.values()), t].tolist(), strict=True)
+        else:  # the symbol has had no bar for long
+            values |= {name: float(features.column(name, s)[t]) for name in places}
         return {name: value if isfinite(value) else None for name, value in values.items()}
 
     def last_row(self, s: int) -> int:

@@ -13,6 +13,7 @@ from services.store.console_users import ConsoleUsers
 from services.store.conversations import Conversations, ToolPins
 from services.store.engine import StoreEngine, build_engine
 from services.store.failures import StoreMissing
+from services.store.growth import GrowthRepository
 from services.store.integrity import SealRepository
 from services.store.journal_repository import JournalRepository
 from services.store.opening import check_file, transaction
@@ -47,6 +48,7 @@ class Store:
         self.tool_pins = ToolPins(engine, url)
         self.conversations = Conversations(engine, url)
         self.console = ConsoleUsers(engine, url)
+        self.growth = GrowthRepository(engine, url)
 
     async def close(self) -> None:
         """Release every connection."""

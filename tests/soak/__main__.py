@@ -30,6 +30,7 @@ CHECKS = {
     "L4": "load:orders",
     "L6": "batch",
     "L8": "growth",
+    "L8M": "many_symbols",
     "L8R": "real_hour",
 }
 MEASURED_WITH = {"L5": "L3"}

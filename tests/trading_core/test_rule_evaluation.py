@@ -178,7 +178,7 @@ def test_rule_columns_have_full_length_dtype_and_cache_by_canonical_text():
     column = columns.boolean("close>sma_20", 0)
     assert column.dtype.name == "int8"
     assert column.shape == (N,)
-    assert columns.boolean(" (close) > sma_20 ", 0) is column
+    assert np.shares_memory(columns.boolean(" (close) > sma_20 ", 0), column)
     assert columns.number("atr_14", 0).dtype.name == "float64"
     assert columns.number("2", 0).tolist() == [2.0] * N
 

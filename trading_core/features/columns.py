@@ -7,7 +7,8 @@ gives the same bits.
 The finished columns of one symbol: stored once for the history, then extended together by one program.
 
 A column asked for later is computed from the first row by a program of its own, which reads what is finished;
-its state then joins the state of the others.
+its state then joins the state of the others. Of bars that come one by one the last rows alone are kept: then
+it comes from columns of all rows, which are dropped, and so does what a reader of older rows is given.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -130,7 +131,10 @@ class SymbolColumns:
         sources = self._sources
         places = [sources.bank.new(truth) for truth in plan.missing.values()]
         state = np.zeros(plan.graph.state_size)
-        sources.run(plan.program_of(places), state, plan.scratch, self._s, 0, sources.rows)
+        if sources.bank.first:
+            self._take_over(plan, places, state)
+        else:
+            sources.run(plan.program_of(places), state, plan.scratch, self._s, 0, sources.rows)
         if self._finished:
             new, state = state, np.concatenate([self._state, np.zeros(state.size - self._state.size)])
             for number in plan.program.numbers:
@@ -140,6 +144,16 @@ class SymbolColumns:
         self._finished.update(zip(plan.missing, places, strict=True))
         self._program = None
         sources.made.append((self._s, plan.nodes))
+
+    def _take_over(self, plan: Plan, places: Sequence[Place], state: FloatArray) -> None:
+        """The kept rows of new columns, and the state behind them, from columns of all rows."""
+        whole = SymbolColumns(self._sources.whole_of(self._s), self._s)
+        for place, found in zip(places, whole.store(plan.nodes), strict=True):
+            self._sources.bank.fill(place, whole._sources.bank.column(found, self._sources.rows))
+        graph = whole._graph or Graph()
+        for number in plan.program.numbers:
+            cells = graph.place_of_state(graph.number(plan.graph.nodes[number]))
+            state[plan.graph.place_of_state(number)] = whole._state[cells]
 
 
 def _scratch(program: Program, bars: int) -> tuple[FloatArray, IntArray]:
@@ -158,10 +172,16 @@ def compute(bars: BarSeries, names: Iterable[str]) -> dict[str, FloatArray]:
 
 
 class FeatureColumns:
-    """Finished columns of one bar series, shared by whoever reads them."""
+    """Finished columns of one bar series, shared by whoever reads them.
 
-    def __init__(self, bars: BarSeries) -> None:
-        self._sources = Sources(bars, self.place)
+    Args:
+        bars: the series.
+        grows: whether it gets its rows one by one: then the bank keeps the last ones alone.
+    """
+
+    def __init__(self, bars: BarSeries, *, grows: bool = False) -> None:
+        self._sources = Sources(bars, self.place, self.column, lambda s: self.whole(s)._sources, grows=grows)
+        self._whole: tuple[int, FeatureColumns] | None = None  # and of which symbol
         self._symbols = [SymbolColumns(self._sources, s) for s in range(len(bars.symbols))]
         self._crossing: dict[int, SymbolColumns] = {}
         self._own_rows: dict[int, _OwnRows] = {}
@@ -175,7 +195,10 @@ class FeatureColumns:
 
     @property
     def bank(self) -> ColumnBank:
-        """The tables behind `place`; read them anew after every `extend` or `load`, they may have moved."""
+        """The tables behind `place`, from row `first` on.
+
+        Read them anew after every `extend` or `load`, they may have moved.
+        """
         return self._sources.bank
 
     @property
@@ -207,6 +230,22 @@ class FeatureColumns:
             self._crossing[s].extend(start, stop)
         sources.rows = stop
         self._views.clear()
+        self._whole = None
+
+    def whole(self, s: int) -> "FeatureColumns":
+        """Columns of all rows of symbol s: these, or where rows are gone others, until another is asked for.
+
+        Raises:
+            InvariantViolation: the bars have rows that the columns have not.
+        """
+        if not self.bank.first:
+            return self
+        if self._whole is None or self._whole[0] != s:
+            self._whole = s, FeatureColumns(self.bars)
+        found = self._whole[1]
+        if found.length != self.length:
+            raise InvariantViolation(f"columns of {self.length} rows were not extended to {found.length}")
+        return found
 
     @property
     def made(self) -> tuple[Made, ...]:
@@ -266,13 +305,14 @@ class FeatureColumns:
 
     def column(self, name: str, s: int) -> FloatArray:
         """The feature of symbol s as float64 (T,), NaN where the bar is absent. Shared: only read it."""
-        return self.bank.column(self.place(name, s), self.length)
+        whole = self.whole(s)
+        return whole.bank.column(whole.place(name, s), self.length)
 
     def own(self, name: str, s: int) -> FloatArray:
         """The feature on symbol s's present bars: float64 (rows(s).size,). Shared: do not write to it."""
         place = self.place(name, s)
         if (place, s) not in self._views:
-            full, rows = self.bank.column(place, self.length), self.rows(s)
+            full, rows = self.column(name, s), self.rows(s)
             self._views[place, s] = full if rows.size == full.size else full[rows]
         return self._views[place, s]
 
@@ -317,11 +357,13 @@ class FeatureColumns:
             start: first row wanted.
             stop: the row behind the last.
         """
+        first = self._row_before(s, start, back)
+        if first < self.bank.first:
+            return self.whole(s).window(node, truth, back, s, start, stop)
         graph = Graph()
         number = graph.number(node)
         raw = {name: self.place(name, s) for name in graph.leaves([number], {})}
         program = graph.program([(number, Place(TRUTH if truth else NUMBER, 0))], {}, raw)
-        first = self._row_before(s, start, back)
         out = np.empty((1, stop - first)), np.empty((1, stop - first), dtype=np.int8)
         values = program.scratch(stop - first)
         scratch = values, np.empty(values.shape[1], dtype=np.int64)

@@ -16,6 +16,7 @@ from trading_core.features.graph import Place
 from trading_core.features.nodes import Node
 
 PlaceOf = Callable[[str, int], Place]
+ColumnOf = Callable[[str, int], FloatArray]
 SHARED = -1  # stands for every reader: another symbol's column is the same to all
 
 
@@ -56,18 +57,21 @@ class CrossingColumns:
     Args:
         bank: where they lie.
         place_of: where the column of a feature of a symbol lies, made if need be.
+        column_of: all rows of such a column, those too that the bank keeps no more.
     """
 
-    def __init__(self, bank: ColumnBank, place_of: PlaceOf) -> None:
+    def __init__(self, bank: ColumnBank, place_of: PlaceOf, column_of: ColumnOf) -> None:
         self._bank = bank
         self._place_of = place_of
+        self._column_of = column_of
         self._places: dict[tuple[str, int], Place] = {}
 
     def places(self, names: Iterable[str], s: int, bars: BarSeries, rows: int) -> dict[str, Place]:
         """Place of every column for the reader `s`, computed on first use for so many rows."""
         wanted = tuple(names)
         for name in wanted:  # all of them first: whoever makes columns again has them in this order
-            self._read(name, bars)
+            for part in _list_read(name, bars):
+                self._place_of(*part)
         found = {}
         for name in wanted:
             key = name, s if parts_of(name)[1] is None else SHARED
@@ -82,22 +86,26 @@ class CrossingColumns:
         for name, s in self._places:
             self._fill(name, s, bars, start, stop)
 
-    def _read(self, name: str, bars: BarSeries) -> list[Place]:
-        check_symbol(name, bars.symbols)
-        base, symbol = parts_of(name)
-        read = bars.symbols if symbol is None else (symbol,)
-        return [self._place_of(base, bars.symbols.index(each)) for each in read]
-
     def _fill(self, name: str, s: int, bars: BarSeries, start: int, stop: int) -> None:
-        rows = [place.index for place in self._read(name, bars)]
-        symbol = parts_of(name)[1]
+        read, symbol = _list_read(name, bars), parts_of(name)[1]
         numbers, index = self._bank.numbers, self._places[name, s].index
+        if start:
+            values = numbers[[self._place_of(*part).index for part in read], start:stop]
+        else:
+            values = np.stack([self._column_of(*part)[:stop] for part in read])
         if symbol is None:
-            numbers[index, start:stop] = _rank_among(numbers[rows, start:stop], s)
+            numbers[index, start:stop] = _rank_among(values, s)
         else:
             before = numbers[index, start - 1] if start else np.nan
             present = bars.present[start:stop, bars.symbols.index(symbol)]
-            numbers[index, start:stop] = _carry(numbers[rows[0], start:stop], present, float(before))
+            numbers[index, start:stop] = _carry(values[0], present, float(before))
+
+
+def _list_read(name: str, bars: BarSeries) -> list[tuple[str, int]]:
+    """Features, each with its symbol, of which a column is made."""
+    check_symbol(name, bars.symbols)
+    base, symbol = parts_of(name)
+    return [(base, bars.symbols.index(each)) for each in (bars.symbols if symbol is None else (symbol,))]
 
 
 def _carry(values: FloatArray, present: npt.NDArray[np.bool_], before: float) -> FloatArray:

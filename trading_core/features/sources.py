@@ -3,7 +3,7 @@
 The one place that knows the arguments of the compiled walk.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.features.bank import ColumnBank, FloatArray, TruthArray
 from trading_core.features.calendar import raw_column
-from trading_core.features.crossing import CrossingColumns, PlaceOf, is_crossing
+from trading_core.features.crossing import ColumnOf, CrossingColumns, PlaceOf, is_crossing
 from trading_core.features.further import FURTHER, FurtherColumns
 from trading_core.features.graph import BAR, CALENDAR, Place, Program
 from trading_core.features.nodes import Node
@@ -30,14 +30,24 @@ class Sources:
         bank: finished columns.
         made: symbols and nodes for which columns were made, in order; asked for again in this order, they
             stand in the same places of another bank.
+        whole_of: the same for a symbol with a bank of all rows, where this one keeps the last alone.
     """
 
-    def __init__(self, bars: BarSeries, place_of: PlaceOf) -> None:
+    def __init__(
+        self,
+        bars: BarSeries,
+        place_of: PlaceOf,
+        column_of: ColumnOf,
+        whole_of: "Callable[[int], Sources]",
+        *,
+        grows: bool = False,
+    ) -> None:
         self.bars = bars
         self.rows = bars.shape[0]
+        self.whole_of = whole_of
         self.made: list[Made] = []
-        self.bank = ColumnBank(self.rows)
-        self.crossing = CrossingColumns(self.bank, place_of)
+        self.bank = ColumnBank(self.rows, grows=grows)
+        self.crossing = CrossingColumns(self.bank, place_of, column_of)
         self._further = FurtherColumns(self.bank)
         self._calendar = CalendarColumns(bars)
         # Imported on use, so that parsing rules and printing help never load the compiler.

@@ -32,7 +32,6 @@ class RuleColumns:
     def __init__(self, bars: BarSeries, features: FeatureColumns | None = None) -> None:
         self.features = features or FeatureColumns(bars)
         self._places: dict[tuple[str, int], Place] = {}
-        self._views: dict[tuple[str, int], tuple[int, Column]] = {}
         self._counts: dict[tuple[str, int], tuple[int, int, int]] = {}  # up to which row, fires, known
 
     @property
@@ -119,14 +118,22 @@ class RuleColumns:
         if start > upto:
             start, fires, known = 0, 0, 0
         if (rule.text, s) in self._places:
-            rows = self._column(rule, s)[start:upto]
+            gone = start < self.bank.first
+            column = self._column(rule, s) if gone else self.bank.column(self._place(rule, s), upto)
+            rows = column[start:upto]
         else:
             rows = self.window(text, s, start, upto)
         fires, known = fires + int(np.count_nonzero(rows == 1)), known + int(np.count_nonzero(rows >= 0))
-        if len(self._counts) >= MOST_COUNTS:
+        if len(self._counts) >= MOST_COUNTS + len(self._places) and (rule.text, s) not in self._counts:
             self._counts.clear()
         self._counts[rule.text, s] = start + len(rows), fires, known
         return fires, known
+
+    def count_on(self, upto: int) -> None:
+        """Count on, up to a row, what is counted and has a column: the rows before it are about to go."""
+        for (text, s), (row, _, _) in tuple(self._counts.items()):
+            if (text, s) in self._places and self.bank.first <= row < upto:
+                self.counts(text, s, upto)
 
     def own(self, rule: Rule, s: int) -> Column:
         """The rule on symbol s's present bars only."""
@@ -140,14 +147,14 @@ class RuleColumns:
         return self._places[key]
 
     def _column(self, rule: Rule, s: int) -> Column:
-        key, rows = (rule.text, s), self.features.length
-        if key not in self._views or self._views[key][0] != rows:
-            self._views[key] = rows, self.bank.column(self._place(rule, s), rows)
-        return self._views[key][1]
+        whole = self.features.whole(s)
+        is_own = whole is self.features
+        place = self._place(rule, s) if is_own else whole.store([_choose_node(rule)], s)[0]
+        return whole.bank.column(place, whole.length)
 
 
 class SharedColumns:
-    """The columns of a bar series as they stand; they grow with it."""
+    """The columns of a bar series as they stand; they grow with it, and older rows may be gone."""
 
     def __init__(self, columns: RuleColumns) -> None:
         self._columns = columns

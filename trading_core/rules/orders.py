@@ -14,7 +14,7 @@ from schemas.vocabulary import Direction
 from trading_core.kernel.records import NO_PROGRAM
 from trading_core.policy_orders import PolicyOrders
 from trading_core.rule_bank import EngineColumns
-from trading_core.rules.columns import RuleColumns, rule_of_kind
+from trading_core.rules.columns import RuleColumns, SharedColumns, rule_of_kind
 from trading_core.rules.grammar import parse
 from trading_core.rules.programs import Program, compile_program
 from trading_core.rules.tree import Kind
@@ -31,11 +31,19 @@ class SymbolColumns:
 
     def truth(self, text: str | None) -> int:
         """Index of a condition."""
-        return -1 if text is None else self.bank.truth((text, self.s), self.columns.boolean(text, self.s))
+        if text is None:
+            return -1
+        if isinstance(self.bank, SharedColumns):  # read where it stands: its older rows may be gone
+            return self.columns.place(rule_of_kind(text, "boolean").text, self.s).index
+        return self.bank.truth((text, self.s), self.columns.boolean(text, self.s))
 
     def number(self, text: str | None) -> int:
         """Index of a price."""
-        return -1 if text is None else self.bank.number((text, self.s), self.columns.number(text, self.s))
+        if text is None:
+            return -1
+        if isinstance(self.bank, SharedColumns):
+            return self.columns.place(rule_of_kind(text, "number").text, self.s).index
+        return self.bank.number((text, self.s), self.columns.number(text, self.s))
 
     def trail(self, text: str | None) -> int:
         """Index of a trailing stop that reads bars alone."""

@@ -1,7 +1,7 @@
 """`thinktwice status kill requests`: how the process of a run is, and what an operator asks of it."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -19,10 +19,8 @@ from worker.cli.options import (
 from worker.cli.printing import Part, print_document, rows_table, shown_cell
 from worker.pages.figures import counts, shown_time
 
-if TYPE_CHECKING:
-    pass
-
 SHOWN = 90
+MB = 1e6
 NO_PROCESS = {"guard": "`thinktwice guard questions` lists what it asks"}
 KILLED = "the kill switch is on"
 
@@ -43,6 +41,9 @@ def _wait(count: int, name: str) -> str:
 def _describe(document: dict[str, Any]) -> Iterator[Part]:
     events, process = count_noun(document["events"], "event"), document["process"]
     yield f"run {document['run_id']} ({document['mode']}, {document['status']}): {events}"
+    per_day = document["store_bytes_per_day"]
+    more = "" if per_day is None else f", {per_day / MB:,.1f} MB more with each day of this run's bars"
+    yield "size", f"the store has {document['store_bytes'] / MB:,.1f} MB{more}"
     if (early := document["ended_early"]) is not None:
         yield "ended", f"early: {early['message']}"
     if plans := document["plans_waiting"]:

@@ -17,6 +17,7 @@ async def status_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
     """What `status --json` prints of a run."""
     seen = await store.trading.last_seen(record.run_id)
     guard = {"kill_switch": await _is_killed(store, record)} if record.mode == "guard" else {}
+    growth = await store.growth.of(record.run_id)
     process = None
     if seen is not None:
         process = {
@@ -32,6 +33,8 @@ async def status_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
         "ended_early": record.ended_early,
         "events": record.events,
         "head_hash": record.head_hash,
+        "store_bytes": growth.size,
+        "store_bytes_per_day": growth.per_day,
         "process": process,
         **guard,
         "requests_waiting": [request.number for request in await store.operator.waiting(record.run_id)],

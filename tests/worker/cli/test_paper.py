@@ -27,6 +27,10 @@ def test_paper_prints_the_document_of_the_backtest_and_status_and_verify_know_th
     status = json.loads(run("status", "r0001", *db, "--json"))
     assert (status["mode"], status["status"]) == ("paper", "finished")
     assert status["head_hash"] == paper["journal"]["head_hash"]
+    pages = (tmp_path / "a.db").stat().st_size
+    assert status["store_bytes"] == pages
+    assert 0 < status["store_bytes_per_day"] < pages / 300, "two runs of a year share the store"
+    assert "more with each day of this run's bars" in run("status", "r0001", *db)
     status = status["process"]["signs"]
     assert (status["buffered_rows"], status["bars_validated"]) == (0, paper["data"]["bars"])
     assert "no process has traded it" in run("status", "r0002", *db)
