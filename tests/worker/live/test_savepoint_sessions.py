@@ -87,11 +87,11 @@ def place(session: Session, rule: str) -> Any:
 
 
 def state(session: Session) -> Any:
-    """What a session says of its state, with its engine's and its episodes."""
+    """What a session says of its state, with its engine's and its episodes; fields of contracts have no order."""
     engine = session.engine.snapshot() | {"columns": None}
     for name in ("state", "portfolio"):
         engine[name] = engine[name].tobytes()
-    return json.dumps(session.state()), engine, session.slow_loop.facts.episodes
+    return json.dumps(session.state(), sort_keys=True), engine, session.slow_loop.facts.episodes
 
 
 @pytest.mark.parametrize("rows", [120, 360])
