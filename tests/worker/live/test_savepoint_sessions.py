@@ -87,7 +87,7 @@ def place(session: Session, rule: str) -> Any:
 
 
 def state(session: Session) -> Any:
-    """What a session says of its state, with its engine's and its episodes; fields of contracts have no order."""
+    """What a session says of its state, whatever the order of fields, with its engine's and its episodes."""
     engine = session.engine.snapshot() | {"columns": None}
     for name in ("state", "portfolio"):
         engine[name] = engine[name].tobytes()
