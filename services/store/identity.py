@@ -73,7 +73,7 @@ class StoreFile:
         self._check_main()
         for path in beside:
             if known.get(path) not in (None, found[path]):
-                raise FileLost(f"{_describe_change(path, found[path])}; {_next_step()}")
+                raise FileLost(f"{_describe_change(path, found[path])}; {_next_step([])}")
         self._beside = found
         return found
 
@@ -81,7 +81,7 @@ class StoreFile:
         found = identity_of(self._path)
         if found != self._main:
             self._move_log_aside()
-            raise FileLost(f"{_describe_change(self._path, found)}; {_next_step(self._describe_log())}")
+            raise FileLost(f"{_describe_change(self._path, found)}; {self._describe_log()}")
 
     def _move_log_aside(self) -> None:
         """Give log and index of the file that is gone other names: SQLite would write them into the next one.
@@ -98,10 +98,8 @@ class StoreFile:
     def _describe_log(self) -> str:
         if self._aside:
             kept = " and ".join(repr(str(path)) for path in self._aside)
-            return f"its log was moved to {kept} (it goes back only with the old file, never to another); "
-        if identity_of(self._real) != self._main and (stale := companions_of(self._real)):
-            return f"{describe_stale(stale)}; then "
-        return ""
+            return f"its log was moved to {kept} (it goes back only with the old file); {_next_step([])}"
+        return _next_step([] if identity_of(self._real) == self._main else companions_of(self._real))
 
 
 def _free_name(path: Path) -> Path:
@@ -114,9 +112,10 @@ def _describe_change(path: Path, found: Identity) -> str:
     return f"{str(path)!r} {change} under the running process: nothing more is written"
 
 
-def _next_step(log: str = "") -> str:
+def _next_step(stale: list[Path]) -> str:
+    first = f"{describe_stale(stale)}; then " if stale else ""
     return (
-        f"find what deletes or replaces it, {log}restore a backup if the store is gone "
+        f"find what deletes or replaces it, {first}restore a backup if the store is gone "
         "(`thinktwice db restore`), and start again"
     )
 
