@@ -85,7 +85,7 @@ async def store_problems(connection: AsyncConnection) -> list[str]:
 async def run_problems(connection: AsyncConnection, run_id: str) -> list[str]:
     """What is not as it was written, of one run, inside a transaction that sees one moment."""
     run = (await connection.execute(select(runs).where(runs.c.run_id == run_id))).one()
-    if broken := count_problems(run._mapping):
+    if broken := count_problems(dict(run._mapping)):
         return broken
     parts: dict[str, dict[int, str]] = {}
     query = select(seals.c.part, seals.c.number, seals.c.hash).where(seals.c.run_id == run_id)

@@ -46,8 +46,8 @@ def revision_state(connection: Connection, url: StoreUrl) -> RevisionState:
     ours = frozenset(present & set(metadata.tables))
     revision = connection.scalar(select(_mark.c.version_num)) if MARK in present else None
     if revision == HEAD and (gone := sorted(set(metadata.tables) - present)):
-        tables = ", ".join(map(repr, gone)) + (" is" if len(gone) == 1 else " are")
-        raise StoreDamaged(f"store {url.text} is damaged: table {tables} missing: {MEND}")
+        what = f"table {gone[0]!r} is" if len(gone) == 1 else f"tables {', '.join(map(repr, gone))} are"
+        raise StoreDamaged(f"store {url.text} is damaged: {what} missing: {MEND}")
     if not present >= CORE:
         if ours or MARK in present or (present and url.dialect == "sqlite"):
             others = ", ".join(sorted(present)[:3])
