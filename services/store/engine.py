@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, ExceptionContext, create_engine, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from schemas.errors import InvariantViolation
+from schemas.errors import InvariantViolation, StoreError
 from services.store.failures import READ_ONLY
 from services.store.identity import Identity, StoreFile
 from services.store.packed_text import bring_unpack
@@ -19,6 +19,7 @@ from services.store.urls import StoreUrl
 
 WRITES = "thinktwice_writes"
 PAGE_BYTES = 16_384  # of a new file: long rows leave less of a page empty
+LOG_BYTES = 4 << 20  # the log is written back into the file when it is that long
 
 StoreEngine = AsyncEngine | SqliteEngine
 
@@ -53,7 +54,8 @@ def build_engine(
         command_s: longest wait for the answer to one command (PostgreSQL); None: twelve times `timeout_s`.
         read_only: the database refuses every statement that writes.
     """
-    address = url.engine_url(create=create, read_only=read_only)
+    at_rest = not create and url.is_at_rest
+    address = url.engine_url(create=create, read_only=read_only, at_rest=at_rest)
     if url.dialect == "postgresql":
         command_s = command_s or 12 * timeout_s
         server = create_async_engine(
@@ -70,11 +72,17 @@ def build_engine(
     factory = partial(_open, StoreFile(url.path), create)
     file_args = {"timeout": timeout_s, "isolation_level": None, "factory": factory}
     engine = create_engine(address, connect_args=file_args)
-    event.listen(
-        engine, "connect", _reading_only if read_only else _journal_mode if create else _foreign_keys
-    )
+    event.listen(engine, "connect", _reading_only if read_only else _journal_mode if create else _set_up)
     event.listen(engine, "begin", _begin)
+    if at_rest:
+        event.listen(engine, "begin", partial(_require_rest, url))
     return SqliteEngine(engine)
+
+
+def _require_rest(url: StoreUrl, _connection: Connection) -> None:
+    # A connection to a file that nobody writes sees no log: what it reads beside a writer may be torn.
+    if not url.is_at_rest:
+        raise StoreError(f"store {url.text} is written by another process by now: run the command again")
 
 
 def _leave_a_standby(failure: ExceptionContext) -> None:
@@ -124,18 +132,19 @@ def _open(file: StoreFile, create: bool, *args: Any, **named: Any) -> Unlocking:
     return connection
 
 
-def _foreign_keys(connection: Any, _record: Any) -> None:
+def _set_up(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA foreign_keys=ON")
+    connection.execute(f"PRAGMA wal_autocheckpoint={LOG_BYTES // PAGE_BYTES}")
     bring_unpack(connection)
 
 
 def _reading_only(connection: Any, record: Any) -> None:
-    _foreign_keys(connection, record)
+    _set_up(connection, record)
     connection.execute("PRAGMA query_only=ON")
 
 
 def _journal_mode(connection: Any, record: Any) -> None:
-    _foreign_keys(connection, record)
+    _set_up(connection, record)
     connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")

@@ -65,6 +65,7 @@ async def _examine_tables(connection: AsyncConnection, url: StoreUrl, *, full: b
     problems += await health.head_problems(connection)
     problems += await health.chain_problems(connection) if full else []
     if full and found.state == "current":
+        problems += await connection.run_sync(health.index_problems)
         problems += await store_problems(connection)
     rows = await health.row_counts(connection, found.tables)
     pending = migrate.pending(found.revision)

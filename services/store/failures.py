@@ -136,6 +136,11 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
     found, message = _find_cause(chain)
     if (is_refused(error) or found is CANNOT_OPEN) and (limited := too_few_files(error)) is not None:
         return StoreError(f"store {url.text} cannot be opened: {limited}")
+    if found is CANNOT_OPEN and url.path is not None and url.path.exists() and url.is_sealed_off:
+        return StoreError(
+            f"store {url.text} cannot be opened in a folder that this process cannot write: copy it with "
+            "what lies beside it (-wal) to another folder, and give --db of the copy"
+        )
     if found is DAMAGED:
         return StoreDamaged(f"store {url.text} {found.text}", url=url)
     if found is not None:

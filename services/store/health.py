@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Row, func, select, text
+from sqlalchemy import Connection, Row, func, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -50,6 +50,18 @@ async def file_problems(connection: AsyncConnection, url: StoreUrl) -> list[str]
         return [f"the file is damaged: {error.orig}"]
     problems = [f"the file is damaged: {line}" for line in found if line != "ok"]
     return problems + [f"row {row[1]} of {row[0]} belongs to no row of {row[2]}" for row in broken[:SHOWN]]
+
+
+def index_problems(connection: Connection) -> list[str]:
+    """Indexes of our tables that are missing."""
+    found = inspect(connection).get_multi_indexes(filter_names=sorted(metadata.tables))
+    present = {str(index["name"]) for indexes in found.values() for index in indexes}
+    wanted = {str(index.name): table for table in metadata.sorted_tables for index in table.indexes}
+    return [
+        f"index {name!r} of table {table.name!r} is missing"
+        for name, table in sorted(wanted.items())
+        if name not in present
+    ]
 
 
 async def head_problems(connection: AsyncConnection) -> list[str]:

@@ -6,6 +6,7 @@ compared as well, from a connection's first commit on: they stay as long as any 
 Another program that writes into the open file leaves it the same file: `db check` finds that.
 """
 
+import itertools
 import os
 import sqlite3
 from collections.abc import Mapping
@@ -42,6 +43,8 @@ class StoreFile:
         self._path = Path(os.path.abspath(path))
         self._real = self._path
         self._main: Identity = None
+        self._beside: dict[Path, Identity] = {}  # log and index, as they lay there with the file
+        self._aside: list[Path] = []  # where they were moved
 
     def open(self, *, create: bool) -> None:
         """Note which file lies there before SQLite opens it; a new one is made for its owner alone.
@@ -65,19 +68,43 @@ class StoreFile:
         Raises:
             FileLost: the file, or one of those that are known, is gone or is another one.
         """
-        self._check_main()
         beside = [self._real.with_name(self._real.name + end) for end in COMPANIONS]
         found = {path: identity_of(path) for path in beside}
+        self._check_main()
         for path in beside:
             if known.get(path) not in (None, found[path]):
-                raise FileLost(f"{_describe_change(path, found[path])}; {_next_step(())}")
+                raise FileLost(f"{_describe_change(path, found[path])}; {_next_step([])}")
+        self._beside = found
         return found
 
     def _check_main(self) -> None:
         found = identity_of(self._path)
         if found != self._main:
-            stale = companions_of(self._real)
-            raise FileLost(f"{_describe_change(self._path, found)}; {_next_step(stale)}")
+            self._move_log_aside()
+            raise FileLost(f"{_describe_change(self._path, found)}; {self._describe_log()}")
+
+    def _move_log_aside(self) -> None:
+        """Give log and index of the file that is gone other names: SQLite would write them into the next one.
+
+        Only those that were there with the file: another process may have begun its own beside the new one.
+        """
+        if identity_of(self._real) == self._main:
+            return  # a link leads elsewhere by now; the file has its log beside it
+        for path, known in self._beside.items():
+            if known is not None and identity_of(path) == known:
+                with suppress(OSError):  # they stay, and the message says so
+                    self._aside.append(path.rename(_free_name(path)))
+
+    def _describe_log(self) -> str:
+        if self._aside:
+            kept = " and ".join(repr(str(path)) for path in self._aside)
+            return f"its log was moved to {kept} (it goes back only with the old file); {_next_step([])}"
+        return _next_step([] if identity_of(self._real) == self._main else companions_of(self._real))
+
+
+def _free_name(path: Path) -> Path:
+    names = (path.with_name(f"{path.name}.lost{count or ''}") for count in itertools.count())
+    return next(name for name in names if not name.exists())
 
 
 def _describe_change(path: Path, found: Identity) -> str:
@@ -85,7 +112,7 @@ def _describe_change(path: Path, found: Identity) -> str:
     return f"{str(path)!r} {change} under the running process: nothing more is written"
 
 
-def _next_step(stale: list[Path] | tuple[()]) -> str:
+def _next_step(stale: list[Path]) -> str:
     first = f"{describe_stale(stale)}; then " if stale else ""
     return (
         f"find what deletes or replaces it, {first}restore a backup if the store is gone "

@@ -13,6 +13,8 @@ from sqlalchemy import Row, Table, and_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import ID_LENGTH
+from services.journal.chain import GENESIS_HASH
+from services.journal.kinds import RUN_FINISHED
 from services.store.bar_rows import PAGE_ROWS, bars_page, hash_before, misfit_bars
 from services.store.failures import MEND, StoreDamaged
 from services.store.repository import Repository
@@ -20,6 +22,8 @@ from services.store.seals import (
     CHANGED,
     SEALED,
     TRIAL,
+    UNENDED,
+    count_problems,
     hash_row,
     hash_values,
     name_row,
@@ -38,7 +42,6 @@ from services.store.tables import (
     seals,
     slot_claims,
     slow_reports,
-    trials,
     venue_orders,
 )
 
@@ -70,7 +73,6 @@ async def store_problems(connection: AsyncConnection) -> list[str]:
     for run_id in known:
         found = await run_problems(connection, run_id)
         problems += [f"{run_id}: {problem}" for problem in found]
-    problems += await _unsealed_trials(connection)
     accounts = (await connection.execute(select(venue_orders.c.account).distinct())).scalars().all()
     problems += [
         f"orders at the venue of {account!r}, which is of no run"
@@ -83,13 +85,15 @@ async def store_problems(connection: AsyncConnection) -> list[str]:
 async def run_problems(connection: AsyncConnection, run_id: str) -> list[str]:
     """What is not as it was written, of one run, inside a transaction that sees one moment."""
     run = (await connection.execute(select(runs).where(runs.c.run_id == run_id))).one()
+    if broken := count_problems(dict(run._mapping)):
+        return broken
     parts: dict[str, dict[int, str]] = {}
     query = select(seals.c.part, seals.c.number, seals.c.hash).where(seals.c.run_id == run_id)
     for part, number, found in await connection.execute(query):
         parts.setdefault(part, {})[number] = found
     problems = row_problems(dict(run._mapping))
-    if TRIAL in parts:
-        problems += await _trial_problems(connection, run_id, parts[TRIAL].get(0))
+    problems += await _end_problems(connection, run)
+    problems += await _trial_problems(connection, run, parts.get(TRIAL, {}).get(0))
     problems += await _bar_problems(connection, run_id, run.bars)
     problems += await _order_problems(connection, run)
     problems += await report_problems(connection, run_id)
@@ -97,14 +101,29 @@ async def run_problems(connection: AsyncConnection, run_id: str) -> list[str]:
     return list(dict.fromkeys(problems))[:SHOWN]
 
 
-async def _trial_problems(connection: AsyncConnection, run_id: str, seal: str | None) -> list[str]:
-    """The row of a run in the ledger of trials, held against its seal and the first row of the journal."""
-    row = (await connection.execute(trial_of(run_id))).one_or_none()
+async def _end_problems(connection: AsyncConnection, run: Row[Any]) -> list[str]:
+    """A run that trades is closed in the transaction of its last row; a backtest may be killed in between."""
+    last = (
+        select(journal.c.kind).where(journal.c.run_id == run.run_id).order_by(journal.c.seq.desc()).limit(1)
+    )
+    over = run.mode == "paper" and await connection.scalar(last) == RUN_FINISHED
+    return [UNENDED] if over and run.status == "running" else []
+
+
+async def _trial_problems(connection: AsyncConnection, run: Row[Any], seal: str | None) -> list[str]:
+    """The row of a run in the ledger of trials, held against its seal and the first row of the journal.
+
+    A paper run enters the ledger before its first row; of the others only those that are trials of their own.
+    """
+    row = (await connection.execute(trial_of(run.run_id))).one_or_none()
     if row is None:
-        return ["it is missing in the ledger of trials"]
+        entered = seal is not None or (run.mode == "paper" and run.head_hash != GENESIS_HASH)
+        return ["it is missing in the ledger of trials"] if entered else []
+    if seal is None:
+        return ["it was not entered in the ledger of trials by the program, or its seal is gone"]
     if seal != hash_values(*row):
         return ["what the ledger of trials says of it was changed after it was written"]
-    first = select(journal.c.payload).where(journal.c.run_id == run_id, journal.c.seq == 0)
+    first = select(journal.c.payload).where(journal.c.run_id == run.run_id, journal.c.seq == 0)
     begun = await connection.scalar(first)
     try:
         payload = json.loads(row.ledger)
@@ -115,16 +134,6 @@ async def _trial_problems(connection: AsyncConnection, run_id: str, seal: str | 
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return []  # a first row that cannot be read is told by the chain
     return []
-
-
-async def _unsealed_trials(connection: AsyncConnection) -> list[str]:
-    """Runs that another process entered in the ledger of trials."""
-    by_program = select(seals.c.run_id).where(seals.c.part == TRIAL)
-    query = select(trials.c.run_id).where(trials.c.run_id.in_(select(runs.c.run_id)))
-    found = (await connection.execute(query.where(trials.c.run_id.not_in(by_program)))).scalars().all()
-    return [
-        f"{run_id}: it was not entered in the ledger of trials by the program" for run_id in sorted(found)
-    ]
 
 
 async def _bar_problems(connection: AsyncConnection, run_id: str, count: int) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Literal
 from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, inspect, select
 
 from schemas.errors import StoreError
+from services.store.failures import MEND, StoreDamaged
 from services.store.migrations import HEAD, REVISIONS
 from services.store.tables import CORE, metadata
 from services.store.urls import StoreUrl
@@ -39,15 +40,19 @@ def revision_state(connection: Connection, url: StoreUrl) -> RevisionState:
 
     Raises:
         StoreError: the tables there are another program's, or of another version of this one.
+        StoreDamaged: a table of the marked revision is missing.
     """
     present = set(inspect(connection).get_table_names())
     ours = frozenset(present & set(metadata.tables))
+    revision = connection.scalar(select(_mark.c.version_num)) if MARK in present else None
+    if revision == HEAD and (gone := sorted(set(metadata.tables) - present)):
+        what = f"table {gone[0]!r} is" if len(gone) == 1 else f"tables {', '.join(map(repr, gone))} are"
+        raise StoreDamaged(f"store {url.text} is damaged: {what} missing: {MEND}")
     if not present >= CORE:
         if ours or MARK in present or (present and url.dialect == "sqlite"):
             others = ", ".join(sorted(present)[:3])
             raise StoreError(f"store {url.text} holds other tables ({others}), not ours: give another --db")
         return RevisionState("empty", None, ours)
-    revision = connection.scalar(select(_mark.c.version_num)) if MARK in present else None
     if revision not in REVISIONS:
         raise StoreError(
             f"store {url.text} was made by another version (revision {revision!r}, this program knows "

@@ -14,7 +14,7 @@ from services.store.failures import MEND, StoreDamaged, losses_of, require_reada
 from services.store.journal_repository import append_rows
 from services.store.records import Closing, NewRun, RunRecord, RunStatus
 from services.store.repository import Lease, Repository
-from services.store.seals import DESCRIPTION, HASHES, hash_values, row_problems, seal_end
+from services.store.seals import DESCRIPTION, HASHES, count_problems, hash_values, row_problems, seal_end
 from services.store.tables import runs
 
 if TYPE_CHECKING:
@@ -183,6 +183,8 @@ class RunRepository(Repository):
                 values[name] = _read(run_id, name, values[name])
             except StoreDamaged as error:
                 values[name], damage = None if name == "document" else {}, damage or str(error)
+        if broken := count_problems(values | {"bars": row.bars}):
+            damage = damage or f"run {run_id} is damaged: {broken[0]}: {MEND}"
         problems = [] if damage or changed else row_problems(stored)
         if problems:
             values["document"] = None

@@ -54,6 +54,7 @@ DESCRIPTION = (
     "environment",
 )
 END = ("status", "document", "events", "head_hash", "bars")
+COUNTS = ("number", "created_at", "events", "bars")
 HASHES = ("bars", "description_hash", "end_hash")  # columns of a run that nobody but this room reads
 # Tables whose rows are sealed one by one, and what a row is.
 SEALED = {
@@ -63,6 +64,7 @@ SEALED = {
     change_plans: "plan",
 }
 CHANGED = "was changed after it was written"
+UNENDED = "it is over, and its status was set back to 'running'"
 DESCRIBED_ANEW = "its description (name, data, configuration, environment) was changed"
 
 
@@ -151,9 +153,16 @@ def run_of(account: str) -> str:
     return account.rpartition("/")[2]
 
 
+def count_problems(run: Mapping[str, Any]) -> list[str]:
+    """Columns of the row of a run that hold no number; SQLite takes any text for one."""
+    return [f"its {name} {run[name]!r} is no number" for name in COUNTS if not isinstance(run[name], int)]
+
+
 def row_problems(run: Mapping[str, Any]) -> list[str]:
     """What is not as it was written, of the row of a run."""
     problems, over = [], run["status"] != "running"
+    if not over and run["document"] is not None:
+        problems.append(UNENDED)
     if run["description_hash"] != hash_values(*(run[name] for name in DESCRIPTION)):
         problems.append(DESCRIBED_ANEW)
     if run["end_hash"] is None and over:

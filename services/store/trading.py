@@ -27,7 +27,7 @@ from services.store.bar_rows import (
     store_bars,
 )
 from services.store.database_time import insert_into, insert_once, now_ms
-from services.store.failures import MEND, StoreDamaged, losses_of, require_readable
+from services.store.failures import MEND, StoreDamaged, losses_of, readable, require_readable
 from services.store.journal_repository import append_rows
 from services.store.records import Closing
 from services.store.repository import Lease, Repository
@@ -246,13 +246,20 @@ class TradingRepository(Repository):
             await self._run_write(lambda connection: connection.execute(statement), lease)
 
     async def last_seen(self, run_id: str) -> ProcessSeen | None:
-        """What the process of a run last said; None when none ever did."""
+        """What the process of a run last said; None when none ever did.
+
+        Raises:
+            StoreDamaged: it cannot be read.
+        """
         columns = trading_processes.c
         age = now_ms(self._url.dialect) - columns.seen_ms
         query = select(columns.owner, age, columns.signs).where(columns.run_id == run_id)
         async with self._read() as connection:
             row = (await connection.execute(query)).one_or_none()
-        return None if row is None else ProcessSeen(row[0], int(row[1]), json.loads(row[2]))
+        if row is None:
+            return None
+        with readable(f"store {self._url.text}: what the process of run {run_id} said last"):
+            return ProcessSeen(row[0], int(row[1]), {**json.loads(row[2])})
 
     async def _insert_once(
         self, connection: AsyncConnection, table: Table, rows: Sequence[Mapping[str, Any]]

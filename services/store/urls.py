@@ -1,5 +1,6 @@
 """Store addresses: `sqlite:///PATH` and `postgresql://...`; the drivers are ours, passwords never printed."""
 
+import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,14 +30,24 @@ class StoreUrl:
         """A command of the program on this store, as it is typed."""
         return f"`thinktwice {words} --db {shlex.quote(self.text)}`"
 
-    def engine_url(self, *, create: bool, read_only: bool = False) -> URL:
+    def engine_url(self, *, create: bool, read_only: bool = False, at_rest: bool = False) -> URL:
         """The address for the engine; a SQLite file is made only when `create` is true."""
         if self.server is not None:
             return self.server
-        mode = "ro" if read_only else "rwc" if create else "rw"
-        return URL.create(
-            "sqlite+pysqlite", database=f"file:{quote(str(self.path))}", query={"mode": mode, "uri": "true"}
-        )
+        query = {"mode": "ro" if read_only or at_rest else "rwc" if create else "rw", "uri": "true"}
+        if at_rest:
+            query["immutable"] = "1"  # SQLite makes no log and no index to read it
+        return URL.create("sqlite+pysqlite", database=f"file:{quote(str(self.path))}", query=query)
+
+    @property
+    def is_sealed_off(self) -> bool:
+        """Whether it is a file in a folder in which this process can make no log."""
+        return self.path is not None and not os.access(os.path.dirname(os.path.realpath(self.path)), os.W_OK)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it is such a file, and nobody has begun a log beside it."""
+        return self.is_sealed_off and not os.path.exists(f"{os.path.realpath(str(self.path))}-wal")
 
 
 def mask_password(text: str) -> str:

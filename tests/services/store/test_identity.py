@@ -168,11 +168,56 @@ def test_lost_files_are_told_at_the_next_commit_and_nothing_is_acknowledged(file
         assert "`thinktwice verify r0001 --db sqlite:///" in str(error)
 
 
-@pytest.mark.parametrize("lose", [main_deleted, copy_put_in_place, log_deleted, all_deleted])
-def test_log_of_a_file_that_is_gone_is_to_be_moved_away_before_another_takes_its_place(file, lose):
+@pytest.mark.parametrize(
+    "lose", [main_deleted, copy_put_in_place, backup_put_in_place, log_deleted, all_deleted]
+)
+def test_log_of_a_file_that_is_gone_is_moved_aside_and_the_message_says_where(file, lose):
     error, _shown = losing(file, lose, append)
-    named = f"move '{file}-wal' and '{file}-shm' away first" in str(error)
-    assert named == (lose in (main_deleted, copy_put_in_place))
+    moved = [path_beside(file, f"{suffix}.lost").exists() for suffix in ("-wal", "-shm")]
+    named = f"its log was moved to '{file}-wal.lost' and '{file}-shm.lost'" in str(error)
+    expected = lose in (main_deleted, copy_put_in_place, backup_put_in_place)
+    assert [*moved, named] == [expected] * 3
+    if expected:
+        assert not path_beside(file, "-wal").exists()
+
+
+def test_store_put_in_place_of_a_running_one_holds_what_it_held_at_the_next_start(file):
+    def restored(path: Path) -> str:
+        async def make() -> None:
+            async with await open_store(f"sqlite:///{path}-other", create=True) as store:
+                await store.runs.create(new_run(name="restored"))
+
+        asyncio.run(make())
+        path_beside(path, "-other").replace(path)
+        return "was replaced"
+
+    losing(file, restored, append)
+
+    async def names():
+        async with await open_store(f"sqlite:///{file}", create=True) as store:
+            return [run.name for run in await store.runs.all()]
+
+    assert asyncio.run(names()) == ["restored"]
+    assert asyncio.run(examine(f"sqlite:///{file}", full=True)).problems == ()
+
+
+def test_log_that_another_process_began_beside_the_new_file_is_left_alone(file):
+    def taken_over(path: Path) -> str:
+        copy_put_in_place(path)
+        for suffix in ("-wal", "-shm"):
+            path_beside(path, suffix).rename(path_beside(path, f"{suffix}.first"))
+            path_beside(path, suffix).write_bytes(b"of another process")
+        return "was replaced"
+
+    losing(file, taken_over, append)
+    assert path_beside(file, "-wal").read_bytes() == b"of another process"
+
+
+def test_second_log_that_is_moved_aside_takes_no_name_that_is_taken(file):
+    path_beside(file, "-wal.lost").write_bytes(b"an earlier one")
+    losing(file, copy_put_in_place, append)
+    assert path_beside(file, "-wal.lost").read_bytes() == b"an earlier one"
+    assert path_beside(file, "-wal.lost1").exists()
 
 
 @pytest.mark.parametrize("lose", [log_deleted, index_deleted, log_replaced])
@@ -233,6 +278,7 @@ def test_link_that_leads_to_another_file_is_a_loss_and_one_that_stays_is_none(fi
 
     error, shown = losing(file, turned, append, f"sqlite:///{link}")
     assert shown in str(error)
+    assert not path_beside(file, "-wal.lost").exists()  # the log stays with its file, which is still there
     assert str(link) in str(error)
     link.unlink()
     link.symlink_to(file)

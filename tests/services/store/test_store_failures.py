@@ -1,4 +1,6 @@
 import asyncio
+import os
+import re
 import sqlite3
 
 import pytest
@@ -182,3 +184,55 @@ def test_server_address_names_our_driver_and_keeps_its_parts(scheme):
     url = parse_url(f"{scheme}://me:pw@host:5433/db?sslmode=require").engine_url(create=True)
     assert (url.drivername, url.host, url.port, url.database) == ("postgresql+asyncpg", "host", 5433, "db")
     assert dict(url.query) == {"ssl": "require"}
+
+
+@pytest.fixture
+def sealed_off(path, monkeypatch):
+    """A store in a folder that cannot be written, as on a mount that is read only."""
+    opened(f"sqlite:///{path}")
+    access = os.access
+    monkeypatch.setattr(
+        os, "access", lambda asked, mode: str(asked) != str(path.parent) and access(asked, mode)
+    )
+    return path
+
+
+def names_beside(path):
+    return {other.name for other in path.parent.iterdir()}
+
+
+def test_store_in_a_folder_that_cannot_be_written_is_read_without_a_log(sealed_off):
+    async def scenario():
+        async with await open_store(f"sqlite:///{sealed_off}", create=False) as store:
+            return await store.runs.all(), names_beside(sealed_off)
+
+    assert asyncio.run(scenario()) == ([], {"store.db"})
+
+
+def test_store_that_is_read_without_a_log_is_left_when_a_writer_begins_one(sealed_off):
+    async def scenario():
+        async with await open_store(f"sqlite:///{sealed_off}", create=False) as store:
+            sealed_off.with_name("store.db-wal").touch()
+            with pytest.raises(StoreError, match="is written by another process by now"):
+                await store.runs.all()
+
+    asyncio.run(scenario())
+
+
+def test_store_with_a_log_in_a_folder_that_cannot_be_written_is_to_be_copied(sealed_off):
+    url = parse_url(f"sqlite:///{sealed_off}")
+    failure = sqlite3.OperationalError("unable to open database file")
+    failure.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+    assert re.search(r"copy it with what lies beside it \(-wal\)", str(store_error(failure, url)))
+
+
+def test_log_of_a_store_is_written_back_at_four_megabytes(path):
+    async def scenario():
+        longest = 0
+        async with await open_store(f"sqlite:///{path}", create=True) as store:
+            for _ in range(40):
+                await store.runs.create(new_run(data={"text": "x" * 250_000}))
+                longest = max(longest, path.with_name("store.db-wal").stat().st_size)
+        return longest
+
+    assert 4 << 20 < asyncio.run(scenario()) < 5 << 20

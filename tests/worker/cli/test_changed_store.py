@@ -74,10 +74,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "paper.db"
 
 
-def changed(made: Path, folder: Path, statement: str) -> None:
+def changed(made: Path, folder: Path, *statements: str) -> None:
     shutil.copy(made, folder / "paper.db")
     with closing(sqlite3.connect(folder / "paper.db")) as store, store:
-        assert store.execute(statement).rowcount > 0
+        for statement in statements:
+            assert store.execute(statement).rowcount > 0
 
 
 @pytest.mark.parametrize("statement", BOTH.values(), ids=BOTH)
@@ -89,6 +90,87 @@ def test_change_of_what_people_read_is_found_by_verify_and_by_the_full_check(fin
     assert "BROKEN     r0001: " in checked
     assert "thinktwice db restore" in verified
     assert "thinktwice db restore" in checked
+
+
+UNSEALED = "DELETE FROM seals WHERE part = 'trial'"
+RUNNING = "UPDATE runs SET status = 'running', end_hash = NULL"
+WITHOUT_SEALS = {
+    "trial_deleted": ((UNSEALED, "DELETE FROM trials"), "it is missing in the ledger of trials"),
+    "trial_changed": ((UNSEALED, "UPDATE trials SET candidates = candidates + 7"), "its seal is gone"),
+    "set_back": ((RUNNING,), "its status was set back to 'running'"),
+    "set_back_without_document": ((RUNNING, f"{DOCUMENT}NULL"), "its status was set back to 'running'"),
+}
+
+
+@pytest.mark.parametrize(("statements", "shown"), WITHOUT_SEALS.values(), ids=WITHOUT_SEALS)
+def test_row_that_was_changed_with_its_seal_is_told_alike_by_verify_and_by_the_full_check(
+    finished, tmp_path, statements, shown
+):
+    changed(finished, tmp_path, *statements)
+    (stored,) = [
+        line.partition("CHANGED: ")[2]
+        for line in read_text(tmp_path, "verify", "r0001", code=1).splitlines()
+        if line.startswith("stored ")
+    ]
+    assert shown in stored
+    assert f"BROKEN     r0001: {stored}" in read_text(tmp_path, "db", "check", "--full", code=1)
+
+
+def test_killed_run_that_was_taken_out_of_the_ledger_of_trials_is_told(left, tmp_path):
+    changed(left, tmp_path, *WITHOUT_SEALS["trial_deleted"][0])
+    assert "is missing in the ledger of trials" in read_text(tmp_path, "verify", "r0001", code=1)
+
+
+UNREADABLE = {
+    "signs": ("UPDATE trading_processes SET signs = '{'", ("status", "r0001")),
+    "signs_that_are_none": ("UPDATE trading_processes SET signs = '[]'", ("status", "r0001")),
+    "events": ("UPDATE runs SET events = 'abc'", ("verify", "r0001")),
+    "bars": ("UPDATE runs SET bars = 'abc'", ("verify", "r0001")),
+}
+
+
+@pytest.mark.parametrize(("statement", "words"), UNREADABLE.values(), ids=UNREADABLE)
+def test_value_that_cannot_be_read_is_told_as_damage_in_one_line(finished, tmp_path, statement, words):
+    changed(finished, tmp_path, statement)
+    text = read_text(tmp_path, *words, code=2)
+    assert "r0001" in text
+    assert "damaged" in text
+    assert "thinktwice db restore" in text
+    assert len(text.splitlines()) == 1
+
+
+def test_count_of_a_run_that_is_no_number_is_told_by_the_full_check(finished, tmp_path):
+    changed(finished, tmp_path, UNREADABLE["bars"][0])
+    text = read_text(tmp_path, "db", "check", "--full", code=1)
+    assert "BROKEN     r0001: its bars 'abc' is no number" in text
+
+
+@pytest.mark.parametrize("name", ["paper_orders", "runs"])
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("runs",), 2),
+        (("status", "r0001"), 2),
+        (("verify", "r0001"), 2),
+        (("db", "check"), 1),
+        (("db", "check", "--full"), 1),
+    ],
+)
+def test_table_that_is_missing_is_named_with_the_next_step(finished, tmp_path, words, code, name):
+    shutil.copy(finished, tmp_path / "paper.db")
+    with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
+        store.execute(f"DROP TABLE {name}")
+    text = read_text(tmp_path, *words, code=code)
+    assert f"table '{name}' is missing" in text
+    assert "thinktwice db restore" in text
+
+
+def test_index_that_is_missing_is_found_by_the_full_check(finished, tmp_path):
+    shutil.copy(finished, tmp_path / "paper.db")
+    with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
+        store.execute("DROP INDEX journal_kinds")
+    text = read_text(tmp_path, "db", "check", "--full", code=1)
+    assert "index 'journal_kinds' of table 'journal' is missing" in text
 
 
 def command_in(text: str) -> list[str]:
