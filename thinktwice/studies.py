@@ -24,7 +24,6 @@ from thinktwice.stores import store_address
 from worker.feeds.files.bar_table import BarTable
 from worker.runs.progress import Progress
 from worker.runs.readiness import ready_engine
-from worker.runs.warm_up import compile_engine
 from worker.studies.faults.bank import read_bank
 from worker.studies.faults.right_plans import embedded_index, plans_of_run
 from worker.studies.faults.study import Asking, study_faults
@@ -152,7 +151,7 @@ def ablate(
         raise ConfigError(f"seeds is {seeds!r}: give 0 or more, a whole number")
     address = None if db is None else store_address(db)
     inputs = inputs_of(bars, playbooks, settings, None, symbols, timeframe, tz, "open", start, end, changes)
-    compile_engine()
+    ready_engine()
     if address is not None:
         return AblationResult(in_own_loop(_measure(inputs, address, seeds, keep_all), before))
     with TemporaryDirectory(prefix="thinktwice-") as folder:

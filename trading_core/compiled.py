@@ -4,9 +4,9 @@ Without the runtime a function that allocates does not compile, so "nothing is a
 construction; and no array argument is reference-counted, which cost more than everything a quiet bar does.
 
 An image ships with the sources: the engine as optimised LLVM IR, of which machine code takes a second, not a
-minute. It serves the very sources, versions and platform that it was made for, and what it gives is kept only
-after a self-test; on any doubt numba compiles as ever, with the same results. The names that numba keeps to
-itself are used in this module alone.
+minute. As it was built, it serves the very sources, versions and platform that it was made for, and what it
+gives is kept only after a self-test; on any doubt numba compiles as ever, with the same results. The names
+that numba keeps to itself are used in this module alone.
 """
 
 import hashlib
@@ -32,6 +32,8 @@ from numba.core.environment import Environment
 from numba.core.funcdesc import PythonFunctionDescriptor
 from numba.core.typing.templates import signature
 
+from trading_core.compiled_cache import cache_folder
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 _OPTIONS: Final[dict[str, Any]] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 ROOMS: Final = Path(__file__).resolve().parent.parent
@@ -46,6 +48,7 @@ SOURCES: Final = (  # of compiled functions and of the constants in them
 )  # fmt: skip
 CPU: Final = "x86-64-v3"  # what an image is made for, whatever made it
 FEATURES: Final = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")
+DIGEST: Final = 64  # bytes before the content of an image file: its SHA-256
 FIRST_NUMBER: Final = 1_000_000  # of the functions of an image: numba counts those that it compiles from 1
 BLAS: Final = "scipy.linalg.cython_blas"
 
@@ -110,20 +113,32 @@ def read_image(path: Path) -> dict[str, Any]:
     """What an image file holds: what it was made for, the answer of its self-test, and its functions.
 
     Raises:
-        UnusableImage: it is not there, is damaged, or is not for here.
+        UnusableImage: it is not there, is not as it was built, or is not for here.
     """
     try:
-        document: dict[str, Any] = json.loads(lzma.decompress(path.read_bytes()))
-        made_for, features = dict(document["made_for"]), list(document["features"])
-    except (OSError, lzma.LZMAError, ValueError, LookupError, TypeError) as error:
+        packed = lzma.decompress(path.read_bytes())
+    except (OSError, lzma.LZMAError) as error:
         raise UnusableImage(f"{path} cannot be read: {error}") from error
+    if _digest(packed[DIGEST:]) != packed[:DIGEST]:
+        raise UnusableImage(f"{path} is not as it was built")
+    document: dict[str, Any] = json.loads(packed[DIGEST:])
     for name, here in _here().items():
-        if made_for.get(name) != here:
-            raise UnusableImage(f"{path} is for {name} {made_for.get(name)}, here is {here}")
+        if (there := document["made_for"][name]) != here:
+            raise UnusableImage(f"{path} is for {name} {there}, here is {here}")
     found = llvm.get_host_cpu_features()
-    if missing := [feature for feature in features if not found.get(feature)]:
+    if missing := [feature for feature in document["features"] if not found.get(feature)]:
         raise UnusableImage(f"{path} is for processors with {missing[0]}")
     return document
+
+
+def pack_image(document: Mapping[str, Any]) -> bytes:
+    """An image file: the digest of its content before anything that is read of it."""
+    content = json.dumps(document).encode()
+    return lzma.compress(_digest(content) + content, preset=9)
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
 
 
 def _here() -> dict[str, str]:
@@ -144,7 +159,7 @@ class EngineImage:
 
     def __init__(self, path: Path = IMAGE, tell: Callable[[str], None] = lambda reason: None) -> None:
         self.loaded: list[tuple[ImageCache, Any, Any]] = []
-        self._path, self._tell = path, tell
+        self.tell, self._path = tell, path
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -152,7 +167,7 @@ class EngineImage:
         try:
             return read_image(self._path)
         except UnusableImage as error:
-            self._tell(f"{error}: the engine is compiled")
+            self.tell(f"{error}: the engine is compiled")
             return {"parts": {}, "answer": ""}
 
     @property
@@ -167,7 +182,7 @@ class EngineImage:
             return None
         try:
             made = _make_machine_code(cache.function, arguments, context, part)
-        except (RuntimeError, LookupError, AttributeError, TypeError) as error:
+        except (RuntimeError, LookupError, AttributeError, TypeError, ValueError) as error:
             self._refuse(f"is damaged: {error}")
             return None
         self.loaded.append((cache, arguments, made))
@@ -187,27 +202,51 @@ class EngineImage:
         self.loaded.clear()
 
     def _refuse(self, reason: str) -> None:
-        self._tell(f"{self._path} {reason}: the engine is compiled")
+        self.tell(f"{self._path} {reason}: the engine is compiled")
         self.document["parts"] = {}
 
 
 class ImageCache(FunctionCache):
-    """Numba's cache on disk of one function, which asks the image for what is not there."""
+    """Numba's cache on disk of one function, which asks the image for what is not there.
+
+    Attributes:
+        folder: of all that is cached; what others compile stays where their settings say.
+        emptied: a line for each that held something damaged.
+    """
 
     image: ClassVar[EngineImage | None] = None
     every: ClassVar[list["ImageCache"]] = []
+    folder: ClassVar[Path] = cache_folder()
+    emptied: ClassVar[list[str]] = []
 
     def __init__(self, dispatcher: Any) -> None:
-        super().__init__(dispatcher.py_func)
+        config: Any = numba.config
+        found, config.CACHE_DIR = config.CACHE_DIR, str(ImageCache.folder)
+        try:
+            super().__init__(dispatcher.py_func)
+        finally:
+            config.CACHE_DIR = found
         self.function, self.dispatcher = dispatcher.py_func, dispatcher
         ImageCache.every.append(self)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """See `EngineImage.load`."""
-        found = super().load_overload(sig, target_context)
+        try:
+            found = super().load_overload(sig, target_context)
+        except Exception as error:  # noqa: BLE001 - a damaged pickle may say anything
+            found = None
+            self._empty(error)
         if found is None and ImageCache.image is not None:
             found = ImageCache.image.load(self, sig, target_context)
         return found
+
+    def _empty(self, error: Exception) -> None:
+        self.flush()  # else it could not be written either
+        place = self._cache_file._index_path
+        line = f"{place} or code beside it was damaged ({type(error).__name__}: {error}): it is made again"
+        ImageCache.emptied.append(line)
+        if ImageCache.image is not None:
+            ImageCache.image.tell(line)
 
 
 def cache_on_disk(dispatcher: Any) -> Any:
@@ -258,7 +297,7 @@ def encode_image(answer: str, caches: Sequence[ImageCache] = ImageCache.every) -
     """
     parts = dict(sorted(_parts(caches)))
     document = {"made_for": _here(), "features": FEATURES, "answer": answer, "parts": parts}
-    return lzma.compress(json.dumps(document).encode(), preset=9)
+    return pack_image(document)
 
 
 def _parts(caches: Sequence[ImageCache]) -> Iterator[tuple[str, dict[str, str]]]:

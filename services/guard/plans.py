@@ -107,7 +107,7 @@ def _regime(bars: BarSeries) -> RegimeView | None:
 
 
 def warm_up(settings: GuardSettings, bars: BarSeries) -> None:
-    """Compile what a check of bars runs: up to a minute, once on a machine."""
+    """Load what a check of bars runs, or compile it where it was not made ready."""
     now, order = int(bars.close_times[-1]), Order(symbol=bars.symbols[0], side="buy", quantity=1.0, stop=1e-6)
     closed, facts = read_bars(bars, order.symbol, now)
     seen = OrderContext(order, None, settings, facts, Ledger(), now)

@@ -1,14 +1,20 @@
 """The compiled cache never serves a result of sources that have changed since."""
 
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import trading_core
-from trading_core.compiled_cache import cache_folder, source_hash
+from trading_core.compiled import ImageCache
+from trading_core.compiled_cache import (
+    _folder_of_this_process,
+    cache_folder,
+    source_hash,
+    why_nothing_is_kept,
+)
 from worker.runs.warm_up import compile_engine
 
 HELPER = "from numba import njit\n\n@njit(cache=True)\ndef helper():\n    return {value}\n"
@@ -48,17 +54,64 @@ def test_compiled_cache_edited_helper_is_seen(tmp_path: Path, monkeypatch: pytes
 
 
 def test_compiled_cache_is_named_by_the_sources_of_the_engine() -> None:
-    room = Path(trading_core.__file__).parent
-    assert os.environ["NUMBA_CACHE_DIR"].endswith(source_hash(room))
+    assert ImageCache.folder.name == source_hash()
 
 
-def test_compiled_cache_unwritable_parent_falls_back_to_the_temporary_folder(
+def test_compiled_cache_lies_below_the_folder_that_numba_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blocked = tmp_path / "file"
+    monkeypatch.delenv("THINKTWICE_CACHE_DIR", raising=False)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba's"))
+    assert cache_folder() == tmp_path / "numba's" / "thinktwice" / "numba" / source_hash()
+    monkeypatch.setenv("THINKTWICE_CACHE_DIR", str(tmp_path / "ours"))
+    assert cache_folder() == tmp_path / "ours" / "numba" / source_hash()
+
+
+@pytest.fixture
+def last_resort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder below the temporary one, where no other can be written."""
+    blocked, temporary = tmp_path / "file", tmp_path / "tmp"
     blocked.write_text("not a folder")
+    temporary.mkdir()
     monkeypatch.setenv("THINKTWICE_CACHE_DIR", str(blocked))
-    assert "thinktwice-numba" in cache_folder().name
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    _folder_of_this_process.cache_clear()
+    return temporary / f"thinktwice-numba-{os.getuid()}-{source_hash()}"
+
+
+def test_compiled_cache_unwritable_parent_falls_back_to_a_temporary_folder_of_the_user_alone(
+    last_resort: Path,
+) -> None:
+    assert cache_folder() == last_resort
+    assert stat.S_IMODE(last_resort.stat().st_mode) == 0o700
+    assert why_nothing_is_kept() is None
+
+
+def test_compiled_cache_temporary_folder_that_is_open_to_others_is_not_used(last_resort: Path) -> None:
+    last_resort.mkdir()
+    last_resort.chmod(0o770)
+    assert cache_folder().name.startswith("thinktwice-numba-once-")
+    assert cache_folder() == cache_folder()
+    assert why_nothing_is_kept() == f"compiled code is not kept: {last_resort} is open to other users"
+
+
+def test_compiled_cache_temporary_folder_of_another_user_is_not_used(
+    last_resort: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = os.getuid() + 1
+    monkeypatch.setattr("os.getuid", lambda: user)
+    other = last_resort.with_name(f"thinktwice-numba-{user}-{source_hash()}")
+    other.mkdir(mode=0o700)
+    assert cache_folder().name.startswith("thinktwice-numba-once-")
+    assert why_nothing_is_kept() == f"compiled code is not kept: {other} belongs to another user"
+
+
+def test_compiled_cache_temporary_folder_that_leads_elsewhere_is_not_used(
+    last_resort: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    last_resort.symlink_to(tmp_path / "elsewhere")
+    assert cache_folder().name.startswith("thinktwice-numba-once-")
 
 
 def test_compiled_cache_holds_what_python_calls_and_nothing_that_is_compiled_into_it() -> None:

@@ -1,8 +1,9 @@
 """The engine's image: machine code where it is for here, and on any doubt the same results by compiling."""
 
 import ast
-import json
 import lzma
+from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -20,6 +21,8 @@ from trading_core.compiled import (
     ImageCache,
     encode_image,
     entry_point,
+    pack_image,
+    read_image,
     try_out,
 )
 
@@ -37,7 +40,7 @@ class Compiled:
     """A function before its first call, with a cache folder of its own, and how often it is compiled."""
 
     def __init__(self, folder, monkeypatch):
-        monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
+        monkeypatch.setattr(ImageCache, "folder", folder)
         self.function = entry_point(scaled_sum)
         self.heard = event.RecordingListener()
 
@@ -72,9 +75,9 @@ def fresh(tmp_path, monkeypatch):
 
 
 def _change(path, edit):
-    document = json.loads(lzma.decompress(path.read_bytes()))
+    document = read_image(path)
     edit(document)
-    path.write_bytes(lzma.compress(json.dumps(document).encode()))
+    path.write_bytes(pack_image(document))
 
 
 def _rename(document, old, new):
@@ -108,7 +111,6 @@ def test_image_is_asked_for_nothing_outside_its_self_test(path, fresh):
         (lambda document: document["made_for"].update(llvmlite="0.1"), "is for llvmlite 0.1, here is "),
         (lambda document: document["made_for"].update(platform="vax"), "is for platform vax, here is "),
         (lambda document: document["features"].append("3dnow"), "is for processors with 3dnow"),
-        (lambda document: document.pop("features"), "cannot be read: 'features'"),
     ],
 )
 def test_image_that_is_not_for_here_compiles_says_why_and_gives_the_same(edit, reason, path, fresh, told):
@@ -126,6 +128,66 @@ def test_damaged_image_compiles_says_so_and_gives_the_same(damage, path, fresh, 
     try_out(fresh.answer, EngineImage(path, told.append))
     assert f"{path} cannot be read: " in told[0]
     assert (fresh.answer(), fresh.compilations) == ("(71.0, 1.0)", 1)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda content: content.replace(b"7.000000e+00", b"8.000000e+00"),
+        lambda content: content.replace(b'"returns": "float64 float64"', b'"returns": "float64"'),
+        lambda content: content.replace(b"define ", b"defined "),
+        lambda content: content[compiled.DIGEST :],
+        lambda content: content[: compiled.DIGEST] + b"[" * 100_000,
+        lambda content: b"{}",
+        lambda content: b"null",
+        lambda content: b"",
+    ],
+)
+def test_image_of_another_content_compiles_says_so_and_gives_the_same(edit, path, fresh, told):
+    content = lzma.decompress(path.read_bytes())
+    assert edit(content) != content
+    path.write_bytes(lzma.compress(edit(content)))
+    try_out(fresh.answer, EngineImage(path, told.append))
+    assert told == [f"{path} is not as it was built: the engine is compiled"]
+    assert (fresh.answer(), fresh.compilations) == ("(71.0, 1.0)", 1)
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", lambda data: b"text"])
+def test_damaged_file_of_the_cache_is_told_once_and_made_again(
+    kind, damage, path, fresh, told, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(ImageCache, "emptied", [])
+    fresh.answer()
+    [file] = (tmp_path / "fresh").rglob(f"*.{kind}")
+    file.write_bytes(damage(file.read_bytes()))
+    mended = Compiled(tmp_path / "fresh", monkeypatch)
+    try_out(mended.answer, EngineImage(path, told.append))
+    assert (mended.answer(), mended.compilations) == ("(71.0, 1.0)", 0), "the image has it"
+    assert told == ImageCache.emptied
+    assert str(file.parent) in told[0]
+    assert told[0].endswith("): it is made again")
+    again = Compiled(tmp_path / "fresh", monkeypatch)
+    assert (again.answer(), again.compilations, len(told)) == ("(71.0, 1.0)", 0, 1)
+
+
+def test_damaged_file_of_the_cache_is_compiled_where_no_image_is_asked(fresh, tmp_path, monkeypatch):
+    monkeypatch.setattr(ImageCache, "emptied", [])
+    fresh.answer()
+    for file in (tmp_path / "fresh").rglob("*.nbi"):
+        file.write_bytes(file.read_bytes()[:-9])
+    mended = Compiled(tmp_path / "fresh", monkeypatch)
+    assert (mended.answer(), mended.compilations) == ("(71.0, 1.0)", 1)
+    again = Compiled(tmp_path / "fresh", monkeypatch)
+    assert (again.answer(), again.compilations) == ("(71.0, 1.0)", 0)
+
+
+def test_cache_of_what_others_compile_stays_where_their_settings_say(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "theirs"))
+    ours = entry_point(scaled_sum)
+    theirs: Any = numba.njit(cache=True)(scaled_sum)
+    assert ImageCache.folder in Path(ours._cache.cache_path).parents
+    assert tmp_path / "theirs" in Path(theirs._cache.cache_path).parents
 
 
 def test_image_that_is_not_there_compiles(tmp_path, fresh):
@@ -204,7 +266,7 @@ def _imported(source):
 
 
 def test_shipped_image_holds_everything_that_python_calls():
-    document = json.loads(lzma.decompress(IMAGE.read_bytes()))
+    document = read_image(IMAGE)
     ours = {name.split()[0].rpartition(".")[2] for name in document["parts"] if "claim_path" not in name}
     assert ours == {"advance", "count", "extend", "on_tick", "run", "scan"}
 

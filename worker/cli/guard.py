@@ -86,11 +86,12 @@ async def proxy(
     from worker.guard_proxy.gate import OrderGate
     from worker.guard_proxy.proxy import run_proxy
     from worker.operations.logs import configure_logging
+    from worker.runs.readiness import ready_once
 
     with configure_logging(load_settings().settings):
         async with open_desk(limits, db, mode, name) as desk:
             gate = OrderGate(desk, account, bars, tz)
-            async with path_beside(gate.warm_up()):
+            async with path_beside(gate.warm_up(ready_once)):
                 await run_proxy(command, gate)
 
 
@@ -107,6 +108,7 @@ async def serve(
     from worker.operations.logs import configure_logging
     from worker.operations.monitoring import operate, prepare
     from worker.operations.order_checks import OrderChecks, warm_up
+    from worker.runs.readiness import ready_once
 
     heard: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
     place = {"runtime.operations.host": ("--host", host), "runtime.operations.port": ("--port", port)}
@@ -115,7 +117,7 @@ async def serve(
         prepared = prepare(settings.runtime.operations, logs.redactor)
         async with open_desk(limits, db, mode, name) as desk:
             checks = OrderChecks(desk)
-            await warm_up(desk)  # before anybody waits for an answer
+            await warm_up(desk, ready_once)  # before anybody waits for an answer
             async with operate(prepared, checks, desk.run_id, "guard", checks) as operations:
                 hear_stops(lambda signum: None if heard.done() else heard.set_result(signum))
                 heard_at = 0 if operations.endpoint is None else operations.endpoint.port

@@ -164,10 +164,11 @@ async def _serve(
     from worker.review.evidence import store_tools
     from worker.review.rule_trial import trial_noting
     from worker.runs.http_serving import serve_http
+    from worker.runs.readiness import ready_once
 
     async with (
         checking or nullcontext() as desk,
-        path_beside(None if desk is None else warm_up(desk)),
+        path_beside(None if desk is None else warm_up(desk, ready_once)),
         await open_to_read(address, read_only=True) as store,
     ):
         host: ToolHost = store_tools(await run_views.open_views(store, run, at), trial_noting(address))

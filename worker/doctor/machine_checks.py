@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from trading_core.compiled_cache import cache_folder
+from trading_core.compiled_cache import cache_folder, why_nothing_is_kept
 from worker.doctor.checks import DoctorContext, Finding, fail, ok, warn
 from worker.operations.environment import environment
+from worker.runs.readiness import refuse_plain
 
 LEAST_FREE, SMALL_FREE = 100 * 2**20, 2**30
 EARLIEST, LATEST = datetime(2025, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
@@ -53,18 +54,24 @@ async def compiled_code(_: DoctorContext) -> Finding:
         writable = False
     if not writable:
         return fail(f"{folder} cannot be written", "set THINKTWICE_CACHE_DIR to a folder that can be written")
+    step = "set THINKTWICE_CACHE_DIR to a folder that stays"
+    if reason := why_nothing_is_kept():
+        return warn(reason, step)
     if folder.name.startswith("thinktwice-numba-"):
-        step = "set THINKTWICE_CACHE_DIR to a folder that stays"
         return warn(f"kept in {folder}, which may be cleared", step)
     return ok(f"kept in {folder}")
 
 
 async def kernel(_: DoctorContext) -> Finding:
     """Whether the engine runs: loaded where it is compiled, else a small piece is compiled."""
+    refuse_plain()
     if any(cache_folder().rglob("*.advance-*.nbi")):
+        from trading_core.compiled import ImageCache
         from worker.runs.warm_up import compile_engine
 
         compile_engine()
+        if ImageCache.emptied:
+            return warn(ImageCache.emptied[0], "look at the disk if this comes back")
         return ok("compiled, and it runs")
     from numba import njit
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,10 +98,15 @@ class OrderGate:
             arguments[names[ID]] = verdict.id
         return None
 
-    async def warm_up(self) -> None:
-        """Compile what reads bars, beside the loop: up to a minute, once on a machine."""
+    async def warm_up(self, make_ready: Callable[[], None]) -> None:
+        """Make ready what reads bars, beside the loop.
+
+        Args:
+            make_ready: the engine; where no image is for here, it takes up to a minute.
+        """
         bars = await asyncio.to_thread(attempt, self._read_bars, [])
         if bars is not None:
+            await asyncio.to_thread(make_ready)
             await self._desk.warm_up(bars)
 
     def _read_account(self) -> Any:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -87,12 +88,18 @@ class OrderChecks:
         )  # fmt: skip
 
 
-async def warm_up(desk: GuardDesk) -> None:
-    """Compile what reads bars, beside the loop: up to a minute, once on a machine."""
+async def warm_up(desk: GuardDesk, make_ready: Callable[[], None]) -> None:
+    """Make ready what reads bars, beside the loop.
+
+    Args:
+        desk: whose checks read them.
+        make_ready: the engine; where no image is for here, it takes up to a minute.
+    """
     rows = [
         {"t": 10**9 + hour * 3_600, "o": 9.0, "h": 11.0, "l": 8.0, "c": 9.0 + hour % 3} for hour in range(40)
     ]
     order = Order(symbol="-", side="buy", quantity=1.0)
+    await asyncio.to_thread(make_ready)
     await desk.warm_up(await asyncio.to_thread(_read_bars, rows, order))
 
 

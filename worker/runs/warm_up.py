@@ -20,7 +20,7 @@ from services.statistics.blocks import Trades
 from services.statistics.track import Bounds, Track
 from trading_core.bars import BarSeries
 from trading_core.compiled import EngineImage, try_out
-from trading_core.compiled_cache import full_mark
+from trading_core.compiled_cache import full_mark, why_nothing_is_kept
 from trading_core.features.program import NodeProgram
 from trading_core.features.registry import resolve
 from trading_core.kernel.execution import on_tick
@@ -37,8 +37,10 @@ UNKNOWN = -1e9
 @cache
 def compile_engine() -> float:
     """Wall seconds until kernel, features, memory and gate are ready; 0 when they were before."""
-    started = time.perf_counter()
-    try_out(call_everything, EngineImage(tell=logging.getLogger(__name__).warning))
+    started, tell = time.perf_counter(), logging.getLogger(__name__).warning
+    if reason := why_nothing_is_kept():
+        tell("%s: set THINKTWICE_CACHE_DIR to a folder that stays", reason)
+    try_out(call_everything, EngineImage(tell=tell))
     with suppress(OSError):  # a folder that takes no mark keeps no compiled code either
         full_mark().touch()
     return time.perf_counter() - started

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 import thinktwice as tt
+from schemas.errors import ConfigError
 from tests.commands.started import python, run_to_end
 from tests.worker.cli.conftest import Shell, at_defaults
 from tests.worker.cli.terminals import in_terminal
@@ -146,11 +147,18 @@ def test_compiling_is_told_at_once_until_the_cache_of_these_sources_is_full(caps
     monkeypatch.setattr("trading_core.compiled_cache.cache_folder", lambda: tmp_path)
     compile_engine.cache_clear()
     readiness.ready_engine()
-    text = "".join(f"[0:00] {words}\n" for words in (readiness.LOADING, readiness.COMPILING))
+    text = "".join(f"[0:00] {words}\n" for words in (readiness.LOADING, readiness.MAKING_READY))
     shown = capsys.readouterr()
     assert (shown.out, shown.err.startswith(text)) == ("", True)
     readiness.ready_engine()
-    assert readiness.COMPILING not in capsys.readouterr().err
+    assert readiness.MAKING_READY not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ready", [readiness.ready_engine, readiness.ready_once])
+def test_engine_without_its_compiler_is_refused_before_it_runs(ready, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    with pytest.raises(ConfigError, match="^NUMBA_DISABLE_JIT is set, and .* compiled only: unset it$"):
+        ready()
 
 
 def test_loading_the_compiled_engine_is_a_step_too(monkeypatch, tmp_path):
@@ -208,7 +216,9 @@ PAPER = ("thinktwice", "paper", "--symbols", "AAPL", "--from", "2010-01-01", "--
 def test_first_paper_run_says_what_it_waits_for_and_how_far_it_is(tmp_path):
     """In a process whose cache of compiled code is empty, up to where the compilation is announced."""
     cold = {"THINKTWICE_CACHE_DIR": str(tmp_path / "cold")}
-    seen = in_terminal(PAPER, tmp_path, cold, fresh=True, press=lambda text, pid: readiness.COMPILING in text)
+    seen = in_terminal(
+        PAPER, tmp_path, cold, fresh=True, press=lambda text, pid: readiness.MAKING_READY in text
+    )
     seen.demand_clean()
     assert seen.code == 130
     assert readiness.LOADING in seen.text
@@ -221,7 +231,7 @@ def test_first_paper_run_says_what_it_waits_for_and_how_far_it_is(tmp_path):
         assert piped.stderr is not None
         shown = iter(piped.stderr.readline, "")
         assert any(line == f"[0:00] {readiness.LOADING}\n" for line in shown)
-        assert any(line == f"[0:00] {readiness.COMPILING}\n" for line in shown)
+        assert any(line == f"[0:00] {readiness.MAKING_READY}\n" for line in shown)
     finally:
         piped.kill()
         piped.communicate()
@@ -247,7 +257,7 @@ def test_library_says_at_once_that_it_loads_and_compiles_where_nothing_is_compil
         assert piped.stderr is not None
         shown = iter(piped.stderr.readline, "")
         assert next(shown) == f"[0:00] {readiness.LOADING}\n"
-        assert any(line == f"[0:00] {readiness.COMPILING}\n" for line in shown)
+        assert any(line == f"[0:00] {readiness.MAKING_READY}\n" for line in shown)
     finally:
         piped.kill()
         piped.communicate()

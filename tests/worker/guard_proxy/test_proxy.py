@@ -332,9 +332,12 @@ def test_zone_of_bars_without_one_is_that_of_the_option(store, tmp_path):
     times = pd.to_datetime([3_600 * (hour + n) for n in range(40)], unit="s")
     path.write_text("time,open,high,low,close\n" + "".join(f"{at},100,101,99,100\n" for at in times), "utf-8")
 
+    made_ready = list[bool]()
+
     async def scenario(both):
         both.gate._tz = "UTC"
-        await both.gate.warm_up()
+        await both.gate.warm_up(lambda: made_ready.append(True))
+        assert made_ready == [True]
         await both.call("place_order", RIGHT)
 
     assert len(between(store, scenario, bars=path).server) == 1

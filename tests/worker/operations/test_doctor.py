@@ -19,6 +19,7 @@ from tests.agents.language_models.wire_server import answer
 from tests.services.store.plans import MADE, change_plan
 from tests.services.store.stores import new_run
 from tests.worker.wire import wire
+from trading_core.compiled import ImageCache
 from worker.doctor import machine_checks, store_checks
 from worker.doctor.checks import DoctorContext, run_checks
 
@@ -266,6 +267,21 @@ def test_compiled_code_needs_a_folder_that_stays(monkeypatch, tmp_path):
     [found] = asyncio.run(run_checks(patient, [machine_checks.compiled_code]))
     assert found.state == "warning"
     assert "THINKTWICE_CACHE_DIR" in str(found.next_step)
+
+
+def test_kernel_whose_compiled_code_was_damaged_names_the_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(ImageCache, "emptied", ["/cache/loop.advance.nbi was damaged: it is made again"])
+    monkeypatch.setattr(machine_checks, "cache_folder", lambda: tmp_path)
+    (tmp_path / "loop.advance-1.nbi").touch()
+    [found] = asyncio.run(run_checks(DoctorContext(Settings(), {}), [machine_checks.kernel]))
+    assert (found.state, found.found) == ("warning", ImageCache.emptied[0])
+
+
+def test_kernel_without_its_compiler_fails_and_says_what_to_unset(monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    [found] = asyncio.run(run_checks(DoctorContext(Settings(), {}), [machine_checks.kernel]))
+    assert (found.state, found.next_step) == ("failed", "unset it")
+    assert found.found == "NUMBA_DISABLE_JIT is set, and the engine runs compiled only"
 
 
 def test_kernel_is_compiled_and_runs():

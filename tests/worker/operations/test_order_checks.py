@@ -397,7 +397,7 @@ def test_command_serves_until_it_is_stopped(tmp_path):
 
 
 def test_what_reads_bars_is_compiled_before_anybody_is_heard(tmp_path, monkeypatch):
-    async def tell(desk):
+    async def tell(desk, make_ready):
         raise ConfigError(f"nobody is heard yet, the store holds {desk.run_id}")
 
     monkeypatch.setattr(order_checks, "warm_up", tell)
@@ -417,8 +417,9 @@ def test_bars_that_are_compiled_for_pass_every_step_of_a_check(store, monkeypatc
     monkeypatch.setattr(plans.OrderReflection, "reflect", note)
 
     async def scenario(opened):
-        await order_checks.warm_up(opened._check._desk)
+        await order_checks.warm_up(opened._check._desk, lambda: warmed.append("ready"))
 
     during(store, scenario)
+    assert warmed.pop(0) == "ready"
     assert warmed == [(9.0, 40)]
     assert rows(store, "guard_verdict") == []
