@@ -21,7 +21,7 @@ from tools.house import (
 from tools.way import Way, measure_way
 
 MOST = {
-    "longest_chain": 23,  # the console stands over what the commands stand over, inside of a process too
+    "longest_chain": 24,  # the console stands over what the commands stand over, inside of a process too
     "most_imports": 25,
     "function_p99": 41.0,
     "longest_module": 450,
