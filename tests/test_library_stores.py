@@ -179,7 +179,7 @@ def test_run_that_was_not_over_or_is_not_there_is_named(url):
     with pytest.raises(tt.ConfigError, match="no run 'r0009'"):
         tt.load("r0009", db=url)
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
-        connection.execute("UPDATE runs SET status = 'running'")
+        connection.execute("UPDATE runs SET status = 'running', document = NULL")
     seal_again(Path(url.removeprefix("sqlite:///")))
     with pytest.raises(
         tt.ConfigError, match="run r0001 is under way, or was killed: load it when it is over"

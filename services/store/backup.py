@@ -154,7 +154,9 @@ def _copy_rows(reading: Connection, writing: Connection) -> None:
     """Copy every row of the tables that both have."""
     present = MetaData()
     present.reflect(writing, only=lambda name, _: name in metadata.tables)
-    for table in present.sorted_tables:
+    for table in (
+        metadata.tables[found.name] for found in present.sorted_tables
+    ):  # which know what is packed
         query = select(table).execution_options(yield_per=PAGE_ROWS)
         for page in reading.execute(query).mappings().partitions():
             writing.execute(insert(table), [dict(row) for row in page])

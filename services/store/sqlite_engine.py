@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
-from threading import Thread, get_ident
+from threading import Event, Thread, get_ident
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, Dialect, Engine, Result
@@ -105,16 +105,25 @@ class SqliteEngine:
         return SqliteEngine(self._engine.execution_options(**options), self._idle)
 
     async def run(self, work: Work[Found]) -> Found:
-        """What `work` returns of a transaction that a thread does in one piece, also where it is cancelled.
+        """What `work` returns of a transaction that a thread does in one piece.
+
+        Cancelled while it waits for its lock it does nothing; one that has begun is done all the same.
 
         Raises:
             InvariantViolation: it waits for something else than statements of its connection.
         """
+        given_up = Event()
         with self._take_thread() as thread:
-            return await thread.run(lambda: self._finish(work, thread))
+            try:
+                return await thread.run(lambda: self._finish(work, thread, given_up))
+            except asyncio.CancelledError:
+                given_up.set()
+                raise
 
-    def _finish(self, work: Work[Found], thread: StoreThread) -> Found:
+    def _finish(self, work: Work[Found], thread: StoreThread, given_up: Event) -> Found:
         with self._engine.begin() as connection:
+            if given_up.is_set():
+                raise InvariantViolation("nobody waits for this transaction any more")
             doing = work(_as_async(connection, thread))
             try:
                 doing.send(None)

@@ -185,7 +185,7 @@ def test_experiment_does_not_use_up_the_structural_change_of_its_week() -> None:
     )
     both = (action, alter(action, kind="replan", parameter=None, value=None, life_blocks=None))
     uses_up: Any = vars(PastRun)["changes_structure"]
-    found = [uses_up.fget(SimpleNamespace(done=done)) for done in ((), (action,), both)]
+    found = [uses_up.func(SimpleNamespace(done=done)) for done in ((), (action,), both)]
     assert found == [False, False, True]
     run = acted("open_experiment", parameter="side", value=1.0, life_blocks=6)
     assert run.structural is None, "the next report may change something"

@@ -199,7 +199,7 @@ def test_page_is_refused_where_it_cannot_be_written_before_anything_runs(planted
 
 def test_page_of_a_run_under_way_is_refused(planted):
     with sqlite3.connect(planted.folder / "thinktwice.db") as store:
-        store.execute("update runs set status = 'running'")
+        store.execute("update runs set status = 'running', document = null")
     seal_again(planted.folder / "thinktwice.db")
     assert "under way, or was killed" in planted.complaint("page", "--html", "page.html")
 

@@ -17,7 +17,7 @@ from worker.live.stepper import LiveStepper
 from worker.models import Models, Overrides
 
 EVIDENCE = ("evidence_plan", "evidence_call")
-ASKED_AT, HEARD_AT, END = 650, 652, 690
+ASKED_AT, HEARD_AT, END = 520, 522, 555
 JUDGED = Models(judge=Scripted({"reasons": [], "comment": None, "keep": ["a1"]}))
 
 

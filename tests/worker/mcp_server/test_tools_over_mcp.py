@@ -344,7 +344,7 @@ def test_run_in_progress_is_answered_as_of_its_newest_row(stored, tmp_path):
             store.execute("delete from journal")
             marks = ",".join("?" * len(names))
             store.executemany(f"insert into journal values ({marks})", whole[:count])
-            store.execute("update runs set status = 'running', events = ?", (count,))
+            store.execute("update runs set status = 'running', document = null, events = ?", (count,))
             store.commit()
             seal_again(path)
             store.execute("pragma wal_checkpoint")  # a file with more rows than its log is taken for another
