@@ -63,9 +63,9 @@ def console(
     from worker.operations.logs import configure_logging
     from worker.secrets.secrets import CONSOLE_SECRET
 
-    secret = guard(CONSOLE_SECRET, "--host", host, os.environ)
+    guard(CONSOLE_SECRET, "--host", host, os.environ)
     settings = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
-    address = Address(host, tuple(allow_host or ()), secure=secret is not None and not is_loopback(host))
+    address = Address(host, tuple(allow_host or ()), secure=bool(allow_host) or not is_loopback(host))
     with configure_logging(settings):
         stopped_by = run_async(_serve(settings, address, port))
     if stopped_by is not None:

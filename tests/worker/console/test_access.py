@@ -183,6 +183,11 @@ def test_console_of_others_needs_a_secret_and_a_user(shell, monkeypatch):
     assert "console user add" in shell.complaint("console", "--host", "0.0.0.0", "--port", "0")
 
 
+def test_console_that_others_call_by_a_name_has_no_local_operator(shell):
+    words = ("console", "--allow-host", "console.example", "--port", "0")
+    assert "console user add" in shell.complaint(*words)
+
+
 def test_cookie_of_a_console_behind_tls_is_sent_over_tls_alone(planted):
     add_user("otto", "operator")
     address = Address("0.0.0.0", ("127.0.0.1",), secure=True)
