@@ -34,7 +34,11 @@ def read_requests(model, number, *, at_once=10, per_minute=None, deadline_ms=600
     """The ends of questions that are all asked at once; `cancelled` ones are given up after 1.5 s."""
 
     async def ask():
-        paced = RetryingModel(model, attempts=1, first_wait_ms=1.0, rate=RequestRate(at_once, per_minute))
+        virtual = asyncio.get_running_loop().time
+        rate = RequestRate(at_once, per_minute)
+        paced = RetryingModel(
+            model, attempts=1, first_wait_ms=1.0, rate=rate, timer=lambda: int(virtual() * 1e9)
+        )
 
         async def one(index):
             work = paced.complete(system="s", prompt="p", max_tokens=8, deadline_ms=deadline_ms)
@@ -87,7 +91,10 @@ def test_being_paced_is_no_failure_of_the_machine_and_is_not_tried_again():
     model = Timed(takes_s=20.0)
 
     async def ask():
-        retrying = RetryingModel(model, attempts=3, first_wait_ms=1.0, rate=RequestRate(1, None))
+        virtual, rate = asyncio.get_running_loop().time, RequestRate(1, None)
+        retrying = RetryingModel(
+            model, attempts=3, first_wait_ms=1.0, rate=rate, timer=lambda: int(virtual() * 1e9)
+        )
         asking = [
             retrying.complete(system="s", prompt="p", max_tokens=8, deadline_ms=5_000.0) for _ in range(2)
         ]
