@@ -15,18 +15,7 @@ WIDTH, HEIGHT = 960, 720
 NAME, PASSWORD = "ann", "correct horse battery"
 PROGRAM = (sys.executable, "-m", "thinktwice")
 RUN = ("backtest", "--symbols", "IBM", "--from", "2003-01-01", "--to", "2006-12-31")
-PLAN = (
-    "plans",
-    "make",
-    "set-risk-fraction",
-    "channel_breakout",
-    "--value",
-    "0.0025",
-    "--into",
-    "books",
-    "--by",
-    NAME,
-)
+PLAN = ("plans", "make", "set-risk-fraction", "channel_breakout", "--value", "0.0025", "--into", "books")
 
 
 def draw(url: str, folder: Path) -> list[Path]:

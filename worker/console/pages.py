@@ -218,8 +218,6 @@ def _time_left(record: PlanRecord, now: int) -> dict[str, Any]:
     """Until a plan expires, s: by bars where its run trades, else by the clock."""
     return {"left_s": (record.expires_at - record.clock) // 10**9, "by_clock": record.clock == now}
 
-    """Until a plan expires, s: by bars where its run trades, else by the clock, which goes on."""
-
 
 def _editable(stored: StoredPlan) -> dict[int, dict[str, Any]]:
     """Numbers of each step that an edit may change, by step and field."""

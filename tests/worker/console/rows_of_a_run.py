@@ -34,6 +34,7 @@ def stored(events, bars=3):
         async with await open_store(DB, create=True) as store:
             run_id = (await store.runs.create(new)).run_id
             lease = await store.leases.take(run_id, "w", 10**9)
+            assert lease is not None
             await store.trading.commit(lease, run_id, taken, _rows([(GENESIS, None, {}, None), *events]))
             return run_id
 
