@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sqlalchemy import Select, func, select, update
+from sqlalchemy import Row, Select, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import ConfigError
 from schemas.plan import HASH_DIGITS, ID_DIGITS, ChangePlan, PlanState
+from schemas.timeframes import close_in_run
 from services.store.database_time import insert_once
 from services.store.operator_requests import plan_was_handed_in, put_request, withdraw_plan
 from services.store.plan_records import (
@@ -35,12 +36,14 @@ from services.store.plan_records import (
     with_decision,
 )
 from services.store.repository import Repository
-from services.store.tables import change_plans, runs
+from services.store.tables import change_plans, paper_bars, runs
 
 PREFIX = re.compile(r"[0-9a-f]{1,64}")
 SHOWN = 5
 ENDED_BETWEEN = ("cancelled", "declined", "expired", "stale", "failed")  # steps of before may stand
 DONE = {"completed": "done", "rolled_back": "undone"}  # what each step is when the plan is
+_LAST_LABEL = select(func.max(paper_bars.c.label)).where(paper_bars.c.run_id == runs.c.run_id)
+OF_RUN = (runs.c.status, runs.c.mode, runs.c.data, _LAST_LABEL.scalar_subquery().label("last_label"))
 Outcome = tuple[PlanState, tuple[str, ...]]  # what came of it, and why
 
 
@@ -99,14 +102,14 @@ class ChangePlanRepository(Repository):
         Args:
             prefix: hex digits.
             run_id: the run.
-            now: wall time, ns: by it a plan of a run that is over has expired.
+            now: wall time, ns: by it a plan of a run that is over has expired, else by the last bar.
 
         Raises:
             ConfigError: there is none, or several plans start so.
             StoreDamaged: it cannot be read.
         """
         named = change_plans.c.plan_id.startswith(prefix[:ID_DIGITS])
-        columns = (change_plans.c.plan_id, change_plans.c.run_id, runs.c.status)
+        columns = (change_plans.c.plan_id, change_plans.c.run_id, *OF_RUN)
         query = self._by_run(select(*columns).where(named), run_id)
 
         async def work(connection: AsyncConnection) -> StoredPlan:
@@ -122,7 +125,7 @@ class ChangePlanRepository(Repository):
             stored = as_plan(
                 (await connection.execute(select(*change_plans.c, *PLAN_SEALS).where(own))).one()
             )
-            return replace(stored, record=_as_of(stored.record, found[0].status, now))
+            return replace(stored, record=_as_of(stored.record, _clock_of(found[0], now)))
 
         return await self._run_read(work)
 
@@ -131,24 +134,19 @@ class ChangePlanRepository(Repository):
 
         Args:
             run_id: the run; None for all.
-            now: wall time, ns: by it a plan of a run that is over has expired.
+            now: wall time, ns: by it a plan of a run that is over has expired, else by the last bar.
 
         Raises:
             StoreDamaged: a row cannot be read.
         """
-        query = self._by_run(select(*STANDING, *PLAN_SEALS, runs.c.status), run_id)
-        return [_as_of(as_record(row), row.status, now) for row in await self._select(query)]
+        query = self._by_run(select(*STANDING, *PLAN_SEALS, *OF_RUN), run_id)
+        return [_as_of(as_record(row), _clock_of(row, now)) for row in await self._select(query)]
 
     async def waiting(self, run_id: str | None = None, *, now: int = 0) -> int:
         """How many plans of a run, or of all, wait for a decision; see `all`."""
-        open_still = (runs.c.status == "running") | (change_plans.c.expires_at > now)
-        query = select(func.count()).select_from(
-            change_plans.join(runs, runs.c.run_id == change_plans.c.run_id)
-        )
-        query = query.where(change_plans.c.state == "awaiting_approval", open_still)
-        if run_id is not None:
-            query = query.where(change_plans.c.run_id == run_id)
-        return int((await self._select(query)).scalar() or 0)
+        query = self._by_run(select(change_plans.c.expires_at, *OF_RUN), run_id)
+        rows = await self._select(query.where(change_plans.c.state == "awaiting_approval"))
+        return sum(row.expires_at > _clock_of(row, now) for row in rows)
 
     async def revise(self, run_id: str, revised: ChangePlan, seen: str, who: Operator) -> PlanRecord:
         """Put a new revision in the place of the one seen; an approval of that one is void.
@@ -324,7 +322,7 @@ class ChangePlanRepository(Repository):
         found = (await connection.execute(of_run)).one_or_none()
         if found is None:
             return False
-        return found.status == "running" or (found.status, found.mode) == ("interrupted", "paper")
+        return _trades(found.status, found.mode)
 
     async def _there(self, connection: AsyncConnection, run_id: str, plan_id: str) -> StoredPlan:
         found = await stored_plan(connection, run_id, plan_id)
@@ -388,11 +386,23 @@ class ChangePlanRepository(Repository):
         return query.order_by(*order)
 
 
-def _as_of(record: PlanRecord, status: str, now: int) -> PlanRecord:
-    """A plan of a run that is over as it stands at a time: nobody but a reader notes that it expired."""
-    if status != "running" and record.state == "awaiting_approval" and now >= record.expires_at:
-        return replace(record, state="expired")
-    return record
+def _trades(status: str, mode: str) -> bool:
+    """Whether a run trades, or will go on to."""
+    return status == "running" or (status, mode) == ("interrupted", "paper")
+
+
+def _clock_of(run: Row[Any], now: int) -> int:
+    """By what a plan expires, ns: the close of the last bar of a run that trades, else the wall time."""
+    if not _trades(run.status, run.mode):
+        return now
+    return 0 if run.last_label is None else close_in_run(run.last_label, json.loads(run.data))
+
+
+def _as_of(record: PlanRecord, clock: int) -> PlanRecord:
+    """A plan as it stands at a time: that it expired is seen by a reader before it is noted."""
+    if record.state == "awaiting_approval" and clock >= record.expires_at:
+        return replace(record, state="expired", clock=clock)
+    return replace(record, clock=clock)
 
 
 def _no_process(run_id: str) -> str:

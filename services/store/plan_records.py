@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -73,6 +73,7 @@ class PlanRecord:
         two_phase: what detection said of the text behind it; None where it comes from no text.
         reasoning: of a model that drafted it.
         elapsed_ms: of phase 1.
+        clock: the time by which it expires as it was read, ns: the last close of a run that trades.
     """
 
     run_id: str
@@ -91,6 +92,7 @@ class PlanRecord:
     two_phase: Mapping[str, Any] | None
     reasoning: str | None
     elapsed_ms: int | None
+    clock: int = field(default=0, compare=False)
 
     @property
     def decided(self) -> PlanDecision | None:

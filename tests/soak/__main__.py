@@ -32,6 +32,7 @@ CHECKS = {
     "L8": "growth",
     "L8M": "many_symbols",
     "L8R": "real_hour",
+    "L9": "open_console",
 }
 MEASURED_WITH = {"L5": "L3"}
 ONLY_BY_NAME = ("L8R",)  # an hour by the wall clock

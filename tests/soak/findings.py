@@ -16,7 +16,7 @@ class Finding:
     """One line of the table.
 
     Attributes:
-        row: of the list of targets, F1 to F17 and L1 to L8.
+        row: of the list of targets, F1 to F17 and L1 to L9.
         check: what was done.
         target: what has to hold.
         measured: what came out.
@@ -53,7 +53,7 @@ def keep(new: Iterable[Finding]) -> list[Finding]:
         found = {key: finding for key, finding in found.items() if key[0] != row}
     found |= {(finding.row, finding.check): finding for finding in new}
     ordered = sorted(
-        found.values(), key=lambda finding: (finding.row[0], int(finding.row[1:].rstrip("R")), finding.row)
+        found.values(), key=lambda finding: (finding.row[0], int(finding.row[1:].rstrip("MR")), finding.row)
     )
     text = json.dumps([asdict(finding) for finding in ordered], indent=1, ensure_ascii=False)
     STORED.write_text(text + "\n", "utf-8")

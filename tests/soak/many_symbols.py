@@ -17,6 +17,7 @@ from tests.soak.scale import scaled
 from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import RunningFeed, address
 from worker.feeds.sample_data.worlds import make_world
+from worker.live.monitor import Monitor
 from worker.live.process import PaperProcess
 from worker.live.process_inputs import ProcessInputs
 
@@ -45,7 +46,7 @@ def check() -> list[Finding]:
     """Growth after the first rows, and the slowest rows of the beginning and of the end."""
     rows = scaled(ROWS)
     with tempfile.TemporaryDirectory() as folder:
-        found = asyncio.run(_traded(Path(folder), rows))
+        found = asyncio.run(traded(Path(folder), rows, SYMBOLS))
         found.store = sum(file.stat().st_size for file in Path(folder).iterdir())
     grown = found.memory[-1] - found.memory[rows // SETTLED]
     first, last = (
@@ -64,8 +65,15 @@ def check() -> list[Finding]:
     ]
 
 
-async def _traded(folder: Path, rows: int) -> Measured:
-    series = make_world("random_walk", seed=1, bars=rows, symbols=SYMBOLS, timeframe="1m")
+async def traded(
+    folder: Path,
+    rows: int,
+    symbols: int,
+    around: Monitor | None = None,
+    ready: Callable[[], Coroutine[Any, Any, None]] | None = None,
+) -> Measured:
+    """A run of a random walk with a store in a folder; what is `ready` first began before a row counts."""
+    series = make_world("random_walk", seed=1, bars=rows, symbols=symbols, timeframe="1m")
     found = Measured()
 
     async def between(number: int) -> None:
@@ -73,6 +81,8 @@ async def _traded(folder: Path, rows: int) -> Measured:
             return
         run = process.traded
         if not found.took_ms:
+            if ready is not None:
+                await ready()
             vars(run.stepper)["take"] = _timed(run.stepper.take, found.took_ms)
         while run.stepper.session.policy_loop.in_flight or run.stepper.journal.waiting:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
@@ -80,8 +90,9 @@ async def _traded(folder: Path, rows: int) -> Measured:
 
     async with await open_store(address(folder), create=True) as store:
         given = ProcessInputs(
-            Settings(), RunningFeed(series, between), store, "host:1:0", NullMonitor(lambda *_: None)
-        )
+            Settings(), RunningFeed(series, between), store, "host:1:0",
+            around or NullMonitor(lambda *_: None),
+        )  # fmt: skip
         process = PaperProcess(given)
         await process.run("many symbols")
     return found

@@ -10,6 +10,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.options import (
+    CONSOLE_PORT,
     DbOption,
     JsonOption,
     OnceCommand,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from schemas.settings import Settings
     from worker.console.guards import Address
 
-PORT = 8_766
 COLUMNS = {"name": "name", "role": "role"}
 app = typer.Typer(help="Serve pages that show runs and take decisions, until Ctrl-C.")
 user_app = typer.Typer(help="Who may log in to the console of a store.", no_args_is_help=True)
@@ -44,7 +44,9 @@ def console(
         str,
         typer.Option(metavar="H", help="Where it listens; other than loopback needs a secret and users."),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="Port; 0 takes any.")] = PORT,
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65_535, help="Port; 0 takes any.")
+    ] = CONSOLE_PORT,
     allow_host: Annotated[
         list[str] | None,
         option("--allow-host", metavar="NAME", help="A further name that browsers call us by."),
@@ -63,9 +65,9 @@ def console(
     from worker.operations.logs import configure_logging
     from worker.secrets.secrets import CONSOLE_SECRET
 
-    guard(CONSOLE_SECRET, "--host", host, os.environ)
+    secret = guard(CONSOLE_SECRET, "--host", host, os.environ)
     settings = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
-    address = Address(host, tuple(allow_host or ()), secure=bool(allow_host) or not is_loopback(host))
+    address = Address(host, tuple(allow_host or ()), bool(allow_host) or not is_loopback(host), secret)
     with configure_logging(settings):
         stopped_by = run_async(_serve(settings, address, port))
     if stopped_by is not None:

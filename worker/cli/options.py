@@ -44,14 +44,18 @@ DbOption = Annotated[
     ),
 ]
 DataOption = Annotated[Path | None, option(help="The run's bar file, if it lies elsewhere now.")]
+CONSOLE_PORT = 8_766
 ConsoleOption = Annotated[
+    bool, typer.Option("--console", help="Serve the console on 127.0.0.1 while it runs.")
+]
+ConsolePortOption = Annotated[
     int | None,
     option(
-        "--console",
-        metavar="PORT",
+        "--console-port",
+        metavar="N",
         min=0,
         max=65_535,
-        help="Serve the console on 127.0.0.1 at this port while it runs; 0 takes any.",
+        help=f"Serve the console at this port; 0 takes any. [{CONSOLE_PORT}]",
     ),
 ]
 AtOption = Annotated[
@@ -224,6 +228,18 @@ class OnceCommand(TyperCommand):
                 raise ConfigError(f"{words} is given twice: give it once")
         found: list[str] = super().parse_args(ctx, args)
         return found
+
+
+def console_at(console: bool, port: int | None) -> int | None:
+    """Where a process serves its console; None: nowhere.
+
+    Raises:
+        ConfigError: its extra is not installed.
+    """
+    if not console and port is None:
+        return None
+    require_console()
+    return CONSOLE_PORT if port is None else port
 
 
 def require_console() -> None:

@@ -13,13 +13,14 @@ from worker.cli.options import (
     RUN,
     ConfigArgument,
     ConsoleOption,
+    ConsolePortOption,
     FreshLedgerOption,
     FullOption,
     JsonOption,
     LogFormatOption,
+    console_at,
     open_for_writing,
     option,
-    require_console,
     run_name,
     run_settings,
     takes,
@@ -59,7 +60,8 @@ def paper(
     log_format: LogFormatOption = None,
     new: NewOption = False,
     fresh_ledger: FreshLedgerOption = False,
-    console: ConsoleOption = None,
+    console: ConsoleOption = False,
+    console_port: ConsolePortOption = None,
     full: FullOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -68,8 +70,7 @@ def paper(
     A run that was stopped or killed goes on when the same command is given again: what is stored is
     played and compared first. At the end of a replay the document of the run is printed, as by `backtest`.
     """
-    if console is not None:
-        require_console()
+    port = console_at(console, console_port)
     resolved = run_settings(context)
     name = run_name(config, resolved.settings, feed)
     from worker.operations.logs import configure_logging
@@ -80,7 +81,7 @@ def paper(
         outcome = run_async(
             trade(
                 resolved.settings, prepared, feed, speed, name,
-                new=new, fresh_ledger=fresh_ledger, console=console,
+                new=new, fresh_ledger=fresh_ledger, console=port,
             )
         )  # fmt: skip
     show(outcome, json=json, full=full)

@@ -17,13 +17,14 @@ from schemas.settings import Settings
 from worker.cli.options import (
     LATEST,
     ConsoleOption,
+    ConsolePortOption,
     DbOption,
     LogFormatOption,
     argument,
+    console_at,
     open_for_run,
     open_for_writing,
     option,
-    require_console,
     run_name,
     run_settings,
 )
@@ -89,7 +90,8 @@ def worker(
     ] = 30.0,
     db: DbOption = None,
     log_format: LogFormatOption = None,
-    console: ConsoleOption = None,
+    console: ConsoleOption = False,
+    console_port: ConsolePortOption = None,
     full: Annotated[
         bool, typer.Option("--full", help="With --feed: print every counter of the run at its end.")
     ] = False,
@@ -102,10 +104,9 @@ def worker(
     With --feed this process trades and reflects fast, and one beside it reflects slowly; more processes
     without --feed may stand by for the slow loop of the same run.
     """
-    if console is not None:
-        require_console()
+    port = console_at(console, console_port)
     refused = {
-        "--console is of a process that runs on: it goes without --once": once and console is not None,
+        "--console is of a process that runs on: it goes without --once": once and port is not None,
         "--at names a past moment: it goes with --once": at is not None and not once,
         "--feed trades its own run: it goes without --once and --run": feed and (once or run != LATEST),
         "--full is of the summary at the end of a feed: it goes with --feed": full and not feed,
@@ -128,11 +129,11 @@ def worker(
             name = run_name(config, resolved.settings, feed)
             trading = trade(
                 resolved.settings, prepared, feed, speed, name,
-                new=new, slow_period_s=period, fresh_ledger=fresh_ledger, console=console,
+                new=new, slow_period_s=period, fresh_ledger=fresh_ledger, console=port,
             )  # fmt: skip
             show(run_async(trading), json=json, full=full)
             return
-        beside = console_beside(resolved.settings, prepared, console)
+        beside = console_beside(resolved.settings, prepared, port)
         made = _work(resolved, run, moment, logs, prepared, beside, once=once, period_s=period, json=json)
         if code := run_async(made):
             raise typer.Exit(code)

@@ -1,7 +1,6 @@
 """The API of the console: everything can be read; plans are decided, questions asked, backtests started."""
 
 import json
-import time
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, cast
@@ -13,21 +12,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, StreamingResponse
 
 from schemas.errors import ConfigError, ToolRefused
-from schemas.plan import PlanState
 from services.evidence.tools import TOOLS
-from services.store.plan_records import StoredPlan, summary_of
 from worker.console.backtests import BacktestForm, StartedBacktest, bar_files
 from worker.console.chart import Charts, chart_figure, charts_of
 from worker.console.decisions import NS_PER_MS, Move
 from worker.console.desk import Desk, desk_of
 from worker.console.guards import demand_operator
 from worker.console.people import Person
-from worker.console.reflections import compare_runs, reflections_of
+from worker.console.reflections import compare_runs, questions_of, reflections_of
 from worker.console.stream import event_stream, progress_stream
 from worker.review import run_list, run_status
 from worker.review.asking import AskedQuestion, ask, ask_tool
-from worker.review.plan_decisions import OperatorDecision
-from worker.review.plan_document import document_of, revision_changes
 from worker.review.playbook_versions import document_of_run
 from worker.review.run_reports import list_reports, list_slots
 
@@ -35,9 +30,7 @@ ApiDesk = Annotated[Desk, Depends(desk_of)]
 ApiCharts = Annotated[Charts, Depends(charts_of)]
 Operator = Annotated[Person, Depends(demand_operator)]
 Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-PlanId = Annotated[str, Path(pattern=r"^[0-9a-f]{4,64}$")]
 RunName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-RunOf = Annotated[RunName | None, Query(description="the run of the plan; none: the newest that has it")]
 MOST_ROWS = 5_000
 JSON_LINES = "application/jsonl"
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -53,20 +46,6 @@ class Strict(BaseModel):
     """A body of which every field is known."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-class Approval(Strict):
-    """The hash that the page showed."""
-
-    hash: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12,64}$")]
-
-
-class Edit(Strict):
-    """Values as `steps.N.FIELD=VALUE` and steps to leave out, of the revision with this hash."""
-
-    hash: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12,64}$")]
-    set: tuple[Annotated[str, StringConstraints(max_length=200)], ...] = Field(default=(), max_length=50)
-    drop: tuple[Annotated[int, Field(ge=1, le=999)], ...] = Field(default=(), max_length=50)
 
 
 class Switch(Strict):
@@ -189,6 +168,12 @@ async def reflections(run: Name, desk: ApiDesk) -> dict[str, Any]:
     return await reflections_of(desk.store, record)
 
 
+@api.get("/runs/{run}/models")
+async def models(run: Name, desk: ApiDesk) -> dict[str, Any]:
+    """What models were asked in a run, what they replied, and what it cost, by seat and by question."""
+    return await questions_of(desk.store, desk.views, await desk.run(run))
+
+
 @api.get("/runs/{run}/playbooks")
 async def playbooks(run: Name, desk: ApiDesk) -> Any:
     """Every version of every playbook, with its evidence."""
@@ -221,7 +206,7 @@ async def kill(run: Name, switch: Switch, desk: ApiDesk, person: Operator) -> An
         done: Awaitable[Any] = run_status.switch_guards(desk.store, record, on=switch.on, by=person.name)
     else:
         done = run_status.switch_run(desk.store, record, on=switch.on)
-    return await _decide(desk, person, what, f"run {record.run_id}", done)
+    return await desk.decide(person.name, what, f"run {record.run_id}", done)
 
 
 @api.get("/compare")
@@ -230,65 +215,6 @@ async def compare(
 ) -> dict[str, Any]:
     """Settings that differ between two runs, their figures, and the first decision at which they part."""
     return await compare_runs(desk.store, await desk.run(first), await desk.run(second))
-
-
-@api.get("/plans")
-async def plans(
-    desk: ApiDesk, state: PlanState | None = None, run: Annotated[RunName | None, Query()] = None
-) -> list[dict[str, Any]]:
-    """Change plans, newest first, with how each stands."""
-    run_id = None if run is None else (await desk.run(run)).run_id
-    found = await desk.store.plans.all(run_id, now=time.time_ns())
-    return [summary_of(record) for record in found if state in (None, record.state)]
-
-
-@api.get("/plans/{plan}")
-async def plan(plan: PlanId, desk: ApiDesk, run: RunOf = None) -> dict[str, Any]:
-    """A change plan: steps, changes, hash, deadline, what became of it, and what each edit changed."""
-    stored = await desk.plan(plan, run, time.time_ns())
-    return document_of(stored) | {"revisions": revision_changes(stored)}
-
-
-@api.post("/plans/{plan}/approve")
-async def approve(
-    plan: PlanId, given: Approval, desk: ApiDesk, person: Operator, run: RunOf = None
-) -> dict[str, Any]:
-    """Approve the revision with this hash; another one is 409."""
-    stored = await desk.plan(plan, run, time.time_ns())
-    decision = await _decision(desk, person, stored)
-    done = await _decide(desk, person, "approve", _describe_plan(stored), decision.approve(given.hash))
-    return document_of(done)
-
-
-@api.post("/plans/{plan}/cancel")
-async def cancel(plan: PlanId, desk: ApiDesk, person: Operator, run: RunOf = None) -> dict[str, Any]:
-    """Cancel a plan that waits; nothing of it happens."""
-    stored = await desk.plan(plan, run, time.time_ns())
-    decision = await _decision(desk, person, stored)
-    return document_of(await _decide(desk, person, "cancel", _describe_plan(stored), decision.cancel()))
-
-
-@api.post("/plans/{plan}/rollback")
-async def rollback(plan: PlanId, desk: ApiDesk, person: Operator, run: RunOf = None) -> dict[str, Any]:
-    """Return every playbook that a plan changed to its version of before."""
-    stored = await desk.plan(plan, run, time.time_ns())
-    decision = await _decision(desk, person, stored)
-    return document_of(await _decide(desk, person, "roll back", _describe_plan(stored), decision.roll_back()))
-
-
-@api.post("/plans/{plan}/edit")
-async def edit(
-    plan: PlanId, given: Edit, desk: ApiDesk, person: Operator, run: RunOf = None
-) -> dict[str, Any]:
-    """Change values or drop steps of the revision with this hash: a new one, which waits anew."""
-    stored = await desk.plan(plan, run, time.time_ns())
-    if not given.set and not given.drop:
-        raise HTTPException(422, "give values (`set`) or steps to leave out (`drop`)")
-    if not stored.record.hash.startswith(given.hash):
-        raise HTTPException(409, f"it was edited meanwhile: revision {stored.record.revision} stands now")
-    decision = await _decision(desk, person, stored)
-    edited = decision.edit(list(given.set), list(given.drop), None)
-    return document_of(await _decide(desk, person, "edit", _describe_plan(stored), edited))
 
 
 @api.get("/tools")
@@ -311,6 +237,12 @@ async def ask_run(given: Question, desk: ApiDesk) -> dict[str, Any]:
         return (await ask(desk.store, asked, desk.settings, desk.environment)).document
     except (ToolRefused, ConfigError) as error:
         raise HTTPException(422, str(error)) from error
+
+
+@api.get("/config")
+async def config(desk: ApiDesk) -> dict[str, Any]:
+    """The settings that questions and texts are answered with; no secret stands in them."""
+    return desk.settings.model_dump(mode="json", exclude={"runtime"})
 
 
 @api.get("/trials")
@@ -344,7 +276,7 @@ async def start_backtest(
     form: Annotated[BacktestForm, Body()], desk: ApiDesk, person: Operator
 ) -> dict[str, Any]:
     """Start a backtest in a process of its own; its run is in the store when it has ended."""
-    started = await _decide(desk, person, "backtest", "start", desk.backtests.start(form, person.name))
+    started = await desk.decide(person.name, "backtest", "start", desk.backtests.start(form, person.name))
     return cast("StartedBacktest", started).document()
 
 
@@ -377,28 +309,3 @@ async def cancel_backtest(
     desk.backtests.cancel(found)
     await desk.store.console.note(person.name, "cancel", f"backtest {number}", "done")
     return found.document()
-
-
-async def _decision(desk: Desk, person: Person, stored: StoredPlan) -> OperatorDecision:
-    """A plan with who decides on it."""
-    record = await desk.store.runs.find(stored.record.run_id)
-    return OperatorDecision(desk.store, record, stored, person.name)
-
-
-def _describe_plan(stored: Any) -> str:
-    return f"plan {stored.record.plan_id} of run {stored.record.run_id}"
-
-
-async def _decide(desk: Desk, person: Person, action: str, subject: str, deciding: Awaitable[Any]) -> Any:
-    """What a decision gives; the audit has it either way.
-
-    Raises:
-        HTTPException: it is refused, as it was decided meanwhile or cannot be: 409.
-    """
-    try:
-        done = await deciding
-    except ConfigError as error:
-        await desk.store.console.note(person.name, action, subject, f"refused: {error}")
-        raise HTTPException(409, str(error)) from error
-    await desk.store.console.note(person.name, action, subject, "done")
-    return done

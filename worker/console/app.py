@@ -21,8 +21,10 @@ from worker.console.backtests import Backtests
 from worker.console.chart import Charts
 from worker.console.desk import Desk
 from worker.console.guards import Address, ConsoleGuard, wants_page
+from worker.console.live_pages import live_pages
 from worker.console.pages import error_page, pages
 from worker.console.people import People
+from worker.console.plan_routes import plan_routes
 from worker.console.text_routes import texts
 from worker.operations.endpoint_access import is_loopback
 from worker.review.rebuilt import stored_picture, traded_bars
@@ -52,7 +54,9 @@ async def console_app(
     """
     folder = None if settings.runtime.console.folder is None else Path(settings.runtime.console.folder)
     backtests = Backtests(settings.runtime.db, folder)
-    people = People(store.console, local=is_loopback(address.host) and not address.secure)
+    people = People(
+        store.console, local=is_loopback(address.host) and not address.secure, secret=address.secret
+    )
     desk = Desk(store, settings, people, backtests, environment)
     app = FastAPI(
         title=TITLE,
@@ -71,8 +75,10 @@ async def console_app(
     app.state.charts = Charts(traded_bars, kept_bars)
     app.state.desk, app.state.address = desk, address
     app.include_router(api)
+    app.include_router(plan_routes)
     app.include_router(texts)
     app.include_router(pages)
+    app.include_router(live_pages)
     if process is not None:
         app.router.routes += [Route(path, process) for path in PROCESS_PATHS]
     app.mount("/static/bokeh", StaticFiles(directory=Path(static_path()) / "js"))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from worker.operations.status import VitalSource
 
 HOST = "127.0.0.1"
-OPTION = "--console"
+OPTION = "--console-port"
 PATIENCE_S = 5.0
 
 

@@ -13,6 +13,8 @@ from worker.pages.figures import shown_time
 
 NS_PER_MS = 1_000_000
 SKIP = "policy_skip"
+BLOCKS, BREACH, RELEASED = "entries_blocked", "envelope_breach", "envelope_released"
+HALTS = ("daily_loss", "drawdown")  # the other limits are released by bars, without a row
 DECISION_KINDS = (SKIP, "policy_proposal", "policy_reflection", "boundary_verdict", "policy_evaluation")
 # The words that differ by shape and colour wherever they are shown.
 WORDS = {
@@ -40,10 +42,12 @@ class SymbolDecisions:
     """Of one symbol: times, ns, at which something was decided or skipped, and its states.
 
     Attributes:
+        symbol: its name.
         events: in order of their time.
         changes: when a state began, ns, and which; ascending.
     """
 
+    symbol: str = ""
     events: list[Event] = field(default_factory=list)
     changes: list[tuple[int, str]] = field(default_factory=list)
 
@@ -78,7 +82,7 @@ class SymbolDecisions:
             "at": found // NS_PER_MS,
             "time": shown_time(found),
             "state": self.state_at(found),
-            "entries": [_entry(event) for event in same],
+            "entries": [_entry(event, self.symbol) for event in same],
         }
 
 
@@ -86,22 +90,46 @@ def decisions_of(index: JournalIndex) -> dict[str, SymbolDecisions]:
     """Decisions and states of each symbol of a run."""
     found: dict[str, SymbolDecisions] = {}
 
-    def of(event: Event) -> SymbolDecisions:
-        return found.setdefault(str(event.row.symbol), SymbolDecisions())
+    def of(symbol: str) -> SymbolDecisions:
+        return found.setdefault(symbol, SymbolDecisions(symbol))
 
+    for event in index.of_kind("state_transition"):
+        of(str(event.row.symbol)).changes.append((event.row.known_at, str(event.glance()["to"])))
     for kind in DECISION_KINDS:
         for event in index.of_kind(kind):
-            of(event).events.append(event)
-    for event in index.of_kind("state_transition"):
-        of(event).changes.append((event.row.known_at, str(event.glance()["to"])))
+            of(str(event.row.symbol)).events.append(event)
+    before: dict[str, str] = {}
+    for event in index.of_kind(BLOCKS):
+        now = event.glance()["blocked"]
+        for symbol in before.keys() | now.keys():
+            if before.get(symbol) != now.get(symbol):
+                of(symbol).events.append(event)
+        before = now
+    for event in (*index.of_kind(BREACH), *index.of_kind(RELEASED)):
+        own = event.row.symbol
+        for known in found.values() if own is None else [of(own)]:
+            known.events.append(event)
     for known in found.values():
         known.events.sort(key=lambda event: event.row.seq)
     return found
 
 
-def _entry(event: Event) -> dict[str, Any]:
+def halts_of(index: JournalIndex) -> list[str]:
+    """Limits that broke and are not released yet: no symbol enters."""
+    last = {
+        kind: {str(event.glance()["limit"]): event.row.seq for event in index.of_kind(kind)}
+        for kind in (BREACH, RELEASED)
+    }
+    return [name for name in HALTS if last[BREACH].get(name, -1) > last[RELEASED].get(name, -1)]
+
+
+def _entry(event: Event, symbol: str) -> dict[str, Any]:
     payload = event.glance()
-    word, texts = _describe(event.row.kind, payload)
+    if event.row.kind == BLOCKS:
+        reason = payload["blocked"].get(symbol)
+        word, texts = "BLOCKED" if reason else "open", iter((reason or "entries are allowed again",))
+    else:
+        word, texts = _describe(event.row.kind, payload)
     text = "; ".join(visible(str(item)) for item in texts if item)
     return {"seq": event.row.seq, "kind": event.row.kind, "word": WORDS.get(word, word), "text": text}
 
@@ -112,6 +140,9 @@ def _describe(kind: str, payload: dict[str, Any]) -> tuple[str, Iterator[Any]]:
         return "SKIPPED", iter(
             (payload["event"], payload["reason"], None if waits is None else f"{waits} bars to wait")
         )
+    if kind in (BREACH, RELEASED):
+        why = "no entries" if kind == BREACH else "entries are allowed again"
+        return "BLOCKED" if kind == BREACH else "open", iter((payload["limit"], why))
     if kind == "policy_proposal":
         plan = payload["proposal"] or {}
         names = " ".join(str(plan[name]) for name in ("direction", "playbook_id") if plan.get(name))

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +89,20 @@ class Desk:
             record.run_id, kinds=None if not kinds else set(kinds), after=after
         ):
             yield document_of_row(row)
+
+    async def decide(self, who: str, action: str, subject: str, deciding: Awaitable[Any]) -> Any:
+        """What a decision of somebody gives; the audit has it either way.
+
+        Raises:
+            HTTPException: it is refused, as it was decided meanwhile or cannot be: 409.
+        """
+        try:
+            done = await deciding
+        except ConfigError as error:
+            await self.store.console.note(who, action, subject, f"refused: {error}")
+            raise HTTPException(409, str(error)) from error
+        await self.store.console.note(who, action, subject, "done")
+        return done
 
     async def why(self, record: "RunRecord", fill: str) -> Any:
         """The chain from a fill back, or the fills that it may be.

@@ -42,11 +42,13 @@ class Address:
         host: on which it listens.
         hosts: further names in Host that are ours.
         secure: whether browsers come over TLS, by a proxy: then cookies are theirs alone.
+        secret: that signs sessions; None: one of this process, with which they end.
     """
 
     host: str
     hosts: tuple[str, ...] = ()
     secure: bool = False
+    secret: str | None = None
 
 
 class ConsoleGuard:

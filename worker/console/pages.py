@@ -11,26 +11,28 @@ from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Depends, Query
 from jinja2 import Environment
+from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from schemas.errors import ConfigError
 from services.evidence.tools import TOOLS
-from services.model_calls.quoting import visible
-from services.store.plan_records import StoredPlan, summary_of
+from services.store.plan_records import PlanRecord, StoredPlan, summary_of
 from worker.console.backtests import bar_files
 from worker.console.desk import Desk, desk_of
 from worker.console.guards import COOKIE, TOKEN, address_of
 from worker.console.people import Person, TooManyTries
-from worker.console.reflections import compare_runs, making_of, reflections_of
+from worker.console.reflections import compare_runs, making_of, questions_of, reflections_of
 from worker.pages import __name__ as pages_package
+from worker.pages.equity_sketch import equity_sketch
 from worker.pages.figures import shown_time
 from worker.pages.rendering import page_environment
 from worker.review import run_list, run_status
 from worker.review.plan_document import document_of, revision_changes
 from worker.review.playbook_versions import document_of_run
 from worker.review.run_reports import find_position, list_reports, list_slots
+from worker.runs.replay import NotReplayable
 from worker.runs.trials import list_ranges
 
 if TYPE_CHECKING:
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 PageDesk = Annotated[Desk, Depends(desk_of)]
 RunQuery = Annotated[str | None, Query(max_length=64)]
 SESSION_AGE_S = 12 * 3_600
-SHOWN_ROWS = 200
 pages = APIRouter(include_in_schema=False)
 # How each word of an outcome is shown: a sign beside the word, so that colour alone never says it.
 SIGNS = {
@@ -86,13 +87,14 @@ SIGNS = {
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """Templates of the console, and the style of every page of ours."""
     made = page_environment(str(__package__), pages_package)
     made.globals |= {"signs": SIGNS, "now_ns": time.time_ns}
     return made
 
 
-def _page(request: Request, template: str, title: str, **shown: Any) -> Response:
+def page(request: Request, template: str, title: str, **shown: Any) -> Response:
     """A page with who looks at it; of a local person without a session it begins one."""
     person: Person | None = getattr(request.state, "person", None)
     cookie = None
@@ -100,7 +102,7 @@ def _page(request: Request, template: str, title: str, **shown: Any) -> Response
         people = desk_of(request).people
         cookie, person = people.begin(person)
     text = (
-        _templates()
+        templates()
         .get_template(template)
         .render(shown, title=title, person=person, path=request.url.path, token_name=TOKEN)
     )
@@ -133,7 +135,7 @@ def set_cookie(request: Request, response: Response, cookie: str) -> None:
 
 def error_page(request: Request, status: int, text: str) -> Response:
     """What went wrong, as a page."""
-    response = _page(request, "error.html", f"{status}", text=text)
+    response = page(request, "error.html", f"{status}", text=text)
     response.status_code = status
     return response
 
@@ -141,14 +143,14 @@ def error_page(request: Request, status: int, text: str) -> Response:
 @pages.get("/style.css")
 async def style() -> Response:
     """The style of every page of ours, and what the console adds."""
-    text = "".join(_templates().get_template(name).render() for name in ("style.css", "console.css"))
+    text = "".join(templates().get_template(name).render() for name in ("style.css", "console.css"))
     return Response(text, media_type="text/css")
 
 
 @pages.get("/login")
 async def login_page(request: Request) -> Response:
     """The form to log in by."""
-    return _page(request, "login.html", "Log in", failed=None)
+    return page(request, "login.html", "Log in", failed=None)
 
 
 @pages.post("/login")
@@ -159,11 +161,11 @@ async def log_in(request: Request, desk: PageDesk) -> Response:
     try:
         cookie = await desk.people.log_in(name, password, address_of(request))
     except TooManyTries as error:
-        response = _page(request, "login.html", "Log in", failed=str(error))
+        response = page(request, "login.html", "Log in", failed=str(error))
         response.status_code = 429
         return response
     if cookie is None:
-        response = _page(request, "login.html", "Log in", failed="this name and password do not fit")
+        response = page(request, "login.html", "Log in", failed="this name and password do not fit")
         response.status_code = 401
         return response
     moved = RedirectResponse("/plans", 303)
@@ -189,25 +191,32 @@ async def start() -> Response:
 @pages.get("/plans")
 async def plans(request: Request, desk: PageDesk) -> Response:
     """Plans that wait, then those that were decided."""
-    found = [summary_of(record) for record in await desk.store.plans.all(now=time.time_ns())]
+    now = time.time_ns()
+    found = [summary_of(record) | _time_left(record, now) for record in await desk.store.plans.all(now=now)]
     waiting = [plan for plan in found if plan["state"] == "awaiting_approval"]
     decided = [plan for plan in found if plan["state"] != "awaiting_approval"]
-    return _page(request, "plans.html", "Plans", waiting=waiting, decided=decided)
+    return page(request, "plans.html", "Plans", waiting=waiting, decided=decided)
 
 
 @pages.get("/plans/{plan}")
 async def plan_page(request: Request, plan: str, desk: PageDesk, run: RunQuery = None) -> Response:
     """One plan with all that a decision needs."""
-    stored = await desk.plan(plan, run, time.time_ns())
-    return _page(
+    now = time.time_ns()
+    stored = await desk.plan(plan, run, now)
+    return page(
         request,
         "plan.html",
         f"Plan {stored.record.plan_id}",
-        plan=document_of(stored),
+        plan=document_of(stored) | _time_left(stored.record, now),
         revisions=revision_changes(stored),
         decisions=[decision.shown for decision in stored.record.decisions],
         editable=_editable(stored),
     )
+
+
+def _time_left(record: PlanRecord, now: int) -> dict[str, Any]:
+    """Until a plan expires, s: by bars where its run trades, else by the clock."""
+    return {"left_s": (record.expires_at - record.clock) // 10**9, "by_clock": record.clock == now}
 
 
 def _editable(stored: StoredPlan) -> dict[int, dict[str, Any]]:
@@ -222,93 +231,36 @@ def _editable(stored: StoredPlan) -> dict[int, dict[str, Any]]:
     }
 
 
-@pages.get("/live")
-async def live(request: Request, desk: PageDesk, run: RunQuery = None) -> Response:
-    """The process of a run: positions, feed, safe mode, kill switch, and rows as they come."""
-    records = [record for record in await desk.store.runs.all() if record.damage is None]
-    traded = [record for record in records if record.mode in ("paper", "guard")]
-    if run is None and not traded:
-        return _page(request, "live.html", "Live", record=None, runs=[], last=-1, rows=[])
-    record = await desk.run(run) if run is not None else traded[-1]
-    now = await _live_now(desk, record)
-    rows = [row async for row in desk.rows(record, None, max(-1, record.events - 1 - SHOWN_ROWS))]
-    return _page(
-        request,
-        "live.html",
-        f"Live: {record.run_id}",
-        record=record,
-        **now,
-        runs=[known.run_id for known in traded],
-        rows=rows[::-1],
-        last=rows[-1]["seq"] if rows else -1,
-    )
-
-
-@pages.get("/live/now")
-async def live_now(request: Request, desk: PageDesk, run: RunQuery = "latest") -> Response:
-    """The part of the live page that says how the process is, drawn anew."""
-    record = await desk.run(run or "latest")
-    text = _templates().get_template("live_now.html").render(await _live_now(desk, record), record=record)
-    return HTMLResponse(text)
-
-
-async def _live_now(desk: Desk, record: "RunRecord") -> dict[str, Any]:
-    """How the process of a run is, and each of its symbols."""
-    status = await run_status.status_of(desk.store, record)
-    signs = (status["process"] or {}).get("signs", {})
-    positions, blocked = signs.get("open_positions") or {}, signs.get("blocked") or {}
-    states: dict[str, str] = {}
-    if record.mode != "guard":
-        index = (await desk.views.view(record.run_id, None)).index
-        states = {str(event.row.symbol): event.glance()["to"] for event in index.of_kind("state_transition")}
-    labels = signs.get("last_bars") or {}
-    names = sorted({*(record.data.get("symbols") or ()), *labels, *positions, *blocked})
-    symbols = [
-        {
-            "name": visible(name),
-            "position": positions.get(name, 0.0),
-            "state": states.get(name, "IDLE"),
-            "last_bar": labels.get(name),
-            "entries": "STALE"
-            if name in (signs.get("stale_symbols") or ())
-            else "BLOCKED"
-            if name in blocked
-            else "open",
-            "reason": visible(blocked.get(name, "")),
-        }
-        for name in names
-    ]
-    alerts = [
-        word
-        for word, holds in {
-            "safe_mode": signs.get("state") == "safe_mode",
-            "stopping": signs.get("state") == "stopping",
-            "ERROR": bool(signs.get("errors")),
-            "BLOCKED": bool(signs.get("kill_switch")),
-            "STALE": bool(signs.get("stale_symbols")),
-            "away": signs.get("feed_ok") is False or signs.get("store_ok") is False,
-        }.items()
-        if holds
-    ]
-    return {"status": status, "signs_of": signs, "symbols": symbols, "alerts": alerts}
-
-
 @pages.get("/runs")
 async def runs(request: Request, desk: PageDesk, first: RunQuery = None, second: RunQuery = None) -> Response:
     """Every run, and what differs between two of them."""
     records = await desk.store.runs.all()
-    compared = None
+    compared, sketches = None, []
     if first and second:
-        compared = await compare_runs(desk.store, await desk.run(first), await desk.run(second))
-    return _page(
+        both = await desk.run(first), await desk.run(second)
+        compared = await compare_runs(desk.store, *both)
+        sketches = [await _equity(request, desk, record) for record in both]
+    return page(
         request,
         "runs.html",
         "Runs",
         runs=[(run_list.document_of(record), record.document or {}) for record in reversed(records)],
         compared=compared,
+        sketches=sketches,
         files=bar_files(desk.backtests.folder),
         backtests=[started.document() for started in desk.backtests.all()],
     )
+
+
+async def _equity(request: Request, desk: Desk, record: "RunRecord") -> Markup:
+    """The equity of a finished run as a picture, or why there is none."""
+    if record.status != "finished" or record.mode == "guard":
+        return escape(f"run {record.run_id} is {record.status}: its equity is drawn once it has finished")
+    try:
+        picture = await request.app.state.stored_picture(desk.store, record)
+    except (NotReplayable, ConfigError) as error:
+        return escape(str(error))
+    return Markup(equity_sketch(picture.curves["equity"], float(picture.curve[0])))  # noqa: S704 - of numbers
 
 
 @pages.get("/runs/{run}")
@@ -316,7 +268,7 @@ async def run_page(request: Request, run: str, desk: PageDesk) -> Response:
     """A run: its page, reflections, lessons and reports."""
     record = await desk.run(run)
     is_guard = record.mode == "guard"
-    return _page(
+    return page(
         request,
         "run_of_console.html",
         f"Run {record.run_id}",
@@ -338,7 +290,6 @@ async def run_page(request: Request, run: str, desk: PageDesk) -> Response:
 async def draw_run(request: Request, run: str, desk: PageDesk) -> Response:
     """The page of a run that is over, as `thinktwice page` writes it; its own policy names its scripts."""
     from worker.pages.run_page import run_html
-    from worker.runs.replay import NotReplayable
 
     record = await desk.run(run)
     if record.status == "running":
@@ -375,7 +326,7 @@ async def claims_page(request: Request, run: str, report: str, desk: PageDesk) -
     """The claims of a report, each with its rows, and how its texts were made."""
     record = await desk.run(run)
     entry = (await _reports_up_to(desk, record, report))[-1]
-    return _page(
+    return page(
         request,
         "claims.html",
         f"Claims of report {entry['report_id']}",
@@ -385,12 +336,20 @@ async def claims_page(request: Request, run: str, report: str, desk: PageDesk) -
     )
 
 
+@pages.get("/runs/{run}/models")
+async def models_page(request: Request, run: str, desk: PageDesk) -> Response:
+    """What models were asked in a run, what they replied, and what it cost."""
+    record = await desk.run(run)
+    found = await questions_of(desk.store, desk.views, record)
+    return page(request, "models.html", f"Models of run {record.run_id}", record=record, **found)
+
+
 @pages.get("/runs/{run}/why/{fill}")
 async def why_page(request: Request, run: str, fill: str, desk: PageDesk) -> Response:
     """The chain from a fill back to what led to it."""
     record = await desk.run(run)
     root = await desk.why(record, fill)
-    return _page(request, "why.html", f"Why {fill}", record=record, root=root, times=shown_time)
+    return page(request, "why.html", f"Why {fill}", record=record, root=root, times=shown_time)
 
 
 @pages.get("/ask")
@@ -398,7 +357,7 @@ async def ask_page(request: Request, desk: PageDesk) -> Response:
     """A form for each tool, made from its schema, and words where a model is configured."""
     tools = [tool.definition.payload() for tool in TOOLS.values() if tool.reads_only]
     records = [record.run_id for record in await desk.views.records()]
-    return _page(
+    return page(
         request,
         "ask.html",
         "Ask",
@@ -411,4 +370,4 @@ async def ask_page(request: Request, desk: PageDesk) -> Response:
 @pages.get("/audit")
 async def audit_page(request: Request, desk: PageDesk) -> Response:
     """Who decided what here."""
-    return _page(request, "audit.html", "Decisions", entries=await desk.store.console.audit())
+    return page(request, "audit.html", "Decisions", entries=await desk.store.console.audit())

@@ -3,11 +3,13 @@
 import asyncio
 import getpass
 import hmac
+import math
+import re
 import secrets
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -18,8 +20,9 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from schemas.errors import ConfigError
 
 if TYPE_CHECKING:
-    from services.store.console_users import ConsoleUsers, Role
+    from services.store.console_users import ConsoleUser, ConsoleUsers, Role
 
+SIGNED = re.compile(r"(?P<name>(?:[0-9a-f]{2}){1,256})\.(?P<began>[0-9]{1,12})\.[\w-]{22}", re.ASCII)
 SESSION_S = 12 * 3_600.0
 IDLE_S = 3_600.0
 MOST_SESSIONS = 1_000
@@ -42,13 +45,6 @@ class Person:
     token: str | None = None
 
 
-@dataclass
-class _Session:
-    person: Person
-    began: float
-    seen: float
-
-
 class TooManyTries(ConfigError):
     """A name or an address has failed to log in too often; `wait_s` says for how long nobody may try."""
 
@@ -58,21 +54,29 @@ class TooManyTries(ConfigError):
 
 
 class People:
-    """Logs users in, and knows sessions by the hash of their cookie.
+    """Logs users in, and knows their sessions by cookies that it has signed.
 
-    Sessions end with the process, after an hour without a request, and after twelve hours.
+    A session ends after an hour without a request, after twelve hours, when somebody logs out, and when its
+    user goes or gets another password.
 
     Args:
         users: of the store.
         local: whether this machine alone reaches the console; then nobody logs in while there is no user.
-        now: seconds, of a clock that only ascends.
+        secret: that signs cookies; None: one of this object alone, with which its sessions end.
+        now: seconds since the epoch.
     """
 
     def __init__(
-        self, users: "ConsoleUsers", *, local: bool, now: Callable[[], float] = time.monotonic
+        self,
+        users: "ConsoleUsers",
+        *,
+        local: bool,
+        secret: str | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._users, self._local, self._now = users, local, now
-        self._sessions: dict[str, _Session] = {}
+        self._key = (secret or secrets.token_hex(32)).encode()
+        self._seen: OrderedDict[str, float] = OrderedDict()  # by cookie; when somebody logged out: never
         self._failures: dict[str, deque[float]] = {}
 
     async def local_person(self) -> Person | None:
@@ -88,7 +92,8 @@ class People:
             TooManyTries: this name or address failed too often.
         """
         person = await self.check(name, password, address)
-        return None if person is None else self.begin(person)[0]
+        user = None if person is None else await self._users.find(name)
+        return None if person is None or user is None else self.begin(person, user)[0]
 
     async def check(self, name: str, password: str, address: str) -> Person | None:
         """Who has this name and password; None for nobody.
@@ -107,40 +112,46 @@ class People:
             return None
         return Person(user.name, user.role)
 
-    def begin(self, person: Person) -> tuple[str, Person]:
+    def begin(self, person: Person, user: "ConsoleUser | None" = None) -> tuple[str, Person]:
         """The cookie of a new session of somebody, and who that is with the token of its pages."""
-        now = self._now()
-        for key in [key for key, session in self._sessions.items() if self._is_over(session)]:
-            del self._sessions[key]
-        while len(self._sessions) >= MOST_SESSIONS:
-            self._sessions.pop(next(iter(self._sessions)))
-        cookie = secrets.token_urlsafe(32)
-        known = Person(person.name, person.role, secrets.token_urlsafe(32))
-        self._sessions[_key(cookie)] = _Session(known, now, now)
-        return cookie, known
+        body = f"{person.name.encode().hex()}.{self._now():.0f}.{secrets.token_urlsafe(16)}"
+        cookie = f"{body}.{self._sign(body, user)}"
+        self._note(cookie, self._now())
+        return cookie, replace(person, token=self._token(cookie))
 
     async def of_session(self, cookie: str) -> Person | None:
         """Who a cookie stands for, as the store has them now; None where its session is over."""
-        session = self._sessions.get(_key(cookie))
-        if session is None or self._is_over(session):
-            self._sessions.pop(_key(cookie), None)
+        body, _, signature = cookie.rpartition(".")
+        found = SIGNED.fullmatch(body)
+        if found is None:
             return None
-        local = await self.local_person()
-        user = None if local is not None else await self._users.find(session.person.name)
-        if (local or user) is None or (local is not None and local.name != session.person.name):
-            self._sessions.pop(_key(cookie), None)
+        name, now = bytes.fromhex(found["name"]).decode("utf-8", "replace"), self._now()
+        local, user = await self.local_person(), await self._users.find(name)
+        known = local if local is not None and local.name == name else user
+        is_signed = hmac.compare_digest(self._sign(body, user).encode(), signature.encode())
+        idle, age = now - self._seen.get(cookie, now), now - float(found["began"])
+        if known is None or not is_signed or idle > IDLE_S or not -1.0 <= age <= SESSION_S:
             return None
-        session.seen = self._now()
-        role = session.person.role if user is None else user.role
-        return Person(session.person.name, role, session.person.token)
+        self._note(cookie, now)
+        return Person(name, known.role, self._token(cookie))
 
     def close_session(self, cookie: str) -> None:
         """End a session."""
-        self._sessions.pop(_key(cookie), None)
+        self._note(cookie, -math.inf)
 
-    def _is_over(self, session: _Session) -> bool:
-        now = self._now()
-        return now - session.seen > IDLE_S or now - session.began > SESSION_S
+    def _note(self, cookie: str, seen: float) -> None:
+        self._seen[cookie] = seen
+        self._seen.move_to_end(cookie)
+        while len(self._seen) > MOST_SESSIONS:
+            self._seen.popitem(last=False)
+
+    def _sign(self, body: str, user: "ConsoleUser | None") -> str:
+        """Of a session: another password of its user makes it another."""
+        stored = "" if user is None else user.password_hash
+        return hmac.new(self._key, f"{body} {stored}".encode(), sha256).hexdigest()
+
+    def _token(self, cookie: str) -> str:
+        return hmac.new(self._key, f"token of {cookie}".encode(), sha256).hexdigest()
 
     def _demand_tries(self, place: str) -> None:
         tries = self._failures.get(place)
@@ -182,7 +193,3 @@ def hash_password(password: str) -> str:
 def _nobody() -> str:
     """What is verified where a name is unknown: an answer does not tell by its time which names there are."""
     return PasswordHasher().hash(secrets.token_hex())
-
-
-def _key(cookie: str) -> str:
-    return sha256(cookie.encode()).hexdigest()

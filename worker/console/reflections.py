@@ -1,19 +1,23 @@
 """What the fast reflection found in a run over time, and where two runs part."""
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from schemas.canonical import ns_to_datetime
+from services.evidence.tool_arguments import CostArguments
+from services.evidence_tools.account_answers import CALL, costs
 
 if TYPE_CHECKING:
     from services.journal.chain import JournalRow
     from services.store import RunRecord, Store
+    from worker.review.run_views import RunViews
 
 MONTH = 7  # characters of an ISO date
-QUANTILES = (0.5, 0.95)
+QUANTILES = (0.5, 0.95, 0.99)
+MOST_QUESTIONS = 200
 FIGURES = ("total_return", "max_drawdown", "trades", "expectancy_r", "sharpe")
 MAKING = frozenset(
     {
@@ -56,10 +60,7 @@ async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
             {"month": month, "statuses": dict(statuses[month]), "findings": dict(months[month])}
             for month in sorted(statuses)
         ],
-        "latency_ms": {
-            tier: {"n": len(spent), **{f"p{q * 100:.0f}": float(np.quantile(spent, q)) for q in QUANTILES}}
-            for tier, spent in sorted(latencies.items())
-        },
+        "latency_ms": {tier: _quantiles(spent) for tier, spent in sorted(latencies.items())},
     }
 
 
@@ -75,6 +76,52 @@ async def making_of(store: "Store", record: "RunRecord", report_id: str) -> list
         fields = {name: value for name, value in payload.items() if not name.endswith(("_id", "_hash"))}
         found.append({"seq": row.seq, "kind": row.kind, "fields": fields})
     return found
+
+
+async def questions_of(store: "Store", views: "RunViews", record: "RunRecord") -> dict[str, Any]:
+    """What models were asked in a run: calls and cost by seat, and the newest questions, newest first.
+
+    The words of a question are made of rows before it and are not stored: `key` is their hash.
+    """
+    view = await views.view(record.run_id, None)
+    seats = costs(view, CostArguments(run=record.run_id)).seats
+    newest: deque[dict[str, Any]] = deque(maxlen=MOST_QUESTIONS)
+    outcomes: dict[str, Counter[str]] = defaultdict(Counter)
+    latencies: dict[str, list[float]] = defaultdict(list)
+    async for row in store.journal.rows(record.run_id, kinds={CALL}):
+        found = _question(row)
+        newest.append(found)
+        outcomes[found["prompt"]][found["outcome"]] += 1
+        latencies[found["prompt"]].append(found["latency_ms"] or 0.0)
+    return {
+        "seats": [
+            seat.model_dump()
+            | {"outcomes": dict(outcomes[seat.seat]), "latency_ms": _quantiles(latencies[seat.seat])}
+            for seat in seats
+        ],
+        "questions": [*reversed(newest)],
+    }
+
+
+def _quantiles(spent: list[float]) -> dict[str, float]:
+    return {"n": len(spent), **{f"p{q * 100:.0f}": float(np.quantile(spent, q)) for q in QUANTILES}}
+
+
+def _question(row: "JournalRow") -> dict[str, Any]:
+    payload = json.loads(row.payload)
+    call, usage = payload["call"], payload["call"]["usage"] or {}
+    named = ("prompt", "provider", "model", "outcome", "text", "message", "key")
+    return {
+        "seq": row.seq,
+        "known_at": row.known_at,
+        "symbol": row.symbol,
+        **{name: call.get(name) for name in named},
+        "input_tokens": usage.get("input_tokens"),
+        "output_tokens": usage.get("output_tokens"),
+        "usd": payload["usd"],
+        "estimated": payload["estimated"],
+        "latency_ms": json.loads(row.telemetry or "{}").get("latency_ms"),
+    }
 
 
 async def compare_runs(store: "Store", first: "RunRecord", second: "RunRecord") -> dict[str, Any]:

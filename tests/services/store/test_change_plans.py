@@ -1,6 +1,7 @@
 """Plans of a run: every revision kept, decided once, claimed once, moved by the journal; on every dialect."""
 
 import asyncio
+import json
 
 import pytest
 from sqlalchemy import update
@@ -10,7 +11,7 @@ from services.store import open_store
 from services.store.change_plans import Operator
 from services.store.failures import StoreDamaged
 from services.store.plan_records import seal_plan
-from services.store.tables import change_plans
+from services.store.tables import change_plans, paper_bars, runs
 from tests.services.store.plans import (
     DAY,
     EXPIRES,
@@ -327,6 +328,35 @@ def test_steps_before_a_checkpoint_are_shown_and_can_be_rolled_back_when_the_res
     lines = list(plan_lines(cancelled, document_of(cancelled)))
     assert lines[-1] == f"Next: thinktwice plans rollback {plan.plan_id} takes it back"
     assert [request.payload["decision"] for request in question] == ["cancel", "rollback"]
+
+
+@pytest.mark.parametrize(("status", "mode"), [("running", "paper"), ("interrupted", "paper")])
+def test_plan_of_a_run_that_trades_is_seen_expired_by_its_bars_whatever_the_wall_clock_says(
+    address, status, mode
+):
+    wall = EXPIRES + 1_000 * DAY
+
+    async def bar(store, run_id, number, label):
+        async with store.plans._write() as connection:
+            row = {"run_id": run_id, "number": number, "label": label, "bars": "{}", "hash": "0"}
+            await connection.execute(paper_bars.insert().values(row))
+            data = {"timeframe": "1d", "label": "open"}
+            values = {"status": status, "mode": mode, "data": json.dumps(data)}
+            await connection.execute(update(runs).where(runs.c.run_id == run_id).values(values))
+
+    async def scenario(store, run_id):
+        seen = []
+        for number, label in enumerate((EXPIRES - 2 * DAY, EXPIRES - DAY)):  # labels of opens
+            await bar(store, run_id, number, label)
+            record = (await store.plans.find(PLAN.plan_id, now=wall)).record
+            assert await store.plans.all(now=wall) == [record]
+            seen.append((record.state, record.clock, await store.plans.waiting(run_id, now=wall)))
+        return seen
+
+    assert with_run(address, kept(scenario)) == [
+        ("awaiting_approval", EXPIRES - DAY, 1),
+        ("expired", EXPIRES, 0),
+    ]
 
 
 def test_journal_moves_a_plan_through_its_states_once(address):

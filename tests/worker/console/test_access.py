@@ -5,7 +5,7 @@ import pytest
 from tests.worker.cli.test_plans import made
 from tests.worker.console.asked import PASSWORD, URL, add_user, ask, get, log_in, token_of
 from worker.console.guards import Address
-from worker.console.people import IDLE_S, MOST_TRIES, People, Person, TooManyTries
+from worker.console.people import IDLE_S, MOST_TRIES, SESSION_S, People, Person, TooManyTries
 
 SECRET = "8f2c1d9be04a7735c6e1f0a2d4b8937e5a6c1b2d3e4f5061728394a5b6c7d8e9"
 
@@ -141,15 +141,48 @@ def test_session_ends_when_idle_when_its_user_goes_and_follows_the_role():
     now = [0.0]
     users = Users(ConsoleUser("a", "operator", "x"))
     people = People(users, local=False, now=lambda: now[0])  # type: ignore[arg-type]
-    cookie, _ = people.begin(Person("a", "operator"))
+    cookie, _ = people.begin(Person("a", "operator"), users.users[0])
     assert run_steps(people.of_session(cookie)).role == "operator"
     users.users = (ConsoleUser("a", "reader", "x"),)
     assert run_steps(people.of_session(cookie)).role == "reader"
     now[0] += IDLE_S + 1
     assert run_steps(people.of_session(cookie)) is None
-    cookie, _ = people.begin(Person("a", "reader"))
-    users.users = ()
-    assert run_steps(people.of_session(cookie)) is None
+    for users_then in ((), (ConsoleUser("a", "reader", "another password"),)):
+        users.users = (ConsoleUser("a", "reader", "x"),)
+        cookie, _ = people.begin(Person("a", "reader"), users.users[0])
+        assert run_steps(people.of_session(cookie)) is not None
+        users.users = users_then
+        assert run_steps(people.of_session(cookie)) is None
+
+
+def test_secret_signs_sessions_which_outlive_the_process_and_no_other_opens_them():
+    from services.store.console_users import ConsoleUser
+
+    now = [1_000_000.0]
+    ann = ConsoleUser("änn", "operator", "x")
+
+    def people(secret):
+        return People(Users(ann), local=False, secret=secret, now=lambda: now[0])  # type: ignore[arg-type]
+
+    first = people(SECRET)
+    cookie, known = first.begin(Person("änn", "operator"), ann)
+    again = run_steps(people(SECRET).of_session(cookie))
+    assert (again.name, again.token) == ("änn", known.token)
+    assert run_steps(people(SECRET[::-1]).of_session(cookie)) is None
+    assert run_steps(people(None).of_session(cookie)) is None
+    name, began, nonce, signature = cookie.split(".")
+    later = f"{int(began) + 60}"
+    for forged in (
+        f"{name}.{later}.{nonce}.{signature}",
+        f"{b'rita'.hex()}.{began}.{nonce}.{signature}",
+        "",
+    ):
+        assert run_steps(first.of_session(forged)) is None
+    first.close_session(cookie)
+    assert run_steps(first.of_session(cookie)) is None
+    cookie, _ = first.begin(Person("änn", "operator"), ann)
+    now[0] += SESSION_S + 1
+    assert run_steps(people(SECRET).of_session(cookie)) is None
 
 
 def test_failed_logins_are_forgotten_in_time():

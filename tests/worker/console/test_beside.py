@@ -12,6 +12,7 @@ from services.store import open_store
 from tests.worker.console.live_runs import stepped
 from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.operations.asking import Shown, status
+from worker.cli.options import console_at
 from worker.console.app import console_app
 from worker.console.beside import ConsoleThread
 from worker.operations.monitoring import prepare
@@ -96,9 +97,9 @@ def test_console_whose_port_is_taken_is_refused_before_anything_is_made(shell, c
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         words = ("--feed", "replay") if command == "worker" else ()
-        complaint = shell.complaint(command, *words, "--console", port)
+        complaint = shell.complaint(command, *words, "--console-port", port)
     assert f"port {port}" in complaint
-    assert "name another --console, or 0" in complaint
+    assert "name another --console-port, or 0" in complaint
     assert not (shell.folder / "thinktwice.db").exists()
 
 
@@ -112,8 +113,13 @@ def test_console_without_its_package_says_in_one_line_what_to_install(shell, mon
         return plain(name, *given, **named)
 
     monkeypatch.setattr(builtins, "__import__", imported)
-    assert "pip install 'thinktwice[console]'" in shell.complaint(*words, "--console", "0")
+    assert "pip install 'thinktwice[console]'" in shell.complaint(*words, "--console")
+
+
+def test_console_of_a_process_has_the_port_of_the_command_by_default():
+    assert [console_at(True, None), console_at(True, 0), console_at(False, 9_001)] == [8_766, 0, 9_001]
+    assert console_at(False, None) is None
 
 
 def test_console_of_a_worker_that_looks_once_is_refused(shell):
-    assert "--console" in shell.complaint("worker", "--once", "--console", "0")
+    assert "--console" in shell.complaint("worker", "--once", "--console")

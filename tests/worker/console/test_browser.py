@@ -9,6 +9,7 @@ from tests.commands.started import thinktwice
 from tests.pages.browser import needs_browser
 from tests.worker.cli.test_plans import made, risk_of
 from tests.worker.console.asked import PASSWORD, add_user, started
+from tools import console_pictures
 from tools.chromium import tab
 
 pytestmark = needs_browser
@@ -105,6 +106,18 @@ def test_chart_of_a_run_is_drawn_and_a_fill_opens_its_chain(shell):
         page.wait_for_selector("ul.tree")
         assert chain[:16] in page.content()
     assert faults == []
+
+
+def test_pictures_of_the_docs_are_drawn_from_the_pages_and_of_modest_size(shell, tmp_path):
+    for words in (console_pictures.RUN[:-1] + ("2004-12-31",), console_pictures.PLAN):
+        subprocess.run([thinktwice(), *words], check=True, capture_output=True)
+    add_user(console_pictures.NAME, "operator", console_pictures.PASSWORD)
+    with started() as url:
+        drawn = console_pictures.draw(url, tmp_path)
+    for picture in (*drawn, *(console_pictures.FOLDER / own.name for own in drawn)):
+        data = picture.read_bytes()
+        assert data.startswith(b"\x89PNG")
+        assert 20_000 < len(data) < 150_000
 
 
 def test_user_logs_in_and_out_and_a_reader_sees_no_button(planted):

@@ -1,5 +1,7 @@
 """Plans decided in the console: by the hash that was shown, once, by an operator, with a row in the audit."""
 
+import re
+
 from tests.worker.cli.test_plans import LESS, made, risk_of
 from tests.worker.console.asked import ask, get, token_of
 
@@ -17,6 +19,10 @@ def test_waiting_plan_is_approved_by_the_hash_that_the_page_shows(planted):
     page, done, audit = ask(steps)
     assert plan["hash"] in page
     assert plan["understanding"] in page
+    changes = [change for step in plan["steps"] for change in step["changes"]]
+    assert 0.002 in [change["to"] for change in changes]
+    for change in changes:  # unrounded: a fraction that reads 0.00 would be decided on blindly
+        assert f"<del>{change['from']}</del> → <ins>{change['to']}</ins>" in page
     assert (done.status_code, done.json()["state"]) == (200, "completed")
     assert risk_of(planted) == 0.002
     assert [(entry["action"], entry["outcome"]) for entry in audit] == [("approve", "done")]
@@ -97,5 +103,7 @@ def test_kill_switch_of_a_run_that_nothing_trades_is_a_conflict(planted):
 def test_plan_that_waits_stands_first_with_its_deadline(planted):
     plan = made(planted)
     page = get("/plans", accept="text/html").text
-    assert f'data-until="{plan["expires_at"]}"' in page
+    left_s = re.search(r'data-left="(\d+)" data-clock="wall"', page)
+    assert left_s is not None
+    assert 0 < int(left_s[1]) <= (plan["expires_at"] - plan["made_at"]) // 10**9
     assert page.index("awaiting approval") < page.index(plan["run_id"]) or plan["plan_id"] in page

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 
+import httpx
 import numpy as np
 import pandas as pd
 import pytest
@@ -68,16 +69,23 @@ def test_live_plan_that_nobody_decides_ends_under_the_open_page(tmp_path):
     assert faults == []
 
 
-def test_live_plan_whose_bars_are_over_is_refused_where_the_page_still_has_its_button(tmp_path):
+def test_live_plan_counts_down_by_its_bars_and_is_over_with_them_under_the_open_page(tmp_path):
     with stepped(tmp_path) as run, tab(online=True) as page:
         run.to(60)
         plan, before = run.plan(0.008), run.risk()
         faults: list[str] = []
         opened(page, run.url, faults)
         page.goto(f"{run.url}/plans/{plan.plan_id}")
+        page.wait_for_selector(".countdown:has-text('of bars left')")
+        first = page.inner_text(".countdown")
+        run.to(62)
+        page.wait_for_function("(text) => document.querySelector('.countdown').innerText !== text", arg=first)
         run.to(75)
-        page.click("text=Approve this revision")
-        page.wait_for_selector("#notice:has-text('expired')")
+        page.wait_for_selector("main .outcome.expired")
+        assert page.locator("text=Approve this revision").count() == 0
+        path = f"{run.url}/api/plans/{plan.plan_id}/approve"
+        late = httpx.post(path, json={"hash": plan.content_hash})
+        assert (late.status_code, "expired" in late.text) == (409, True)
         assert run.risk() == before
     assert [fault for fault in faults if "409" not in fault] == []
 
@@ -120,6 +128,7 @@ def test_live_page_shows_each_symbol_and_follows_the_process(tmp_path):
         page.wait_for_function("(text) => document.getElementById('status').innerText !== text", arg=before)
         page.click("text=Turn on")
         page.wait_for_selector("#status >> text=/kill switch\\s*⊘ on/")
+        assert "kill_switch" in page.inner_text("#status tbody tr:first-child td:last-child")
     assert faults == []
 
 
@@ -132,7 +141,7 @@ def process_of(folder, port):
     """A paper process with its console on a port, once it answers."""
     command = [sys.executable, "-m", "thinktwice", *words(folder / "bars.csv", f"sqlite:///{folder}/t.db")]
     process = subprocess.Popen(
-        [*command, "--speed", "240", "--console", str(port)],
+        [*command, "--speed", "240", "--console-port", str(port)],
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

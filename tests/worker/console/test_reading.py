@@ -1,5 +1,6 @@
 """What the console shows of a store: the documents of the commands, row by row, changing nothing."""
 
+import asyncio
 import json
 import sqlite3
 import subprocess
@@ -7,16 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from services.store import open_store
 from tests.commands.started import thinktwice
 from tests.worker.cli.test_plans import made
-from tests.worker.console.asked import ask, get, settings_of, token_of
+from tests.worker.console.asked import DB, ask, get, settings_of, token_of
+from tests.worker.console.rows_of_a_run import stored
+from worker.console.reflections import making_of
+from worker.pages.figures import number
 
-PAGES = ("/plans", "/live?run=latest", "/runs", "/runs/latest", "/ask", "/audit")
+PAGES = ("/plans", "/live?run=latest", "/runs", "/runs/latest", "/ask", "/audit", "/runs/latest/models")
 READ = (
     *("/api/me", "/api/runs", "/api/runs/latest", "/api/runs/latest/status", "/api/runs/latest/reflections"),
     *("/api/runs/latest/playbooks", "/api/runs/latest/reports", "/api/runs/latest/requests", "/api/plans"),
     *("/api/tools", "/api/trials", "/api/audit", "/api/bars", "/api/backtests", "/api/openapi.json"),
-    "/api/compare?first=latest&second=latest",
+    *("/api/compare?first=latest&second=latest", "/api/runs/latest/models", "/api/config"),
 )
 
 
@@ -96,6 +101,9 @@ def test_fill_opens_its_chain_and_an_unknown_one_is_not_there(planted):
 
 def test_compared_runs_say_where_they_part(planted):
     planted.run("backtest", "--seed", "1")
+    page = get("/runs?first=r0001&second=latest", accept="text/html").text
+    assert page.count("Equity of") == 2
+    assert page.count("<svg") == 1  # the bars of the planted run are in no file: its picture says so
     found = get("/api/compare?first=r0001&second=latest").json()
     assert {"runs", "settings", "figures", "parted"} == found.keys()
 
@@ -131,12 +139,34 @@ def test_lessons_have_their_evidence_and_claims_of_a_report_open_their_rows(plan
     assert all(
         f'<td class="number">{found["account"]["n"]}</td>' in page for found in versions if found["account"]
     )
+    shown = [found["account"] for found in versions if (found["account"] or {}).get("lower_r") is not None]
+    assert shown
+    assert all(f"{number(found['lower_r'])} to {number(found['upper_r'])}" in page for found in shown)
     report = get("/api/runs/latest/reports").json()["reports"][-1]
     claims = get(f"/runs/latest/reports/{report['report_id']}/claims", accept="text/html").text
     statement = report["report"]["sections"][0]["statements"][0]
     assert statement["text"] in claims
     assert f"journal?after={statement['rows'][0]['seq'] - 1}&amp;limit=1" in claims
     assert get("/runs/latest/reports/ffff/claims", accept="text/html").status_code == 404
+
+
+def test_making_of_a_report_shows_its_cycles_scores_and_chunks(shell):
+    def made(deliberation, report, score):
+        yield "deliberation", None, {"deliberation_id": deliberation, "report_id": report}, None
+        for kind, fields in (("review_cycle", {"quality_score": score}), ("chunk_write", {"chunk_index": 1})):
+            yield kind, None, {"deliberation_id": deliberation, **fields}, None
+
+    stored([*made("d1", "r1", 0.7), *made("d2", "r2", 0.2)])
+
+    async def work():
+        async with await open_store(DB, create=False) as store:
+            return await making_of(store, await store.runs.find("latest"), "r1")
+
+    assert [(row["seq"], row["kind"], row["fields"]) for row in asyncio.run(work())] == [
+        (1, "deliberation", {}),
+        (2, "review_cycle", {"quality_score": 0.7}),
+        (3, "chunk_write", {"chunk_index": 1}),
+    ]
 
 
 def test_run_without_reflection_has_its_page_and_says_what_was_skipped(shell):

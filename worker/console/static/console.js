@@ -88,7 +88,9 @@
             answer.append(line);
           }
         }
-        if (answer.children.length === 1) answer.append(element("p", found.answer || found.reason || "no answer"));
+        const {status, confidence, refined, tool_calls: calls} = found;
+        answer.append(element("p", shown({status, confidence, refined, calls: (calls || []).map((call) => `${call.tool} ${shown(call.latency_ms)} ms`)}), "facts"));
+        if (answer.children.length === 2) answer.append(element("p", found.answer || found.reason || "no answer"));
       } catch (error) { answer.replaceChildren(element("p", error.message, "warn")); }
       answer.scrollIntoView();
     });
@@ -101,8 +103,9 @@
 
   function count() {
     for (const shown of document.querySelectorAll(".countdown")) {
-      const left = Math.floor(Number(BigInt(shown.dataset.until) / 1000000n) / 1000 - Date.now() / 1000);
-      shown.textContent = left <= 0 ? "(the time is over)" : `(${Math.floor(left / 3600)} h ${Math.floor(left / 60) % 60} min ${left % 60} s left)`;
+      const byClock = shown.dataset.clock === "wall";  // the bars of a run that trades come when they come
+      const left = Math.floor(Number(shown.dataset.left) - (byClock ? performance.now() / 1000 : 0));
+      shown.textContent = left <= 0 ? "(the time is over)" : `(${Math.floor(left / 3600)} h ${Math.floor(left / 60) % 60} min${byClock ? ` ${left % 60} s left` : " of bars left"})`;
     }
   }
   count();
@@ -126,7 +129,8 @@
   // A plan that waits or is carried out: its page is loaded again when it has moved on.
   const plan = document.getElementById("plan");
   if (plan) setInterval(() => poll(plan, (found) => {
-    const steps = found.steps.map((step) => step.state).join(" ");
+    const steps = found.steps.map((step) => step.state).join(" "), left = document.querySelector(".countdown");
+    if (left && left.dataset.clock !== "wall") left.dataset.left = String((found.expires_at - found.clock) / 1e9);
     if (found.state !== plan.dataset.state || steps !== plan.dataset.steps) window.location.reload();
     else if (found.hash !== plan.dataset.hash) say(`it was edited meanwhile: revision ${found.revision} stands now, load the page again`);
   }), 2000);

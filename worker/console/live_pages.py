@@ -1,0 +1,98 @@
+"""The page of a run that trades: its process, symbols and why they may not enter, and rows as they come."""
+
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from services.model_calls.quoting import visible
+from worker.console.decisions import halts_of
+from worker.console.desk import Desk
+from worker.console.pages import PageDesk, RunQuery, page, templates
+from worker.review import run_status
+
+if TYPE_CHECKING:
+    from services.store import RunRecord
+
+SHOWN_ROWS = 200
+live_pages = APIRouter(include_in_schema=False)
+
+
+@live_pages.get("/live")
+async def live(request: Request, desk: PageDesk, run: RunQuery = None) -> Response:
+    """The process of a run: positions, feed, safe mode, kill switch, and rows as they come."""
+    records = [record for record in await desk.store.runs.all() if record.damage is None]
+    traded = [record for record in records if record.mode in ("paper", "guard")]
+    if run is None and not traded:
+        return page(request, "live.html", "Live", record=None, runs=[], last=-1, rows=[])
+    record = await desk.run(run) if run is not None else traded[-1]
+    now = await _live_now(desk, record)
+    rows = [row async for row in desk.rows(record, None, max(-1, record.events - 1 - SHOWN_ROWS))]
+    return page(
+        request,
+        "live.html",
+        f"Live: {record.run_id}",
+        record=record,
+        **now,
+        runs=[known.run_id for known in traded],
+        rows=rows[::-1],
+        last=rows[-1]["seq"] if rows else -1,
+    )
+
+
+@live_pages.get("/live/now")
+async def live_now(request: Request, desk: PageDesk, run: RunQuery = "latest") -> Response:
+    """The part of the live page that says how the process is, drawn anew."""
+    record = await desk.run(run or "latest")
+    text = templates().get_template("live_now.html").render(await _live_now(desk, record), record=record)
+    return HTMLResponse(text)
+
+
+async def _live_now(desk: Desk, record: "RunRecord") -> dict[str, Any]:
+    """How the process of a run is, and each of its symbols."""
+    status = await run_status.status_of(desk.store, record)
+    signs = (status["process"] or {}).get("signs", {})
+    positions, blocked = signs.get("open_positions") or {}, signs.get("blocked") or {}
+    states: dict[str, str] = {}
+    halts: list[str] = []
+    if record.mode != "guard":
+        index = (await desk.views.view(record.run_id, None)).index
+        halts = halts_of(index)
+        for event in reversed(index.of_kind("state_transition")):  # the newest of each symbol is enough
+            if event.row.symbol not in states:
+                states[str(event.row.symbol)] = event.glance()["to"]
+            if len(states) == len(record.data.get("symbols") or ()):
+                break
+    labels = signs.get("last_bars") or {}
+    names = sorted({*(record.data.get("symbols") or ()), *labels, *positions, *blocked})
+    halts += ["kill_switch"] if signs.get("kill_switch") else []
+    reasons = {name: ", ".join(filter(None, (*halts, blocked.get(name)))) for name in names}
+    symbols = [
+        {
+            "name": visible(name),
+            "position": positions.get(name, 0.0),
+            "state": states.get(name, "IDLE"),
+            "last_bar": labels.get(name),
+            "entries": "STALE"
+            if name in (signs.get("stale_symbols") or ())
+            else "BLOCKED"
+            if reasons[name]
+            else "open",
+            "reason": visible(reasons[name]),
+        }
+        for name in names
+    ]
+    alerts = [
+        word
+        for word, holds in {
+            "safe_mode": signs.get("state") == "safe_mode",
+            "stopping": signs.get("state") == "stopping",
+            "ERROR": bool(signs.get("errors")),
+            "BLOCKED": bool(halts),
+            "STALE": bool(signs.get("stale_symbols")),
+            "away": signs.get("feed_ok") is False or signs.get("store_ok") is False,
+        }.items()
+        if holds
+    ]
+    return {"status": status, "signs_of": signs, "symbols": symbols, "alerts": alerts}
