@@ -75,7 +75,7 @@ def overfitting_probability(returns: Floats, *, groups: int = GROUPS) -> Overfit
     Raises:
         DataError: fewer than two configurations trade, too few rows for the groups, or a value is not finite.
     """
-    values = _checked(returns)
+    values = _check(returns)
     if groups < 2 or groups % 2:
         raise ConfigError(f"groups is {groups!r}: give an even number from 2 on")
     values = values[:, np.any(values != 0.0, axis=0)]
@@ -146,7 +146,7 @@ def superior_ability(returns: Floats, benchmark: Floats, *, seed: int, reps: int
         ConfigError: arch is not installed.
         DataError: no configuration, lengths that differ, fewer than 20 rows, or a value that is not finite.
     """
-    values, against = _checked(returns), np.asarray(benchmark, dtype=np.float64)
+    values, against = _check(returns), np.asarray(benchmark, dtype=np.float64)
     if against.shape != values.shape[:1] or not np.isfinite(against).all():
         raise DataError(f"a benchmark {against.shape} for {len(values)} rows: give one finite value a row")
     if len(values) < 20:
@@ -167,23 +167,31 @@ def superior_ability(returns: Floats, benchmark: Floats, *, seed: int, reps: int
     return SuperiorAbility((1 + beyond) / (1 + reps), better, block)
 
 
-def deflated_sharpe(chosen: Floats, tried: Floats) -> float | None:
+def deflated_sharpe(chosen: Floats, tried: Floats, number: int | None = None) -> float | None:
     """Probability that the Sharpe ratio of a row of `chosen` (T,) exceeds what luck gives the best tried.
 
     Args:
         chosen: returns of the best.
-        tried: Sharpe ratios of a row of everything that was tried, the chosen one among them.
+        tried: Sharpe ratios of a row of what was tried and measured, the chosen one among them.
+        number: how many were tried, also those that nobody measured; None: as many as `tried`.
 
     Returns:
-        None where the returns, or the ratios of several, have no spread.
+        None where the returns have no spread, and where several were tried whose ratios have none.
     """
     found, spread = moments(chosen), float(np.var(tried, ddof=1)) if len(tried) > 1 else 0.0
-    if found is None or (len(tried) > 1 and spread == 0.0):
+    number = max(number or 0, len(tried))
+    if found is None or (number > 1 and spread == 0.0):
         return None
-    return probabilistic_sharpe(found, expected_best_sharpe(len(tried), spread))
+    return probabilistic_sharpe(found, expected_best_sharpe(number, spread))
 
 
-def _checked(returns: Floats) -> Floats:
+def sharpe_ratios(returns: Floats) -> Floats:
+    """Sharpe ratio of a row of each configuration, (N,) of (T, N); 0 without any spread."""
+    rows = np.array([[len(returns)]])
+    return _sharpe(rows, returns.sum(axis=0)[None], (returns**2).sum(axis=0)[None])[0]
+
+
+def _check(returns: Floats) -> Floats:
     values = np.ascontiguousarray(returns, dtype=np.float64)
     if values.ndim != 2 or not values.size:
         raise DataError(f"returns of shape {values.shape}: give a row for each bar, a column for each run")
