@@ -188,7 +188,8 @@ def deflated_sharpe(chosen: Floats, tried: Floats, number: int | None = None) ->
 def sharpe_ratios(returns: Floats) -> Floats:
     """Sharpe ratio of a row of each configuration, (N,) of (T, N); 0 without any spread."""
     rows = np.array([[len(returns)]])
-    return _sharpe(rows, returns.sum(axis=0)[None], (returns**2).sum(axis=0)[None])[0]
+    ratios: Floats = _sharpe(rows, returns.sum(axis=0)[None], (returns**2).sum(axis=0)[None])[0]
+    return ratios
 
 
 def _check(returns: Floats) -> Floats:
