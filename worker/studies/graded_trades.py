@@ -144,7 +144,7 @@ def compare_logs(first: TradeFile, second: TradeFile, settings: Settings) -> dic
         low, high = unit_numbers([begins, ends], unit)
         numbers = (unit_numbers(t.entry_ns[kept], unit) - low for t, kept in zip(tables, both, strict=True))
         made = [
-            np.bincount(number, t.r[kept], int(high - low) + 1)
+            np.bincount(number, t.r[kept], int(high - low) + 1).astype(np.float64)
             for number, t, kept in zip(numbers, tables, both, strict=True)
         ]
         return made[0] - made[1]
