@@ -56,6 +56,7 @@ __all__ = [
     "StrategistAnswer",
     "ThinktwiceError",
     "ToolAnswer",
+    "TrialsResult",
     "Verdict",
     "__version__",
     "ablate",
@@ -70,6 +71,7 @@ __all__ = [
     "load",
     "settings",
     "simulate",
+    "trials",
 ]
 
 

@@ -25,10 +25,12 @@ from thinktwice.studies import (
     CheckResult,
     FaultsResult,
     GateResult,
+    TrialsResult,
     ablate,
     check,
     faults,
     gate,
+    trials,
 )
 from trading_core.research.simulation import SimulationResult
 
@@ -66,6 +68,7 @@ __all__ = [
     "StrategistAnswer",
     "ThinktwiceError",
     "ToolAnswer",
+    "TrialsResult",
     "Verdict",
     "__version__",
     "ablate",
@@ -80,4 +83,5 @@ __all__ = [
     "load",
     "settings",
     "simulate",
+    "trials",
 ]

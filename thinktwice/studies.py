@@ -1,4 +1,4 @@
-"""What the commands `ablate`, `check`, `faults` and `gate` find out, with the same figures, for a script."""
+"""What the commands `ablate`, `check`, `faults`, `gate` and `trials` find out, for a script."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from worker.runs.readiness import ready_engine
 from worker.studies.faults.bank import read_bank
 from worker.studies.faults.right_plans import embedded_index, plans_of_run
 from worker.studies.faults.study import Asking, study_faults
-from worker.studies.graded_trades import Grading, gate_document
+from worker.studies.graded_trades import Grading, compare_logs, gate_document
 from worker.studies.plan_check.check_request import parse_request, read_request
 from worker.studies.plan_check.plan_check import check_document, check_plan
 
@@ -108,6 +108,20 @@ class GateResult(Study):
     def clusters(self) -> "pd.DataFrame":
         """Every playbook, regime and timeframe with its grade at the last look."""
         return frame_of(self.document["clusters"])
+
+
+class TrialsResult(Study):
+    """What was tried in a store, and what choosing the best of it is worth."""
+
+    @cached_property
+    def ranges(self) -> "pd.DataFrame":
+        """What was tried by bars, as the ledger of trials has it."""
+        return frame_of(self.document["ranges"])
+
+    @cached_property
+    def selection(self) -> "pd.DataFrame":
+        """The best run of each range with `pbo`, `superior_p`, `superior` and `deflated_sharpe`."""
+        return frame_of(self.document["selection"]["ranges"])
 
 
 @trims_errors
@@ -283,19 +297,28 @@ def gate(
     reference: float | None = None,
     tz: str | None = None,
     playbooks: Playbooks = None,
+    read: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    trials: int | None = None,
+    against: "pd.DataFrame | str | Path | None" = None,
     **changes: Any,
 ) -> GateResult:
     """Grade resolved trades: what they have proven, what they could have, and what may follow.
 
     Args:
-        trades: a DataFrame with `playbook`, `regime`, `timeframe`, `entry_time`, `exit_time` and `r`, such as
-            `trades` of a result; or the path of a CSV or Parquet file.
+        trades: a DataFrame with `entry_time`, `exit_time` and `r`, and `playbook`, `regime` and `timeframe`
+            where they are known, such as `trades` of a result; one that `read` knows; or the path of a file.
         settings: `Settings`, or the path of a TOML file; None: the defaults.
         looks: look by look as the schedule would have, or every so many trades; None: one at the end.
         mode: how the gate decides; None: as the settings have it.
         reference: what trades are held against, in R.
         tz: zone of times that carry none.
         playbooks: those whose declared cells join the tested family.
+        read: program that wrote the table: freqtrade, backtesting.py, vectorbt, nautilus, quantconnect, mt5
+            or tradingagents; None: as its columns say.
+        columns: name of the column of single roles, such as `{"r": "Result"}` or `{"stop": "SL"}`.
+        trials: variants tried before this one, itself among them; they share the level.
+        against: another log of the same dates: `document["against"]` says which one makes more, in pairs.
         changes: other settings by `SECTION__NAME`.
 
     Raises:
@@ -304,17 +327,48 @@ def gate(
     """
     resolved = settings_of(settings, {"gate__mode": mode, "runtime__tz": tz}, changes)
     books = tuple(playbooks_of(playbooks) or ())
-    request = Grading(resolved, None if looks is None else str(looks), reference, books)
+    given = dict(columns or {})
     try:
-        if isinstance(trades, str | Path):
-            table: Path | BarTable = Path(trades)
-        else:
-            unnamed = getattr(getattr(trades, "index", None), "names", None) == [None]
-            # Rows that were picked keep their numbers as an index: those make no two of them differ.
-            rows = trades.reset_index(drop=True) if unnamed else trades
-            table = BarTable.of_frame(rows, "trades", "at least one trade")
-        found = request.read(table)
-        graded = request.grade(found)
+        request = Grading(
+            resolved, None if looks is None else str(looks), reference, books, read, given, trials
+        )
+        found = request.read(_table(trades))
+        document = gate_document(request.grade(found), resolved, found, trials)
+        if against is not None:
+            document["against"] = compare_logs(found, request.read(_table(against), found.unit), resolved)
     except (DataError, ConfigError) as error:
         raise in_arguments(error) from error
-    return GateResult(gate_document(graded, resolved, found))
+    return GateResult(document)
+
+
+def _table(trades: "pd.DataFrame | str | Path") -> Path | BarTable:
+    if isinstance(trades, str | Path):
+        return Path(trades)
+    unnamed = getattr(getattr(trades, "index", None), "names", None) == [None]
+    # Rows that were picked keep their numbers as an index: those make no two of them differ.
+    rows = trades.reset_index(drop=True) if unnamed else trades
+    return BarTable.of_frame(rows, "trades", "at least one trade")
+
+
+@trims_errors
+def trials(db: str | None = None) -> TrialsResult:
+    """Is the best of what was tried real? Each range of bars with all that finished runs of a store show.
+
+    Args:
+        db: URL of the store; None: as `load` has it.
+
+    Raises:
+        ConfigError: there is no such store, or arch is not installed (the extra `research`).
+        StoreError: a run or the ledger of trials is not what was written.
+    """
+    return TrialsResult(in_own_loop(_trials(store_address(db))))
+
+
+async def _trials(address: str) -> dict[str, Any]:
+    from services.store import open_store
+    from worker.review.selected_runs import selected_runs
+    from worker.runs.trials import list_ranges
+
+    async with await open_store(address, create=False) as store:
+        found = await store.trials.all()
+        return {"ranges": list_ranges(found), "selection": await selected_runs(store)}

@@ -48,6 +48,20 @@ class TriedOn:
         """What makes it the same trial again: longer bars with the same beginning are looked at again."""
         return self.config_hash, self.playbooks, self.data
 
+    def meets(self, other: "TriedOn") -> bool:
+        """Whether some bar of some symbol is in both."""
+        return self.timeframe == other.timeframe and self.overlaps(other)
+
+    def overlaps(self, other: "TriedOn") -> bool:
+        """Whether both see some symbol at some time, in whatever timeframe."""
+        if not set(self.symbols) & set(other.symbols):
+            return False
+        return _reaches(self, other.first_label) and _reaches(other, self.first_label)
+
+
+def _reaches(on: TriedOn, label: int) -> bool:
+    return on.last_label is None or on.last_label >= label
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -59,17 +73,6 @@ class Trial:
     counts: TrialCounts
     ledger: TrialLedger
 
-    def meets(self, other: TriedOn) -> bool:
-        """Whether some bar of some symbol is in both."""
-        mine, theirs = self.on, other
-        if mine.timeframe != theirs.timeframe or not set(mine.symbols) & set(theirs.symbols):
-            return False
-        return _reaches(mine, theirs.first_label) and _reaches(theirs, mine.first_label)
-
-
-def _reaches(on: TriedOn, label: int) -> bool:
-    return on.last_label is None or on.last_label >= label
-
 
 def count_before(known: Iterable[Trial], on: TriedOn) -> TrialLedger:
     """What a run starts with that begins now: every distinct trial on overlapping bars counts once."""
@@ -77,7 +80,7 @@ def count_before(known: Iterable[Trial], on: TriedOn) -> TrialLedger:
     for trial in known:
         if trial.on.key == on.key:
             return trial.ledger.model_copy(update={"fresh": False})
-        if trial.meets(on):
+        if trial.on.meets(on):
             met.append(trial)
     return sum_trials(by_key(met).values())
 
@@ -145,7 +148,7 @@ class TrialRepository(Repository):
                 return same[-1]
             trial = Trial(number, name, on, TrialCounts(hypotheses=1), count_before(known, on))
             await connection.execute(trials.insert(), _columns(trial))
-            met = {known_trial.run_id for known_trial in known if known_trial.meets(on)}
+            met = {known_trial.run_id for known_trial in known if known_trial.on.meets(on)}
             await tell_of_rule(connection, self._url.dialect, met, number, name)
         return number
 

@@ -128,7 +128,7 @@ EXAMPLES: dict[str, Sequence[str]] = {
     "tools list": ("thinktwice tools list", "thinktwice tools list thinktwice.toml --server desk"),
     "tools pin": ("thinktwice tools pin thinktwice.toml --server desk",),
     "gate": (
-        "thinktwice gate TRADES.csv --tz UTC",
+        "thinktwice gate TRADES.csv --tz UTC --trials 20",
         "thinktwice gate TRADES.csv --looks monthly --playbooks my_playbooks",
     ),
     "faults": ("thinktwice faults", "thinktwice faults latest --least 0.9 --bank FAULTS.toml"),
@@ -136,7 +136,7 @@ EXAMPLES: dict[str, Sequence[str]] = {
         "thinktwice ablate --symbols AAPL,IBM",
         "thinktwice ablate --from 2004-01-01 --to 2006-12-31 --seeds 5 --out results",
     ),
-    "trials": ("thinktwice trials",),
+    "trials": ("thinktwice trials", "thinktwice trials --pbo"),
     "scenarios": ("thinktwice scenarios",),
     "ask-again": (
         "thinktwice ask-again latest --samples 5",

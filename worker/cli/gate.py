@@ -1,6 +1,6 @@
 """`thinktwice gate`: the slow loop's gate on any table of resolved trades."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,9 +10,9 @@ from worker.cli.options import ConfigArgument, JsonOption, argument, option
 from worker.cli.printing import Part, print_document, rows_table
 from worker.pages.figures import DASH, shown_time
 from worker.runs import run_inputs
-from worker.runs.interrupts import Interrupts
-from worker.runs.progress import progress_bar, step
+from worker.runs.progress import step, watched
 from worker.settings import load_settings
+from worker.studies.trade_forms import FORMS
 
 if TYPE_CHECKING:
     from services.high_level.table_gate import GradedTable
@@ -37,7 +37,8 @@ def gate(
     file: Annotated[
         Path,
         argument(
-            metavar="FILE", help="CSV or Parquet with playbook, regime, timeframe, entry_time, exit_time, r."
+            metavar="FILE",
+            help="CSV or Parquet: entry_time, exit_time and r, or the trades of a program that --read knows.",
         ),
     ],
     config: ConfigArgument = None,
@@ -60,6 +61,20 @@ def gate(
             help="Playbook files whose declared cells join the tested family. [what the table names]",
         ),
     ] = None,
+    read: Annotated[
+        str | None,
+        option(metavar="PROGRAM", help=f"Who wrote the table: {', '.join(FORMS)}. [as its columns say]"),
+    ] = None,
+    columns: Annotated[
+        str | None, option(metavar="ROLE=NAME,...", help="Columns of other names, such as r=Result,stop=SL.")
+    ] = None,
+    trials: Annotated[
+        int | None, option(metavar="N", help="Variants tried before this one, itself among them. [not known]")
+    ] = None,
+    against: Annotated[
+        Path | None,
+        option(metavar="FILE", help="Another log of the same dates: which one makes more, in pairs?"),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Grade resolved trades: what they have proven, what they could have, and what may follow."""
@@ -71,24 +86,18 @@ def gate(
             "runtime.playbooks": ("--playbooks", None if playbooks is None else str(playbooks)),
         },
     ).settings
-    from worker.studies.graded_trades import Grading, gate_document
+    from worker.studies.graded_trades import Grading, compare_logs, gate_document
 
     books = run_inputs.playbooks(settings) if settings.runtime.playbooks is not None else ()
-    request = Grading(settings, looks, reference, tuple(books))
+    named = dict(part.partition("=")[::2] for part in (columns or "").split(",") if part)
+    request = Grading(settings, looks, reference, tuple(books), read, named, trials)
     with step(f"reading {file}"):
         trades = request.read(file)
-    graded = request.grade(trades, _watch)
-    document = gate_document(graded, settings, trades)
+    graded = request.grade(trades, watched("grading", "looks"))
+    document = gate_document(graded, settings, trades, trials)
+    if against is not None:
+        document["against"] = compare_logs(trades, request.read(against, trades.unit), settings)
     print_document(document, json, lambda shown: _describe(graded, shown))
-
-
-def _watch(looks: Iterable[int]) -> Iterator[int]:
-    """Looks as they are, under a bar."""
-    given = list(looks)
-    with progress_bar("grading", Interrupts(), "looks") as draw:
-        for done, look in enumerate(given, start=1):
-            yield look
-            draw(done, len(given))
 
 
 def _describe(graded: "GradedTable", document: dict[str, Any]) -> Iterator[Part]:
@@ -104,6 +113,7 @@ def _describe(graded: "GradedTable", document: dict[str, Any]) -> Iterator[Part]
     if len(rows) < len(document["clusters"]):
         yield "A cell with one timeframe is shown once; --json has it on both levels."
     yield ""
+    yield from document["limits"]
     for item, row in rows:
         first = item.first_significant_at
         when = "" if first is None or len(graded.looks) == 1 else f"; first at {shown_time(first)}"
@@ -111,6 +121,18 @@ def _describe(graded: "GradedTable", document: dict[str, Any]) -> Iterator[Part]
     for alarm in filter(None, (item.alarm for item, _ in rows)):
         yield f"{decay_text(alarm)}; since {shown_time(alarm.known_at)}"
     yield f"e-BH selects {', '.join(document['family']['selected']) or 'nothing'}"
+    if pair := document.get("against"):
+        yield _pair(pair)
+
+
+def _pair(pair: dict[str, Any]) -> str:
+    """Whether the table makes more than the other one."""
+    edges = f"{pair['mean']:+.3f} a {pair['unit']} [{pair['lower']:+.3f}, {pair['upper']:+.3f}]"
+    trades = " and ".join(f"{count:,}" for count in pair["trades"])
+    left = f", {count_noun(pair['outside'], 'trade')} outside the common time" if pair["outside"] else ""
+    why = f" ({pair['reason']})" if pair["reason"] else ""
+    answer = f"against the other log: {pair['answer']}{why}, {edges}"
+    return f"{answer}, p {pair['p_value']:.3g}; {trades} trades{left}"
 
 
 def _head(graded: "GradedTable", document: dict[str, Any]) -> Iterator[str]:

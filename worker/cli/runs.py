@@ -31,13 +31,14 @@ from worker.cli.options import (
 )
 from worker.cli.printing import Part, print_document, print_json_line, print_line, rows_table, time_option
 from worker.pages.figures import DASH, comment_text, fact_text, percent, shown_time
-from worker.runs.progress import told_rows
+from worker.runs.progress import told_rows, watched
 
 if TYPE_CHECKING:
     from services.store import RunRecord
 
 SHOWN_SYMBOLS, SHOWN_FILLS, SHOWN_IDS = 3, 5, 10
 LINE_WIDTH = 200
+EMPTY_SELECTION: dict[str, Any] = {"ranges": [], "left_out": []}
 COLUMNS = ("run", "status", "made", "name", "symbols", "bars", "return", "trades", "events", "head")
 
 
@@ -94,22 +95,76 @@ def few(symbols: list[str]) -> str:
     return " ".join(symbols[:SHOWN_SYMBOLS]) + (f" +{rest}" if rest > 0 else "")
 
 
-async def trials(db: DbOption = None, json: JsonOption = False) -> None:
+async def trials(
+    pbo: Annotated[
+        bool, typer.Option("--pbo", help="Whether the best of the runs on the same bars is more than luck.")
+    ] = False,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
     """List what was tried in a store on which bars, and what the next run on them starts with."""
     from worker.runs.trials import COUNTS, list_ranges
 
+    if pbo:
+        from worker.review.selected_runs import selected_runs
+
     async with listed_runs(db) as (store, _):
         found = [] if store is None else await store.trials.all()
+        selection = (
+            await selected_runs(store, watched("reading", "runs"))
+            if pbo and store is not None
+            else EMPTY_SELECTION
+        )
     columns = {
-        "bars": lambda on: f"{on['timeframe']} {few(on['symbols'])} {on['start'][:10]} to {on['end'][:10]}",
+        "bars": _range_text,
         "runs": lambda on: len(on["runs"]),
         **{name: name for name in COUNTS},
         "the next run starts with": lambda on: (
             f"{count_noun(on['next']['configurations'], 'configuration')}, {TrialLedger(**on['next']).sums}"
         ),
     }
-    document = {"ranges": list_ranges(found)}
-    print_document(document, json, lambda payload: [rows_table(payload["ranges"], columns)])
+    document = {"ranges": list_ranges(found)} | ({"selection": selection} if pbo else {})
+
+    def lines(payload: dict[str, Any]) -> Iterator[Part]:
+        yield rows_table(payload["ranges"], columns)
+        if pbo:
+            yield from _selection_lines(payload["selection"])
+
+    print_document(document, json, lines)
+
+
+def _range_text(on: dict[str, Any]) -> str:
+    return f"{on['timeframe']} {few(on['symbols'])} {on['start'][:10]} to {on['end'][:10]}"
+
+
+def _selection_lines(selection: dict[str, Any]) -> Iterator[Part]:
+    """The best of each range with what it is worth, and what the figures leave out."""
+    columns = {
+        "bars": _range_text,
+        "compared": "configurations",
+        "tried": "tried",
+        "best": "best",
+        "Sharpe": lambda on: f"{on['sharpe']:.2f}",
+        "deflated": lambda on: _share(on["deflated_sharpe"]),
+        "PBO": lambda on: _share(on["pbo"]),
+        "loses after": lambda on: _share(on["loss_probability"]),
+        "SPA p": lambda on: f"{on['superior_p']:.3f}",
+        "StepM": lambda on: " ".join(on["superior"]) or "none",
+    }
+    yield ""
+    yield rows_table(selection["ranges"], columns)
+    yield (
+        "deflated: probability that the best is worth more than luck gives the best of what was tried; PBO: "
+        "that the best of one half of the bars ranks below the median in the other, where it then `loses "
+        "after`; SPA p: of no run earning more than cash; StepM: those that do."
+    )
+    for on in selection["ranges"]:
+        yield from (f"{_range_text(on)}: {limit}" for limit in on["limits"])
+    yield from (f"{row['run']} is left out: {row['reason']}" for row in selection["left_out"])
+
+
+def _share(value: float | None) -> str:
+    return DASH if value is None else percent(value)
 
 
 async def journal(

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TextIO, TypeVar
 
@@ -96,6 +96,19 @@ async def told_rows(rows: AsyncIterator[Row], total: int) -> AsyncIterator[Row]:
             if count % READ_EACH == 0 and total > READ_EACH:
                 await bar(count, total, None)
             count += 1
+
+
+def watched(title: str, unit: str) -> Callable[[Iterable[Row]], Iterator[Row]]:
+    """What passes items on as they are, and draws how many of them are done."""
+
+    def watch(items: Iterable[Row]) -> Iterator[Row]:
+        given = list(items)
+        with progress_bar(title, Interrupts(), unit) as draw:
+            for done, item in enumerate(given, start=1):
+                yield item
+                draw(done, len(given))
+
+    return watch
 
 
 @contextmanager

@@ -1,14 +1,16 @@
 """The slow loop's gate on a table of resolved trades, and the document of what it found."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from schemas.canonical import ns_to_datetime
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, DataError
 from schemas.playbook import PlaybookDefinition
-from schemas.settings import Settings
+from schemas.settings import GateSettings, Settings
 from services.high_level.drift import LEVEL_SHOWN
 from services.high_level.table_gate import (
     GradedCluster,
@@ -19,11 +21,15 @@ from services.high_level.table_gate import (
     scheduled_looks,
 )
 from services.high_level.trade_bounds import bounds_of, reference_of
+from services.statistics.blocks import Floats
+from services.statistics.calendar_units import BlockUnit, block_unit, unit_numbers
 from services.statistics.drift import ARL
 from services.statistics.multiplicity import CLAIMS
+from services.statistics.paired import compare_pairs
 from worker.feeds.files.bar_table import BarTable
 from worker.feeds.files.tables import read_table
-from worker.studies.trade_file import TradeFile, read_trades, trade_columns
+from worker.studies.foreign_trades import Unit, adopt_trades
+from worker.studies.trade_file import TradeFile, is_whole, read_trades, trade_columns
 
 SCHEDULES = ("daily", "weekly", "monthly")
 SIGNIFICANT_DIGITS = 9
@@ -38,30 +44,56 @@ class Grading:
         looks: a schedule, or a number of trades as text; None: those of the table, or one at the end.
         reference: what trades are held against, in R; None: as table and playbooks have it.
         books: playbooks whose declared cells join the tested family.
+        program: that wrote the table; None: by its columns.
+        columns: the name of the column of single roles.
+        variants: tried before this one, itself among them: the level is shared with all; None: not known.
     """
 
     settings: Settings
     looks: str | None = None
     reference: float | None = None
     books: tuple[PlaybookDefinition, ...] = ()
+    program: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    variants: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.variants is not None and (isinstance(self.variants, bool) or self.variants < 1):
+            raise ConfigError(f"--trials {self.variants!r}: give 1 or more, this table among them")
+
+    @property
+    def gate(self) -> GateSettings:
+        """Of the settings, with the level that is left to one of the variants."""
+        gate = self.settings.gate
+        return gate.model_copy(update={"q": gate.q / (self.variants or 1)})
 
     @property
     def definitions(self) -> dict[str, PlaybookDefinition]:
         """The playbooks by id."""
         return {item.id: item for item in self.books}
 
-    def read(self, given: Path | BarTable) -> TradeFile:
-        """The resolved trades of a table.
+    def read(self, given: Path | BarTable, like: Unit | None = None) -> TradeFile:
+        """The resolved trades of a table; outcomes count in the unit of another one, where it is a return.
 
         Raises:
-            DataError: it cannot be used; see `read_trades`.
+            ConfigError: no such program or role.
+            DataError: it cannot be used; see `read_trades` and `adopt_trades`.
         """
-        gate, most = self.settings.gate, self.settings.runtime.max_bytes
+        gate, runtime, unit = self.settings.gate, self.settings.runtime, Unit()
         if not isinstance(given, BarTable):
-            given = read_table(given, "at least one trade", most, trade_columns)
+            given = read_table(given, "at least one trade", runtime.max_bytes, self._pick)
+        if self._is_foreign(given.names):
+            one = None if like is None else like.one
+            given, unit = adopt_trades(given, self.program, self.columns, runtime.tz, one)
         usual = {name: reference_of(item, gate) for name, item in self.definitions.items()}
         usual = {"": gate.reference_r, **usual}
-        return read_trades(given, self.settings.runtime.tz, self.reference, usual)
+        return replace(read_trades(given, runtime.tz, self.reference, usual), unit=unit)
+
+    def _is_foreign(self, names: tuple[str, ...]) -> bool:
+        return self.program is not None or bool(self.columns) or not is_whole(names)
+
+    def _pick(self, names: tuple[str, ...], file: str) -> list[int]:
+        return list(range(len(names))) if self._is_foreign(names) else trade_columns(names, file)
 
     def grade(
         self, trades: TradeFile, watched: Callable[[Iterable[int]], Iterator[int]] = iter
@@ -75,7 +107,7 @@ class Grading:
         times, most = _looks(self.looks, trades, settings), settings.envelope.max_entries_per_block
         named = sorted({*definitions, *trades.trades.playbooks})
         bounds = {name: bounds_of(definitions.get(name), settings.gate, most) for name in named}
-        return grade_table(trades.trades, settings.gate, times, definitions, watched, bounds)
+        return grade_table(trades.trades, self.gate, times, definitions, watched, bounds)
 
 
 def _looks(option: str | None, file: TradeFile, settings: Settings) -> tuple[int, ...]:
@@ -93,13 +125,65 @@ def _looks(option: str | None, file: TradeFile, settings: Settings) -> tuple[int
     )
 
 
-def gate_document(graded: GradedTable, settings: Settings, file: TradeFile) -> dict[str, Any]:
+def compare_logs(first: TradeFile, second: TradeFile, settings: Settings) -> dict[str, Any]:
+    """Whether one table made more than another, in pairs of the blocks in which both were trading.
+
+    Raises:
+        DataError: their outcomes do not count in the same unit, or they never traded at the same time.
+    """
+    if first.unit != second.unit:
+        units = f"{first.unit.name} and {second.unit.name}"
+        raise DataError(f"the tables count in {units}: give both a column of stops or of R")
+    tables = first.trades, second.trades
+    begins, ends = max(int(t.entry_ns.min()) for t in tables), min(int(t.entry_ns.max()) for t in tables)
+    if begins > ends:
+        raise DataError("the tables have no time in common: compare logs of the same dates")
+    both = [(table.entry_ns >= begins) & (table.entry_ns <= ends) for table in tables]
+
+    def differences(unit: BlockUnit) -> Floats:
+        low, high = unit_numbers([begins, ends], unit)
+        numbers = (unit_numbers(t.entry_ns[kept], unit) - low for t, kept in zip(tables, both, strict=True))
+        made = [
+            np.bincount(number, t.r[kept], int(high - low) + 1).astype(np.float64)
+            for number, t, kept in zip(numbers, tables, both, strict=True)
+        ]
+        return made[0] - made[1]
+
+    shortest = min(seconds for table in tables for seconds in table.bar_s)
+    found = compare_pairs({"pair": differences}, block_unit(settings.gate.block, shortest), settings.seed)[
+        "pair"
+    ]
+    trades = [int(kept.sum()) for kept in both]
+    outside = sum(len(table.r) for table in tables) - sum(trades)
+    return {**vars(found), "trades": trades, "outside": outside}
+
+
+def _limits(unit: Unit, variants: int | None) -> list[str]:
+    """What the grades cannot say, in sentences."""
+    limits = []
+    if unit.one is not None:
+        limits.append(
+            f"no column of stops says what was risked: outcomes are returns, and 1 stands for {unit.one:.4%}"
+            ", the median size of a trade"
+        )
+    if variants is None:
+        limits.append(
+            "how many variants were tried is not known (--trials N): a grade holds for a table that was "
+            "chosen before its outcomes, and says nothing about the best of many"
+        )
+    return limits
+
+
+def gate_document(
+    graded: GradedTable, settings: Settings, file: TradeFile, variants: int | None = None
+) -> dict[str, Any]:
     """The JSON document: the family with its selection, and every cluster at the last look.
 
     Args:
         graded: the clusters with their grades.
         settings: the configuration in force.
         file: the table that was read: what was left out of it, and which rows were one position.
+        variants: tried before this table, itself among them; None: not known.
     """
     family, positions = graded.family, file.positions
     limit = settings.envelope.max_entries_per_block
@@ -118,6 +202,9 @@ def gate_document(graded: GradedTable, settings: Settings, file: TradeFile) -> d
         "clusters": [_cluster(item) for item in graded.clusters],
         **({} if file.no_learn is None else {"left_out": {"no_learn": file.no_learn}}),
         "positions": {**vars(positions), "merged": positions.merged},
+        "unit": vars(file.unit),
+        "trials": variants,
+        "limits": _limits(file.unit, variants),
         **limited,
     }
 

@@ -26,6 +26,7 @@ from services.high_level.clusters import TradeTable
 from worker.feeds.files.bar_table import BarTable
 from worker.feeds.files.tables import read_table
 from worker.feeds.files.times import utc_labels, zone_named
+from worker.studies.foreign_trades import Unit, take_rows
 
 REQUIRED = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
 OPTIONAL = ("reference", "looks", "no_learn", "position_id", "symbol", "direction", "quantity")
@@ -84,6 +85,7 @@ class TradeFile:
     looks: tuple[int, ...] | None
     no_learn: int | None
     positions: Positions
+    unit: Unit = Unit()
 
 
 @dataclass(frozen=True)
@@ -239,6 +241,11 @@ def _outcomes(columns: _Columns) -> FloatArray:
     return values
 
 
+def is_whole(names: tuple[str, ...]) -> bool:
+    """Whether a table has every column that the gate reads, by its own names."""
+    return set(REQUIRED) <= {OWN_NAMES.get(name.strip().lower(), name.strip().lower()) for name in names}
+
+
 def trade_columns(names: tuple[str, ...], file: str) -> list[int]:
     """Positions of the columns that are read, ascending: all where only equal rows can be one position.
 
@@ -279,15 +286,7 @@ def _learnable(columns: _Columns) -> tuple[_Columns, int | None]:
     )
     if not kept.any():
         raise DataError(f"{table.path.name}: every trade is of a no-learn zone: there is nothing to grade")
-    rows = np.flatnonzero(kept)
-    of_file = np.arange(len(kept) + len(table.omitted))
-    read = np.delete(of_file, list(table.omitted))
-    taught = replace(
-        table,
-        columns=tuple(values.take(pa.array(rows)) for values in table.columns),
-        omitted=tuple(np.delete(of_file, read[rows]).tolist()),
-    )
-    return replace(columns, table=taught), int(left_out.sum())
+    return replace(columns, table=take_rows(table, np.flatnonzero(kept))), int(left_out.sum())
 
 
 def _references(columns: _Columns, books: IntArray, names: tuple[str, ...]) -> tuple[float, ...]:

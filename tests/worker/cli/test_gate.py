@@ -148,7 +148,7 @@ def test_table_whose_mean_has_turned_claims_nothing_and_tells_the_decay(tmp_path
 
 def test_gate_document_has_exactly_these_keys_and_three_levels(tmp_path):
     document = graded(written(tmp_path, planted()))
-    assert list(document) == ["family", "clusters", "positions"]
+    assert list(document) == ["family", "clusters", "positions", "unit", "trials", "limits"]
     assert all(tuple(item) == KEYS for item in document["clusters"])
     assert [(item["playbook"], item["regime"], item["timeframe"]) for item in document["clusters"]] == [
         ("breakout", None, None), ("breakout", "up/mid", None), ("breakout", "up/mid", "1h"),
