@@ -1,0 +1,155 @@
+"""Tasks on a Dask cluster: one that is there, or a local one.
+
+A plugin brings each worker the bars and the compiled engine, also one that joins late or is started again
+after it died; it refuses a worker whose program is another.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from distributed import Client, Future, KilledWorker, SpecCluster, WorkerPlugin
+from distributed.deploy.subprocess import SubprocessCluster
+
+from schemas.errors import ConfigError
+from trading_core.bars import BarSeries
+from worker.studies.executors.executor import (
+    DEATHS,
+    POLL_S,
+    Answer,
+    Given,
+    Look,
+    demand_importable,
+    lost,
+)
+from worker.studies.executors.shared_bars import share_folder, write_bars
+from worker.studies.executors.task_keys import program_hash
+
+CONNECT_S = 10
+
+
+class WorkerFiles(WorkerPlugin):  # type: ignore[misc]  # ships no types
+    """The engine, and files of bars, of one worker.
+
+    Args:
+        name: of the plugin.
+        program: hash of the sources that a worker must have.
+        files: Arrow files by name.
+    """
+
+    def __init__(self, name: str, program: str, files: Mapping[str, bytes]) -> None:
+        self.name, self._program, self._files = name, program, dict(files)
+
+    def setup(self, worker: Any) -> None:
+        """Write the files where the worker keeps its own, and load the engine.
+
+        Raises:
+            ConfigError: the worker runs another program.
+        """
+        if (theirs := program_hash()) != self._program:
+            raise ConfigError(
+                f"worker {worker.address} runs a thinktwice with sources {theirs}, this one has "
+                f"{self._program}: install the same version on both"
+            )
+        from worker.runs.warm_up import compile_engine
+
+        folder = Path(worker.local_directory)
+        for name, content in self._files.items():
+            (folder / name).write_bytes(content)
+        share_folder(folder)
+        compile_engine()
+
+
+class DaskCluster:
+    """The workers of a cluster."""
+
+    def __init__(self, client: Client, started: SpecCluster | None = None) -> None:
+        """Take a client that the caller closes, or one of a cluster that was started for it."""
+        if getattr(client, "asynchronous", False):
+            raise ConfigError(f"executor {client!r} is asynchronous: give a Client that waits for answers")
+        self._client, self._started = client, started
+        self._plugins: list[str] = []
+        self._bring("thinktwice-engine", {})
+
+    @classmethod
+    def open(cls, address: str, processes: int) -> "DaskCluster":
+        """A cluster at an address, or `local`.
+
+        Raises:
+            ConfigError: nothing answers there.
+        """
+        if address == "local":
+            # Workers as commands: those of `LocalCluster` would import the script that asks.
+            started = SubprocessCluster(
+                n_workers=processes, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR,
+                scheduler_kwargs={"allowed_failures": DEATHS - 1},
+            )  # fmt: skip
+            return cls(Client(started, set_as_default=False), started)
+        try:
+            return cls(Client(address, timeout=CONNECT_S, set_as_default=False))
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ConfigError(
+                f"cluster {address!r}: no scheduler answers there ({error}): start one with `dask scheduler`, "
+                "or give 'local'"
+            ) from error
+
+    def share(self, bars: BarSeries) -> str:
+        """See `Executor`."""
+        with TemporaryDirectory() as folder:
+            key = write_bars(bars, Path(folder))
+            self._bring(
+                f"thinktwice-{key}", {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+            )
+        return key
+
+    def run(
+        self, work: Callable[[Given], Answer], tasks: Mapping[str, Given], look: Look
+    ) -> Iterator[tuple[str, Answer]]:
+        """See `Executor`; how many deaths a task may cost is the scheduler's `allowed-failures`."""
+        demand_importable(work, tasks)
+        ended: SimpleQueue[Future] = SimpleQueue()
+        futures = [self._client.submit(work, task, key=key) for key, task in tasks.items()]
+        for future in futures:
+            future.add_done_callback(ended.put)
+        gone, left = [], len(futures)
+        try:
+            while left:
+                look()
+                try:
+                    future = ended.get(timeout=POLL_S)
+                except Empty:
+                    continue
+                left -= 1
+                try:
+                    answer = future.result()
+                except KilledWorker:
+                    gone.append(future.key)
+                    continue
+                yield future.key, answer
+                future.release()
+        finally:
+            self._client.cancel(futures, force=True)
+        if gone:
+            raise lost(gone, "the scheduler gave them up")
+
+    def close(self) -> None:
+        """See `Executor`."""
+        if self._started is None:
+            for name in self._plugins:
+                self._client.unregister_worker_plugin(name)
+        else:
+            self._client.close()
+            self._started.close()
+
+    def _bring(self, name: str, files: Mapping[str, bytes]) -> None:
+        try:
+            self._client.register_plugin(WorkerFiles(name, program_hash(), files))
+        except ImportError as error:
+            raise ConfigError(
+                f"the workers of {self._client.scheduler_info()['address']} cannot import this program "
+                f"({error}): install the same version there"
+            ) from error
+        self._plugins.append(name)
