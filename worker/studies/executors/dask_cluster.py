@@ -1,11 +1,11 @@
 """Tasks on a Dask cluster: one that is there, or a local one.
 
 A plugin brings each worker the bars and the compiled engine, also one that joins late or is started again
-after it died; it refuses a worker whose program is another.
+after it died. A task refuses a worker whose program is another.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
@@ -31,29 +31,14 @@ from worker.studies.executors.task_keys import program_hash
 CONNECT_S = 10
 
 
-class WorkerFiles(WorkerPlugin):  # type: ignore[misc]  # ships no types
-    """The engine, and files of bars, of one worker.
+class WorkerFiles(WorkerPlugin):
+    """The engine, and Arrow files by name, of one worker."""
 
-    Args:
-        name: of the plugin.
-        program: hash of the sources that a worker must have.
-        files: Arrow files by name.
-    """
-
-    def __init__(self, name: str, program: str, files: Mapping[str, bytes]) -> None:
-        self.name, self._program, self._files = name, program, dict(files)
+    def __init__(self, name: str, files: Mapping[str, bytes]) -> None:
+        self.name, self._files = name, dict(files)
 
     def setup(self, worker: Any) -> None:
-        """Write the files where the worker keeps its own, and load the engine.
-
-        Raises:
-            ConfigError: the worker runs another program.
-        """
-        if (theirs := program_hash()) != self._program:
-            raise ConfigError(
-                f"worker {worker.address} runs a thinktwice with sources {theirs}, this one has "
-                f"{self._program}: install the same version on both"
-            )
+        """Write the files where the worker keeps its own, and load the engine."""
         from worker.runs.warm_up import compile_engine
 
         folder = Path(worker.local_directory)
@@ -61,6 +46,20 @@ class WorkerFiles(WorkerPlugin):  # type: ignore[misc]  # ships no types
             (folder / name).write_bytes(content)
         share_folder(folder)
         compile_engine()
+
+
+def answer_of(work: Callable[[Given], Answer], task: Given, program: str) -> Answer:
+    """What comes of a task on a worker.
+
+    Raises:
+        ConfigError: the worker runs another program than the one that asks.
+    """
+    if (theirs := program_hash()) != program:
+        raise ConfigError(
+            f"a worker runs a thinktwice with sources {theirs}, this one has {program}: install the same "
+            "version on both"
+        )
+    return work(task)
 
 
 class DaskCluster:
@@ -84,16 +83,16 @@ class DaskCluster:
         if address == "local":
             # Workers as commands: those of `LocalCluster` would import the script that asks.
             started = SubprocessCluster(
-                n_workers=processes, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR,
-                scheduler_kwargs={"allowed_failures": DEATHS - 1},
+                n_workers=processes, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR,
+                scheduler_kwargs={"allowed_failures": DEATHS - 1, "dashboard": False},
             )  # fmt: skip
             return cls(Client(started, set_as_default=False), started)
         try:
             return cls(Client(address, timeout=CONNECT_S, set_as_default=False))
         except (OSError, TimeoutError, ValueError) as error:
             raise ConfigError(
-                f"cluster {address!r}: no scheduler answers there ({error}): start one with `dask scheduler`, "
-                "or give 'local'"
+                f"cluster {address!r}: no scheduler answers there ({error}): start one with "
+                "`dask scheduler`, or give 'local'"
             ) from error
 
     def share(self, bars: BarSeries) -> str:
@@ -107,11 +106,13 @@ class DaskCluster:
 
     def run(
         self, work: Callable[[Given], Answer], tasks: Mapping[str, Given], look: Look
-    ) -> Iterator[tuple[str, Answer]]:
+    ) -> Generator[tuple[str, Answer]]:
         """See `Executor`; how many deaths a task may cost is the scheduler's `allowed-failures`."""
         demand_importable(work, tasks)
-        ended: SimpleQueue[Future] = SimpleQueue()
-        futures = [self._client.submit(work, task, key=key) for key, task in tasks.items()]
+        ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        futures = [
+            self._client.submit(answer_of, work, task, program_hash(), key=key) for key, task in tasks.items()
+        ]
         for future in futures:
             future.add_done_callback(ended.put)
         gone, left = [], len(futures)
@@ -126,9 +127,9 @@ class DaskCluster:
                 try:
                     answer = future.result()
                 except KilledWorker:
-                    gone.append(future.key)
+                    gone.append(str(future.key))
                     continue
-                yield future.key, answer
+                yield str(future.key), answer
                 future.release()
         finally:
             self._client.cancel(futures, force=True)
@@ -146,7 +147,7 @@ class DaskCluster:
 
     def _bring(self, name: str, files: Mapping[str, bytes]) -> None:
         try:
-            self._client.register_plugin(WorkerFiles(name, program_hash(), files))
+            self._client.register_plugin(WorkerFiles(name, files))
         except ImportError as error:
             raise ConfigError(
                 f"the workers of {self._client.scheduler_info()['address']} cannot import this program "

@@ -6,7 +6,7 @@ workers are given names of both, never code: what they cannot import is refused 
 
 import io
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from types import FunctionType
 from typing import Any, Protocol, TypeVar
 
@@ -34,7 +34,7 @@ class Executor(Protocol):
 
     def run(
         self, work: Callable[[Given], Answer], tasks: Mapping[str, Given], look: Look
-    ) -> Iterator[tuple[str, Answer]]:
+    ) -> Generator[tuple[str, Answer]]:
         """Keys and answers as tasks end, in no order.
 
         Args:
@@ -66,7 +66,7 @@ class SerialExecutor:
 
     def run(
         self, work: Callable[[Given], Answer], tasks: Mapping[str, Given], look: Look
-    ) -> Iterator[tuple[str, Answer]]:
+    ) -> Generator[tuple[str, Answer]]:
         """See `Executor`; nothing is imported elsewhere, so nothing is refused."""
         for key, task in tasks.items():
             look()
@@ -84,8 +84,8 @@ class _Named(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, type | FunctionType) and value.__module__ == "__main__":
             raise ConfigError(
-                f"{value.__qualname__!r} is defined in the script itself, which no worker can import: move it "
-                "to a module beside the script, or use the executor 'serial'"
+                f"{value.__qualname__!r} is defined in the script itself, which no worker can import: move "
+                "it to a module beside the script, or use the executor 'serial'"
             )
         return NotImplemented
 

@@ -7,14 +7,14 @@ each of them.
 import signal
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from schemas.errors import InfrastructureError
 from trading_core.bars import BarSeries
@@ -46,7 +46,7 @@ class ProcessPool:
 
     def run(
         self, work: Callable[[Given], Answer], tasks: Mapping[str, Given], look: Look
-    ) -> Iterator[tuple[str, Answer]]:
+    ) -> Generator[tuple[str, Answer]]:
         """See `Executor`."""
         demand_importable(work, tasks)
         waiting, deaths = deque(tasks), Counter[str]()
@@ -58,7 +58,7 @@ class ProcessPool:
                     worker.connection.send((work, tasks[waiting[0]]))
                     busy[worker.connection] = worker, waiting.popleft()
                 for connection in wait(list(busy), POLL_S):
-                    worker, key = busy.pop(connection)  # type: ignore[index]  # connections are waited for
+                    worker, key = busy.pop(cast(Connection, connection))
                     if (reply := worker.reply()) is None:
                         deaths[key] += 1
                         waiting.extendleft([key] if deaths[key] < DEATHS else [])
