@@ -208,15 +208,7 @@ class AblationRunner:
     def _run_unstored(self, vetoes: Sequence[Veto], progress: Progress) -> list[ArmResult]:
         """Runs that only their figures are kept of, wherever tasks run; the same wherever that is."""
         settings, rows = settings_of(Arm.RANDOM_VETO, self.settings), self.bars.shape[0]
-        features: tuple[NamedFeature, ...] = ()
-        executor = self.executor
-        if executor is None and (settings.uses_models or len(vetoes) * self.bars.bar_count < POOL_PAYS):
-            executor = "serial"
-        if executor is None:
-            try:
-                features = named_features(feature_names(self.definitions, self.bars.timeframe))
-            except ConfigError:  # defined in the script itself: this process has them
-                executor = "serial"
+        executor, features = self._executor_of(settings.uses_models, len(vetoes))
         with opened_executor(executor, tasks=len(vetoes)) as opened:
             key = opened.share(self.bars)
             shared = settings.payload(), tuple(book.payload() for book in self.definitions), key, features
@@ -225,6 +217,17 @@ class AblationRunner:
                 opened, run_vetoed, tasks, None, lambda done, of: progress(done * rows, (of or 0) * rows)
             )
         return [found[name]["result"] for name in tasks]
+
+    def _executor_of(self, asks: bool, runs: int) -> tuple[Any, tuple[NamedFeature, ...]]:
+        """Where runs go, and the features that workers import for them."""
+        if self.executor is None and (asks or runs * self.bars.bar_count < POOL_PAYS):
+            return "serial", ()
+        try:
+            return self.executor, named_features(feature_names(self.definitions, self.bars.timeframe))
+        except ConfigError:
+            if self.executor is None or self.executor == "serial":
+                return "serial", ()  # this process has what the script defines
+            raise
 
     async def _run_arm(
         self, arm: Arm, runner: BacktestRunner, progress: Progress, seed: int | None = None

@@ -4,6 +4,7 @@ import os
 import signal
 from pathlib import Path
 
+from worker.studies.executors.named_features import NamedFeature, load_features
 from worker.studies.executors.shared_bars import shared_bars
 
 
@@ -28,3 +29,8 @@ def die(task: str) -> str:
     if task == "bad":
         os.kill(os.getpid(), signal.SIGKILL)
     return task
+
+
+def own_error(module: str) -> None:
+    """Asks for a feature that a module would define."""
+    load_features([NamedFeature("mine", module, "0" * 64)])
