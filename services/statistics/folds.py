@@ -88,9 +88,7 @@ def splits_of(rows: int, folds: int, scheme: Scheme) -> tuple[Split, ...]:
         spans = _spans(0, rows, folds)
         pairs = combinations(range(folds), TESTED_TOGETHER)
         return tuple(
-            Split(
-                tuple(span for k, span in enumerate(spans) if k not in pair), tuple(spans[k] for k in pair)
-            )
+            Split(tuple(span for k, span in enumerate(spans) if k not in pair), tuple(spans[k] for k in pair))
             for pair in pairs
         )
     half = rows // 2

@@ -10,19 +10,23 @@ import numpy as np
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
-from services.text.given_files import write_text
 from trading_core.bars import BarSeries
 from trading_core.research.sweep import SetRow, hold_returns, run_sets
+from worker.runs.out_folder import replace_file
 from worker.studies.sweep.sets import Family
 from worker.studies.sweep.worth import EVEN, Looking, Worth, best_of, worth_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from services.store import Store
+
 CHUNK_CELLS = 12_600_000  # bars x sets of one task: 10,000 sets of 1,260 bars
+SEARCHED = "sweep"  # in place of a set of playbooks, in the ledger of a store
 FIGURES = {"trades": "trades", "total_r": "total_r", "return": "gain", "sharpe": "sharpe"}
 Chunk = Sequence[Mapping[str, Any]]
-RunChunks = Callable[[BarSeries, Sequence[Chunk]], Iterator[list[SetRow]]]
+SetRows = Iterator[list[SetRow]]
+RunChunks = Callable[[BarSeries, Sequence[Chunk]], SetRows]
 
 
 def run_serially(bars: BarSeries, chunks: Sequence[Chunk]) -> Iterator[list[SetRow]]:
@@ -57,6 +61,24 @@ def sweep_bars(
     return SweepResult(bars, family, tuple(points), rows, looking, before)
 
 
+async def enter_sweep(store: "Store", bars: BarSeries, family: Family) -> int:
+    """Enter a family in the ledger of a store before it is tried: one row, with the number of its sets.
+
+    What comes back is how many hypotheses were tried on such bars before.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    from services.store.trials import TriedOn
+
+    first = int(bars.times[0])
+    on = TriedOn(
+        family.hash, SEARCHED, bars.select(end_ns=first).sha256, bars.timeframe, tuple(bars.symbols), first,
+        int(bars.times[-1]),
+    )  # fmt: skip
+    return (await store.trials.note_sweep(on, len(family))).hypotheses
+
+
 @dataclass(frozen=True, eq=False)
 class SweepResult:
     """Every set that was tried, and what the search is worth.
@@ -78,7 +100,7 @@ class SweepResult:
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """A row for each set: its values, `trades`, `total_r`, `return`, `sharpe`, and `problem` where some had.
+        """A row for each set: its values, `trades`, `total_r`, `return`, `sharpe`, and any `problem`.
 
         `return` is pnl over the price of one unit of each symbol at the first bar; `sharpe` is annualised.
         """
@@ -112,8 +134,8 @@ class SweepResult:
         if not i_know and (pbo is None or pbo > EVEN):
             shown = "unknown" if pbo is None else f"{pbo:.2f}"
             raise ConfigError(
-                f"the probability of overfitting is {shown}: the best of these sets is not expected to be good "
-                "again. Read .worth; best(i_know=True), or --i-know, shows it all the same"
+                f"the probability of overfitting is {shown}: the best of these sets is not expected to be "
+                "good again. Read .worth; best(i_know=True), or --i-know, shows it all the same"
             )
         number = best_of(self.rows)
         if number is None:
@@ -131,11 +153,13 @@ class SweepResult:
         Raises:
             ConfigError: a name that is not in the table, or fewer than two names.
         """
-        names = [name for name, values in self.family.grid.items() if len(values) > 1] or list(self.family.grid)
-        across, down = x or (names or [None])[-1], y or next((n for n in names[::-1] if n != (x or names[-1])), None)
-        if across not in self.family.grid or down not in self.family.grid or value not in FIGURES:
+        grid = self.family.grid
+        names = [name for name, values in grid.items() if len(values) > 1]
+        across = x or (names[-1] if names else None)
+        down = y or next((name for name in names[::-1] if name != across), None)
+        if across not in grid or down not in grid or across == down or value not in FIGURES:
             raise ConfigError(
-                f"heatmap of {value!r} by {across!r} and {down!r}: give two of {', '.join(self.family.grid)}, and "
+                f"heatmap of {value!r} by {across!r} and {down!r}: give two of {', '.join(grid)}, and "
                 f"one of {', '.join(FIGURES)}"
             )
         return self.table.pivot_table(index=down, columns=across, values=value, aggfunc="mean", sort=False)
@@ -150,8 +174,8 @@ class SweepResult:
             "worth": self.worth.document(),
             "family": self.family.hash,
             "data": {
-                "symbols": list(self.bars.symbols), "timeframe": self.bars.timeframe, "start": first, "end": last,
-                "bars": self.bars.bar_count, "sha256": self.bars.sha256,
+                "symbols": list(self.bars.symbols), "timeframe": self.bars.timeframe, "start": first,
+                "end": last, "bars": self.bars.bar_count, "sha256": self.bars.sha256,
             },
             "hold": round(self.hold, 9),
             "best": sets[best] if may and best is not None else None,
@@ -164,19 +188,40 @@ class SweepResult:
         Raises:
             ConfigError: it cannot be written.
         """
+        try:
+            replace_file(Path(path), self.html())
+        except OSError as error:
+            raise ConfigError(f"{str(path)!r} cannot be written ({error.strerror}): name another") from error
+        return Path(path)
+
+    def html(self) -> str:
+        """The text of the page."""
         from worker.pages.sweep_page import sweep_html
 
-        return _write(Path(path), sweep_html(self.document(), self.worth.lines(self.hold), self._heat()))
+        names = [name for name, values in self.family.grid.items() if len(values) > 1]
+        return sweep_html(self.document(), self.lines(), self.heatmap() if len(names) > 1 else None)
+
+    def lines(self) -> list[str]:
+        """What the search is worth, the verdict first."""
+        bad = sum(row.problem is not None for row in self.rows)
+        lost = [f"{bad:,} sets could not be traded: see `problem` of each"] if bad else []
+        return [*self.worth.lines(self.hold), *lost]
 
     def to_parquet(self, path: str | Path) -> Path:
         """Write the table."""
         self.table.to_parquet(path)
         return Path(path)
 
-    def _heat(self) -> "pd.DataFrame | None":
-        return self.heatmap() if sum(len(values) > 1 for values in self.family.grid.values()) > 1 else None
-
     def __str__(self) -> str:
-        bad = sum(row.problem is not None for row in self.rows)
-        lost = [f"{bad:,} sets could not be traded: see `problem` in .table"] if bad else []
-        return "\n".join([*self.worth.lines(self.hold), *lost, "every set: .table, .heatmap(), .page(path)"])
+        return "\n".join([*self.lines(), "every set: .table, .heatmap(), .page(path)"])
+
+
+def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """A row of the table as JSON has it."""
+    shown = {
+        str(name): value.item() if isinstance(value, np.generic) else value for name, value in row.items()
+    }
+    return {
+        name: None if isinstance(value, float) and not np.isfinite(value) else value
+        for name, value in shown.items()
+    }

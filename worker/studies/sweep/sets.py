@@ -40,8 +40,8 @@ class Family:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        texts = [str(rules[name]) for rules in (self.terms, *self.sides.values(), self.grid_texts()) for name in rules
-                 if name in RULES and rules[name] is not None]  # fmt: skip
+        rules = [self.terms, *self.sides.values(), self.grid_texts()]
+        texts = [str(given[name]) for given in rules for name in RULES if given.get(name) is not None]
         named = {name for text in texts for name in placeholders(text)}
         for name, values in self.grid.items():
             if name not in named and name not in KEYWORDS:
@@ -55,7 +55,9 @@ class Family:
             raise ConfigError(f"grid: no values for {{{missing[0]}}}: give a list of them")
         wanted = self.size if self.draws is None else self.draws
         if not 1 <= wanted <= MOST_SETS:
-            raise ConfigError(f"{wanted:,} sets: give 1 to {MOST_SETS:,}; `random` draws some of a large grid")
+            raise ConfigError(
+                f"{wanted:,} sets: give 1 to {MOST_SETS:,}; `random` draws some of a large grid"
+            )
 
     def grid_texts(self) -> dict[str, str]:
         """Rules that the grid itself offers, all of a name together."""
@@ -72,6 +74,9 @@ class Family:
         grid = {name: list(values) for name, values in self.grid.items()}
         shown = {"terms": dict(self.terms), "sides": {s: dict(v) for s, v in self.sides.items()}}
         return content_hash({**shown, "grid": grid, "draws": self.draws, "seed": self.seed})
+
+    def __len__(self) -> int:
+        return self.size if self.draws is None else min(self.draws, self.size)
 
     def points(self) -> list[dict[str, Any]]:
         """Values of each set by name, in the order of the grid; the last name varies fastest."""
@@ -99,13 +104,17 @@ class Family:
         return made
 
 
-def family_of_playbook(book: PlaybookDefinition, grid: Grid | None, terms: Mapping[str, Any]) -> Family:
+def family_of_playbook(
+    book: PlaybookDefinition, grid: Grid | None, terms: Mapping[str, Any], draws: int | None, seed: int
+) -> Family:
     """Every value that a playbook allows its parameters, in each of its directions; in every regime.
 
     Args:
         book: whose rules are traded by themselves.
         grid: values in place of the playbook's own, and of keywords; None: its own.
         terms: other keywords of `simulate`.
+        draws: see `Family`.
+        seed: see `Family`.
     """
     own = {name: list(parameter.grid) for name, parameter in book.parameters.items()}
     held = {name: [parameter.value] for name, parameter in book.parameters.items()}
@@ -119,7 +128,7 @@ def family_of_playbook(book: PlaybookDefinition, grid: Grid | None, terms: Mappi
         "direction": min(book.rules), "time_stop_bars": book.horizon_bars,
         "activation_window_bars": book.activation_window_bars, **shown,
     }  # fmt: skip
-    return Family({**base, **terms}, values, sides)
+    return Family({**base, **terms}, values, sides, draws, seed)
 
 
 def _keywords(rules: Any) -> dict[str, str]:

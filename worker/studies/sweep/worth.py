@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.errors import ConfigError, DataError
-from services.statistics.folds import EMBARGO, Fold, Log, Scheme, choose_and_look, scores, splits_of
+from services.statistics.folds import EMBARGO, Fold, Log, Scheme, Split, choose_and_look, scores, splits_of
 from services.statistics.selection import deflated_sharpe, overfitting_probability, superior_ability
 from trading_core.bars import BarSeries
 from trading_core.research.sweep import SetRow, hold_returns, period_starts
@@ -31,6 +31,14 @@ class Looking:
             raise ConfigError(f"scheme {self.scheme!r} is none of anchored, rolling, combinatorial")
         if not 0.0 <= self.embargo < 0.5:
             raise ConfigError(f"embargo {self.embargo!r} must be a share of the bars from 0 to below 0.5")
+
+    def splits(self, rows: int) -> tuple[Split, ...]:
+        """See `splits_of`.
+
+        Raises:
+            ConfigError: too many or too few folds for the rows.
+        """
+        return splits_of(rows, self.folds, self.scheme)
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,7 @@ class Worth:
 
     @property
     def verdict(self) -> Verdict:
-        """`real` where the family beats holding, the choice holds out of sample, and what was chosen earns."""
+        """`real`: the family beats holding, the choice ranks high and earns out of sample."""
         beats = self.spa_p is not None and self.spa_p <= LEVEL
         holds = self.pbo is not None and self.pbo < EVEN
         return "real" if beats and holds and (self.out_of_sample or 0.0) > 0.0 else "not shown"
@@ -94,7 +102,9 @@ class Worth:
             "probability of overfitting": self.pbo,
             "deflated Sharpe": self.deflated_sharpe,
         }
-        figures = "; ".join(f"{name} {'-' if value is None else f'{value:.2f}'}" for name, value in shown.items())
+        figures = "; ".join(
+            f"{name} {'-' if value is None else f'{value:.2f}'}" for name, value in shown.items()
+        )
         lines = [
             f"{self.sets_tried:,} sets tried: {self.verdict}",
             f"out of sample {outside} on {self.trades:,} trades, by what was best in sample ({inside} there)",
@@ -135,8 +145,9 @@ def worth_of(bars: BarSeries, rows: Sequence[SetRow], looking: Looking, before: 
     sharpes = np.where(spread > 0.0, excess.mean(axis=0) / np.where(spread > 0.0, spread, 1.0), 0.0)
     padded = np.concatenate([sharpes, np.full(before, float(np.mean(sharpes)))]) if before else sharpes
     dsr = deflated_sharpe(excess[:, int(np.argmax(sharpes))], padded)
-    splits = splits_of(bars.shape[0], looking.folds, looking.scheme)
-    folds = choose_and_look(log_of(tried), splits, int(looking.embargo * bars.shape[0]))
+    folds = choose_and_look(
+        log_of(tried), looking.splits(bars.shape[0]), int(looking.embargo * bars.shape[0])
+    )
     (inside, _), (outside, trades) = (
         _pooled([(getattr(fold, side), getattr(fold, f"trades_{side}")) for fold in folds])
         for side in ("inside", "outside")
