@@ -30,7 +30,9 @@ from thinktwice.studies import (
     faults,
     gate,
 )
+from thinktwice.sweeping import sweep
 from trading_core.research.simulation import SimulationResult
+from worker.studies.sweep.result import SweepResult
 
 __version__ = version("thinktwice")
 
@@ -64,6 +66,7 @@ __all__ = [
     "SimulationResult",
     "Strategist",
     "StrategistAnswer",
+    "SweepResult",
     "ThinktwiceError",
     "ToolAnswer",
     "Verdict",
@@ -80,4 +83,5 @@ __all__ = [
     "load",
     "settings",
     "simulate",
+    "sweep",
 ]

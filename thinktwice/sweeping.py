@@ -1,0 +1,102 @@
+"""`sweep`: many parameter sets of a rule or a playbook at once, and what such a search is worth."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from schemas.errors import ConfigError
+from schemas.playbook import PlaybookDefinition
+from thinktwice.boundary import trims_errors
+from thinktwice.inputs import bars_of, settings_of, symbols_of
+from thinktwice.loops import cancelled_so_far, in_own_loop
+from thinktwice.stores import store_address
+from worker.runs.readiness import ready_once
+from worker.studies.sweep.result import SweepResult, enter_sweep, sweep_bars
+from worker.studies.sweep.sets import Family, family_of_playbook
+from worker.studies.sweep.worth import Looking
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@trims_errors
+def sweep(
+    bars: "pd.DataFrame | str | Path | None" = None,
+    rule: str | PlaybookDefinition = "crosses_above(sma_{f}, sma_{s})",
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    random: int | None = None,
+    seed: int = 0,
+    folds: int = 5,
+    scheme: Literal["anchored", "rolling", "combinatorial"] = "anchored",
+    embargo: float = 0.01,
+    symbols: Sequence[str] | None = None,
+    tz: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    db: str | None = None,
+    **terms: Any,
+) -> SweepResult:
+    """Trade every parameter set of a rule as `simulate` would, and say what the search is worth.
+
+    Print the result first: its lines are the verdict. The best set of a search is the luckiest one too.
+
+    Args:
+        bars: as `backtest` takes them.
+        rule: an entry rule with parameters in braces; or a playbook, traded by its rules alone, in every
+            regime, over the values that it allows its parameters.
+        grid: lists of values, by the name of a parameter in braces or of a keyword of `simulate`, `symbols`
+            and `entry` among them; every combination is a set.
+        random: how many sets are drawn from the grid, without repeats; None: all.
+        seed: of the draw and of the resampling.
+        folds: stretches of bars that are looked at out of sample.
+        scheme: `anchored` or `rolling` walk-forward over the second half of the bars, or `combinatorial`.
+        embargo: share of the bars around such a stretch whose trades do not count to choose.
+        symbols: see `simulate`.
+        tz: see `simulate`.
+        start: see `simulate`.
+        end: see `simulate`.
+        db: URL of the store in whose ledger the search is entered before it begins; None writes nothing.
+        terms: keywords of `simulate` that every set has; rules among them may name parameters in braces.
+
+    Raises:
+        DataError: the bars cannot be used.
+        ConfigError: the grid names what is no parameter, or has too many sets for one search.
+    """
+    before = cancelled_so_far()
+    given: dict[str, Any] = {"runtime__tz": tz, "runtime__start": start, "runtime__end": end}
+    given |= {"data__symbols": symbols_of(symbols)}
+    data = {name: terms.pop(name) for name in [*terms] if name.startswith("data__")}
+    address = None if db is None else store_address(db)
+    values = {name: _listed(name, found) for name, found in (grid or {}).items()}
+    family = _family(rule, None if grid is None else values, terms, random, seed)
+    looking = Looking(folds, scheme, embargo, seed)
+    series = bars_of(bars, settings_of(None, given, data))
+    looking.splits(series.shape[0])
+    ready_once()
+    tried = 0 if address is None else in_own_loop(_enter(address, series, family), before)
+    return sweep_bars(series, family, looking, before=tried)
+
+
+async def _enter(address: str, series: Any, family: Family) -> int:
+    from services.store import open_store
+
+    async with await open_store(address, create=True) as store:
+        return await enter_sweep(store, series, family)
+
+
+def _family(
+    rule: Any, grid: Mapping[str, Sequence[Any]] | None, terms: dict[str, Any], draws: int | None, seed: int
+) -> Family:
+    if isinstance(rule, PlaybookDefinition):
+        return family_of_playbook(rule, grid, terms, draws, seed)
+    if not isinstance(rule, str):
+        raise ConfigError(f"rule is a {type(rule).__name__}: give the text of a rule, or a playbook")
+    return Family({"entry": rule, **terms}, grid or {}, draws=draws, seed=seed)
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    """Values of a list, a range or an array, as Python has them."""
+    if isinstance(values, str | Mapping) or not hasattr(values, "__iter__"):
+        raise ConfigError(f"grid: {name} is {values!r}: give a list of at least one value")
+    return values.tolist() if hasattr(values, "tolist") else list(values)
