@@ -56,14 +56,15 @@ class AgentTask:
 
 
 def run_agent(task: AgentTask) -> dict[str, Any]:
-    """Document without run, store and times; `head`, `times` (ns) and `equity` at them; `store` if kept.
+    """What `figures_of` says of the run, and its `store` if that is kept.
 
     A set that cannot be run costs itself: then only `error` comes back.
     """
     load_features(task.features)
     settings = Settings.model_validate(task.settings)
     books = tuple(PlaybookDefinition.model_validate(book) for book in task.playbooks)
-    bars = shared_bars(task.bars)
+    symbols = settings.data.symbols
+    bars = shared_bars(task.bars).select(tuple(symbols)) if symbols else shared_bars(task.bars)
     with TemporaryDirectory(prefix="thinktwice-") as folder:
         path = Path(folder) / "run.sqlite"
         try:
@@ -71,15 +72,29 @@ def run_agent(task: AgentTask) -> dict[str, Any]:
         except ThinktwiceError as error:
             return {"error": str(error)}
         store = {"store": path.read_bytes()} if task.keep else {}
+    return figures_of(done, settings.account.cash) | store
+
+
+def figures_of(done: RunResult, cash: float) -> dict[str, Any]:
+    """A run without the run: `document` has no times of this machine; arrays are by bar, or by trade.
+
+    `held` is what a trade held at its entry price, in quote currency, negative for a short.
+    """
     times, equity = done.equity
+    trades = done.trades
     document = done.document("", "")
     del document["timing"]
+    held = [trade.quantity * trade.entry_price * (-1, 1)[trade.direction == "long"] for trade in trades]
     return {
         "document": document,
         "head": document["journal"]["head_hash"],
+        "cash": cash,
         "times": np.array(times, dtype=np.int64),
         "equity": np.array(equity, dtype=np.float64),
-        **store,
+        "entry_labels": np.array([trade.entry_label for trade in trades], dtype=np.int64),
+        "exit_labels": np.array([trade.exit_label for trade in trades], dtype=np.int64),
+        "r": np.array([trade.r for trade in trades], dtype=np.float64),
+        "held": np.array(held, dtype=np.float64),
     }
 
 

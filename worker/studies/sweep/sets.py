@@ -43,16 +43,25 @@ class Family:
         rules = [self.terms, *self.sides.values(), self.grid_texts()]
         texts = [str(given[name]) for given in rules for name in RULES if given.get(name) is not None]
         named = {name for text in texts for name in placeholders(text)}
-        for name, values in self.grid.items():
+        for name in self.grid:
             if name not in named and name not in KEYWORDS:
                 known = sorted({*named, *KEYWORDS})
                 raise ConfigError(
                     f"grid: {name!r} is no parameter in braces and no keyword.{nearest(name, known)}"
                 )
-            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-                raise ConfigError(f"grid: {name} is {values!r}: give a list of at least one value")
         if missing := sorted(named - set(self.grid)):
             raise ConfigError(f"grid: no values for {{{missing[0]}}}: give a list of them")
+        self.check_values()
+
+    def check_values(self) -> None:
+        """Refuse what is no list of values, and too many sets.
+
+        Raises:
+            ConfigError: names it.
+        """
+        for name, values in self.grid.items():
+            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+                raise ConfigError(f"grid: {name} is {values!r}: give a list of at least one value")
         wanted = self.size if self.draws is None else self.draws
         if not 1 <= wanted <= MOST_SETS:
             raise ConfigError(
