@@ -238,12 +238,12 @@ class _Sweep:
         periods[:, self._is_bare] = 0.0
         n = returns.shape[1] - 1
         mean = returns.sum(axis=1) / n
-        spread = np.sqrt(
-            np.maximum(np.einsum("ij,ij->i", returns, returns) - n * mean**2, 0.0) / max(n - 1, 1)
-        )
+        # Sums by einsum: BLAS gives other bits by the number of its threads.
+        squares = np.einsum("ij,ij->i", returns, returns) - n * mean**2
+        spread = np.sqrt(np.maximum(squares, 0.0) / max(n - 1, 1))
         with np.errstate(divide="ignore", invalid="ignore"):
             sharpe = np.where(spread > 1e-12 * np.abs(mean), mean / spread, np.nan) * self._year
-        exposure = held @ self._inverse / (quantity * held.shape[1])
+        exposure = np.einsum("ij,j->i", held, self._inverse) / (quantity * held.shape[1])
         cash = np.array([job.plan.cash for job in live])
         gain = (worth[:, -1] - cash) / (quantity * self._prices[0])
         made = iter(range(len(live)))

@@ -133,7 +133,7 @@ EXAMPLES: dict[str, Sequence[str]] = {
     ),
     "faults": ("thinktwice faults", "thinktwice faults latest --least 0.9 --bank FAULTS.toml"),
     "sweep": (
-        "thinktwice sweep --playbook donchian_breakout --random 50",
+        "thinktwice sweep --playbook channel_breakout --random 50",
         "thinktwice sweep thinktwice.toml --grid GRID.toml --out results",
     ),
     "ablate": (
