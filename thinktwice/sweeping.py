@@ -69,8 +69,8 @@ def sweep(
         start: see `simulate`.
         end: see `simulate`.
         db: URL of the store in whose ledger the search is entered before it begins; None writes nothing.
-        executor: where the sets are traded: `serial`, `processes`, `local` or the address of a Dask scheduler,
-            or a Dask Client; None: processes where there is more than one task.
+        executor: where the sets are traded: `serial`, `processes`, `local` or the address of a Dask
+            scheduler, or a Dask Client; None: processes where there is more than one task.
         processes: how many; None: one a processor.
         resume: folder of answers; a sweep that was ended goes on from there and repeats nothing.
         keep: folder that takes the store of each run, at level `agent`.

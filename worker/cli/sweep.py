@@ -1,7 +1,7 @@
 """`thinktwice sweep`: many parameter sets at once, and what such a search is worth."""
 
 import json as json_format
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,10 +28,8 @@ from worker.runs.readiness import ready_engine
 from worker.runs.run_inputs import load_traded_bars, playbooks
 
 if TYPE_CHECKING:
-    from trading_core.bars import BarSeries
     from worker.studies.sweep.result import SweepResult
     from worker.studies.sweep.sets import Family
-    from worker.studies.sweep.worth import Looking
 
 EXECUTION = "execution."
 
@@ -63,6 +61,27 @@ def sweep(
     i_know: Annotated[
         bool, typer.Option("--i-know", help="Show the best set although the search is overfitted.")
     ] = False,
+    level: Annotated[
+        str,
+        typer.Option(
+            help="rule, or agent: each set is a whole run with both reflections by rules; the grid names "
+            "settings and PLAYBOOK.PARAMETER."
+        ),
+    ] = "rule",
+    cluster: Annotated[
+        str | None,
+        option(metavar="ADDRESS", help="Dask scheduler, tcp://HOST:PORT, or local. [processes]"),
+    ] = None,
+    processes: Annotated[
+        int | None, option(metavar="N", min=1, help="Processes that trade sets. [one a processor]")
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        option(metavar="DIR", help="Keep answers there; a sweep that was ended goes on and repeats nothing."),
+    ] = None,
+    keep: Annotated[
+        Path | None, option(metavar="DIR", help="Write the store of each run there, at level agent.")
+    ] = None,
     out: Annotated[
         str | None, option(metavar="DIR", help="Write sweep.json, sweep.html and sweep.parquet.")
     ] = None,
@@ -82,7 +101,11 @@ def sweep(
     from worker.studies.sweep.result import enter_sweep
     from worker.studies.sweep.worth import Looking
 
-    family = _family(settings, grid, playbook, random)
+    if level not in ("rule", "agent"):
+        raise ConfigError(f"--level {level!r} is neither rule nor agent")
+    if keep is not None and level == "rule":
+        raise ConfigError("--keep: sets at level rule have no store: give --level agent, or leave it out")
+    family = (_of_runs if level == "agent" else _family)(settings, grid, playbook, random)
     looking = Looking(folds, scheme, embargo, settings.seed)  # type: ignore[arg-type]  # refuses other words
     bars, folder = load_traded_bars(settings, complain), checked_folder(settings)
     looking.splits(bars.shape[0])
@@ -92,30 +115,24 @@ def sweep(
             return await enter_sweep(store, bars, family)
 
     before = run_async(enter()) if context.params["db"] is not None else 0
-    found = _swept(bars, family, looking, before)
+    ready_engine()
+    from worker.studies.sweep.result import sweep_bars
+    from worker.studies.sweep.tasks import SweepTasks
+
+    with Interrupts("set") as interrupts, progress_bar("sweeping", interrupts, "sets") as progress:
+
+        def show(done: int, total: int | None) -> None:
+            progress(len(family) * done // max(total or 0, 1), len(family))
+
+        tasks = SweepTasks(cluster, processes, resume, keep, show)
+        run = tasks.of_runs if level == "agent" else tasks.of_rules
+        found = sweep_bars(bars, family, looking, before=before, run=run)
     document = found.document(i_know=i_know)
     if folder is not None:
         files = {"sweep.json": json_text(document), "sweep.html": found.html()}
         folder.write_files(files, "the sweep was made")
         found.to_parquet(folder.path / "sweep.parquet")
     print_document(document, json, lambda shown: _lines(found, shown))
-
-
-def _swept(bars: "BarSeries", family: "Family", looking: "Looking", before: int) -> "SweepResult":
-    ready_engine()
-    from worker.studies.sweep.result import SetRows, run_serially, sweep_bars
-
-    with Interrupts() as interrupts, progress_bar("sweeping", interrupts, "sets") as progress:
-
-        def watched(series: "BarSeries", chunks: Sequence[Sequence[Mapping[str, Any]]]) -> "SetRows":
-            done = 0
-            for rows in run_serially(series, chunks):
-                done += len(rows)
-                progress(done, len(family))
-                yield rows
-
-        found = sweep_bars(bars, family, looking, before=before, run=watched)
-    return found
 
 
 def _lines(found: "SweepResult", document: Mapping[str, Any]) -> list[str]:
@@ -152,6 +169,34 @@ def _family(settings: Settings, file: Path | None, playbook: str | None, draws: 
     if book not in books:
         raise ConfigError(f"playbook {book!r} is not there.{nearest(str(book), books)}")
     return family_of_playbook(books[book], grid, terms, draws, settings.seed)
+
+
+def _of_runs(settings: Settings, file: Path | None, playbook: str | None, draws: int | None) -> "Family":
+    """The sets of whole runs that a file names, over a configuration.
+
+    Raises:
+        ConfigError: the file names no grid, or more than one.
+    """
+    from worker.studies.sweep.agent_family import AgentFamily
+
+    if file is None:
+        raise ConfigError("what is swept? at --level agent give --grid FILE with a table [grid]")
+    given = _read(file)
+    values = given.pop("grid", None)
+    if not isinstance(values, Mapping) or given:
+        raise ConfigError(f"{str(file)!r}: at --level agent it holds [grid] alone; the rest stands in CONFIG")
+    flat = {}
+    for name, found in values.items():  # a dotted name without quotes is a table of TOML
+        flat |= (
+            {f"{name}.{key}": v for key, v in found.items()} if isinstance(found, Mapping) else {name: found}
+        )
+    books = playbooks(settings)
+    chosen = tuple(book for book in books if playbook in (None, book.id))
+    if not chosen:
+        raise ConfigError(
+            f"playbook {playbook!r} is not there.{nearest(str(playbook), [b.id for b in books])}"
+        )
+    return AgentFamily.of(settings, chosen, flat, draws)
 
 
 def _read(path: Path) -> dict[str, Any]:

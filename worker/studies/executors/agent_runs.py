@@ -63,16 +63,20 @@ def run_agent(task: AgentTask) -> dict[str, Any]:
     load_features(task.features)
     settings = Settings.model_validate(task.settings)
     books = tuple(PlaybookDefinition.model_validate(book) for book in task.playbooks)
-    symbols = settings.data.symbols
-    bars = shared_bars(task.bars).select(tuple(symbols)) if symbols else shared_bars(task.bars)
     with TemporaryDirectory(prefix="thinktwice-") as folder:
         path = Path(folder) / "run.sqlite"
         try:
+            bars = _traded(shared_bars(task.bars), settings.data.symbols)
             done = awaited(_recorded(settings, books, bars, task.features, f"sqlite:///{path}"))
         except ThinktwiceError as error:
             return {"error": str(error)}
         store = {"store": path.read_bytes()} if task.keep else {}
     return figures_of(done, settings.account.cash) | store
+
+
+def _traded(bars: BarSeries, symbols: Sequence[str]) -> BarSeries:
+    chosen = tuple(sorted(symbols))
+    return bars if chosen in ((), bars.symbols) else bars.select(chosen)
 
 
 def figures_of(done: RunResult, cash: float) -> dict[str, Any]:
