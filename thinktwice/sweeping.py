@@ -91,7 +91,7 @@ def sweep(
     address = None if db is None else store_address(db)
     values = {name: _listed(name, found) for name, found in (grid or {}).items()}
     if level == "agent":
-        shown = settings_of(None, given | {"seed": seed}, terms | data)
+        shown = settings_of(None, given, terms | data).model_copy(update={"seed": seed})
         family: Family = _of_runs(shown, rule, values, random)
     else:
         shown = settings_of(None, given, data)

@@ -75,7 +75,7 @@ def test_sets_of_runs_have_the_figures_of_backtests():
     name, values = _parameter()
     grid = {"execution__fee_bps": [1.0, 9.0], name: values}
     frame = _frame()
-    found = tt.sweep(frame, None, grid, level="agent", executor="serial", data__symbols=["A"])
+    found = tt.sweep(frame, None, grid, level="agent", executor="serial", symbols=["A"])
     assert found.table.columns.tolist()[:2] == ["execution.fee_bps", name.replace("__", ".")]
     for number, fee in ((0, 1.0), (2, 9.0)):
         run = tt.backtest(frame, execution__fee_bps=fee, symbols=["A"], progress=False)
