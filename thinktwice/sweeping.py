@@ -97,9 +97,8 @@ def sweep(
         shown = settings_of(None, given, data)
         family = _family(rule, None if grid is None else values, terms, random, seed)
     series = bars_of(bars, shown)
-    tasks = SweepTasks(
-        executor, processes, *(None if given is None else Path(given) for given in (resume, keep))
-    )
+    folders = [None if folder is None else Path(folder) for folder in (resume, keep)]
+    tasks = SweepTasks(executor, processes, folders[0], folders[1])
     looking = Looking(folds, scheme, embargo, seed)
     looking.splits(series.shape[0])
     ready_once()

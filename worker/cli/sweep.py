@@ -185,7 +185,7 @@ def _of_runs(settings: Settings, file: Path | None, playbook: str | None, draws:
     values = given.pop("grid", None)
     if not isinstance(values, Mapping) or given:
         raise ConfigError(f"{str(file)!r}: at --level agent it holds [grid] alone; the rest stands in CONFIG")
-    flat = {}
+    flat: dict[str, Any] = {}
     for name, found in values.items():  # a dotted name without quotes is a table of TOML
         flat |= (
             {f"{name}.{key}": v for key, v in found.items()} if isinstance(found, Mapping) else {name: found}

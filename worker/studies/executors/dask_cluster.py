@@ -109,13 +109,32 @@ class DaskCluster:
     ) -> Generator[tuple[str, Answer]]:
         """See `Executor`; how many deaths a task may cost is the scheduler's `allowed-failures`."""
         demand_importable(work, tasks)
+        suspects: list[str] = []
+        yield from self._round(work, tasks, look, suspects)
+        gone: list[str] = []
+        for key in suspects:  # a worker that dies takes the tasks that waited for it along
+            yield from self._round(work, {key: tasks[key]}, look, gone, " alone")
+        if gone:
+            raise lost(gone, "the scheduler gave them up")
+
+    def _round(
+        self,
+        work: Callable[[Given], Answer],
+        tasks: Mapping[str, Given],
+        look: Look,
+        gone: list[str],
+        suffix: str = "",
+    ) -> Generator[tuple[str, Answer]]:
+        """Answers of tasks; those that the scheduler gives up are added to `gone`."""
         ended: SimpleQueue[Future[Any]] = SimpleQueue()
-        futures = [
-            self._client.submit(answer_of, work, task, program_hash(), key=key) for key, task in tasks.items()
-        ]
+        program = program_hash()
+        futures = {
+            self._client.submit(answer_of, work, task, program, key=key + suffix): key
+            for key, task in tasks.items()
+        }
         for future in futures:
             future.add_done_callback(ended.put)
-        gone, left = [], len(futures)
+        left = len(futures)
         try:
             while left:
                 look()
@@ -127,14 +146,11 @@ class DaskCluster:
                 try:
                     answer = future.result()
                 except KilledWorker:
-                    gone.append(str(future.key))
+                    gone.append(futures[future])
                     continue
-                yield str(future.key), answer
-                future.release()
+                yield futures[future], answer
         finally:
-            self._client.cancel(futures, force=True)
-        if gone:
-            raise lost(gone, "the scheduler gave them up")
+            self._client.cancel(list(futures), force=True)
 
     def close(self) -> None:
         """See `Executor`."""

@@ -44,7 +44,7 @@ class KeptAnswers:
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             shown = json.loads(arrays.pop(DOCUMENT).tobytes())
         except (OSError, ValueError, KeyError, BadZipFile) as error:
