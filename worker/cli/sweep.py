@@ -92,7 +92,7 @@ def sweep(
             return await enter_sweep(store, bars, family)
 
     before = run_async(enter()) if context.params["db"] is not None else 0
-    found = _swept(bars, family, looking, before)
+    found = _run(bars, family, looking, before)
     document = found.document(i_know=i_know)
     if folder is not None:
         files = {"sweep.json": json_text(document), "sweep.html": found.html()}
@@ -101,20 +101,20 @@ def sweep(
     print_document(document, json, lambda shown: _lines(found, shown))
 
 
-def _swept(bars: "BarSeries", family: "Family", looking: "Looking", before: int) -> "SweepResult":
+def _run(bars: "BarSeries", family: "Family", looking: "Looking", before: int) -> "SweepResult":
     ready_engine()
     from worker.studies.sweep.result import SetRows, run_serially, sweep_bars
 
     with Interrupts() as interrupts, progress_bar("sweeping", interrupts, "sets") as progress:
 
-        def watched(series: "BarSeries", chunks: Sequence[Sequence[Mapping[str, Any]]]) -> "SetRows":
+        def watch(series: "BarSeries", chunks: Sequence[Sequence[Mapping[str, Any]]]) -> "SetRows":
             done = 0
             for rows in run_serially(series, chunks):
                 done += len(rows)
                 progress(done, len(family))
                 yield rows
 
-        found = sweep_bars(bars, family, looking, before=before, run=watched)
+        found = sweep_bars(bars, family, looking, before=before, run=watch)
     return found
 
 
@@ -148,7 +148,7 @@ def _family(settings: Settings, file: Path | None, playbook: str | None, draws: 
         return Family(terms, grid or {}, draws=draws, seed=settings.seed)
     if book is None:
         raise ConfigError("what is swept? give --playbook ID, or --grid FILE that names entry or playbook")
-    books = {one.id: one for one in playbooks(settings)}
+    books = {known.id: known for known in playbooks(settings)}
     if book not in books:
         raise ConfigError(f"playbook {book!r} is not there.{nearest(str(book), books)}")
     return family_of_playbook(books[book], grid, terms, draws, settings.seed)
