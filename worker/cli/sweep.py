@@ -37,7 +37,7 @@ EXECUTION = "execution."
 
 
 @takes("data", "symbols", "timeframe", "start", "end", *FILE, after="config")
-@takes("fee", "slippage", "seed", "db", after="embargo")
+@takes("fee", "slippage", "seed", after="embargo")
 def sweep(
     context: typer.Context,
     config: ConfigArgument = None,
@@ -66,6 +66,9 @@ def sweep(
     out: Annotated[
         str | None, option(metavar="DIR", help="Write sweep.json, sweep.html and sweep.parquet.")
     ] = None,
+    db: Annotated[
+        str | None, option("--db", metavar="URL", help="Store in whose ledger the search is entered. [none]")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Trade every parameter set of a rule or playbook by itself, and say what the search is worth.
@@ -91,7 +94,7 @@ def sweep(
         async with await open_for_writing(settings.runtime.db) as store:
             return await enter_sweep(store, bars, family)
 
-    before = run_async(enter()) if context.params["db"] is not None else 0
+    before = run_async(enter()) if db is not None else 0
     found = _run(bars, family, looking, before)
     document = found.document(i_know=i_know)
     if folder is not None:
@@ -120,9 +123,13 @@ def _run(bars: "BarSeries", family: "Family", looking: "Looking", before: int) -
 
 def _lines(found: "SweepResult", document: Mapping[str, Any]) -> list[str]:
     best = document["best"]
-    shown = "" if best is None else ", ".join(f"{name} {value}" for name, value in best.items())
+    shown = "" if best is None else ", ".join(f"{name} {_short(value)}" for name, value in best.items())
     held = "not shown: the search is overfitted, --i-know shows it"
     return [*found.lines(), f"best in sample: {shown or held}", "--json and --out hold every set"]
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _family(settings: Settings, file: Path | None, playbook: str | None, draws: int | None) -> "Family":
