@@ -77,12 +77,12 @@ def main(count: int) -> None:
     """Print how often each kind of world is called real, with the standard error of the rate."""
     for name, world in (("null", null_world), ("planted", planted_world)):
         found = [sweep_world(world(seed), seed) for seed in range(count)]
-        rate = sum(one.verdict == "real" for one in found) / count
+        rate = sum(worth.verdict == "real" for worth in found) / count
         error = (rate * (1.0 - rate) / count) ** 0.5
         parts = {
-            "spa": np.mean([one.spa_p is not None and one.spa_p <= 0.05 for one in found]),
-            "pbo": np.mean([one.pbo is not None and one.pbo < 0.5 for one in found]),
-            "out": np.mean([(one.out_of_sample or 0.0) > 0.0 for one in found]),
+            "spa": np.mean([worth.spa_p is not None and worth.spa_p <= 0.05 for worth in found]),
+            "pbo": np.mean([worth.pbo is not None and worth.pbo < 0.5 for worth in found]),
+            "out": np.mean([(worth.out_of_sample or 0.0) > 0.0 for worth in found]),
         }
         shown = ", ".join(f"{part} {100 * value:.0f} %" for part, value in parts.items())
         sys.stdout.write(f"{name}: real {100 * rate:.1f} % ({100 * error:.1f}) of {count}; alone {shown}\n")

@@ -1,4 +1,4 @@
-"""`tt.sweep`: sets as `simulate` trades them, the worth of the search before any set, and worlds to test it."""
+"""`tt.sweep`: sets as `simulate` trades them, the worth of the search before any set, worlds to test it."""
 
 import json
 
@@ -165,7 +165,7 @@ def test_sweep_page_and_parquet_hold_every_set(found, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"grid": {"f": [5], "s": [20], "g": [1]}}, "grid: 'g' is no parameter in braces and no keyword"),
         ({"grid": {"f": [5]}}, r"no values for \{s\}"),
@@ -180,8 +180,8 @@ def test_sweep_page_and_parquet_hold_every_set(found, tmp_path):
         ({"rule": 7}, "rule is a int: give the text"),
     ],
 )
-def test_sweep_that_cannot_be_is_refused_by_name(bars, given, said):
-    with pytest.raises(tt.ConfigError, match=said):
+def test_sweep_that_cannot_be_is_refused_by_name(bars, given, message):
+    with pytest.raises(tt.ConfigError, match=message):
         tt.sweep(bars, **({"rule": RULE, "grid": {"f": [5], "s": [20]}} | given))
 
 

@@ -89,7 +89,7 @@ def sweep(
     given |= {"data__symbols": symbols_of(symbols)}
     data = {name: terms.pop(name) for name in [*terms] if name.startswith("data__")}
     address = None if db is None else store_address(db)
-    values = {name: _listed(name, found) for name, found in (grid or {}).items()}
+    values = {name: _list_values(name, found) for name, found in (grid or {}).items()}
     if level == "agent":
         shown = settings_of(None, given, terms | data).model_copy(update={"seed": seed})
         family: Family = _of_runs(shown, rule, values, random)
@@ -134,7 +134,7 @@ def _family(
     return Family({"entry": rule, **terms}, grid or {}, draws=draws, seed=seed)
 
 
-def _listed(name: str, values: Any) -> list[Any]:
+def _list_values(name: str, values: Any) -> list[Any]:
     """Values of a list, a range or an array, as Python has them."""
     if isinstance(values, str | Mapping) or not hasattr(values, "__iter__"):
         raise ConfigError(f"grid: {name} is {values!r}: give a list of at least one value")

@@ -39,7 +39,8 @@ class SetRow:
         exposure: mean of what was held over that price, negative for a short.
         entry_rows, exit_rows: int64 (n,), rows of the bars; in order of exit.
         r: float64 (n,).
-        periods: float64 (P,), sums of returns a bar over the stretches of `period_starts`.
+        excess: float64 (P,), sums of returns a bar over `period_starts`, less `exposure` times
+            those of holding.
         problem: why it could not be traded.
     """
 
@@ -51,7 +52,7 @@ class SetRow:
     entry_rows: RowArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     exit_rows: RowArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     r: FloatArray = field(default_factory=lambda: np.empty(0))
-    periods: FloatArray = field(default_factory=lambda: np.empty(0))
+    excess: FloatArray = field(default_factory=lambda: np.empty(0))
     problem: str | None = None
 
 
@@ -132,6 +133,8 @@ class _Sweep:
         starts = period_starts(times.size)
         self._starts = np.searchsorted(self._rows[1:], starts + 1)
         self._is_bare = np.diff(self._starts, append=rows - 1) == 0  # no bar of these symbols falls into it
+        held = np.append(np.diff(prices), 0.0) * self._inverse
+        self._holding = self._periods(held[np.newaxis])[0]
         self._year = np.sqrt(bars_per_year(bars.times))
 
     def rows(self, sets: Sequence[Mapping[str, Any]]) -> Iterator[SetRow]:
@@ -146,8 +149,8 @@ class _Sweep:
         plans: dict[str, Plan | str] = {}
         read: list[tuple[Any, Plan] | SetRow] = [self._read(given, plans) for given in sets]
         wanted = dict.fromkeys(
-            text for one in read if not isinstance(one, SetRow)
-            for text in ([one[0]] if isinstance(one[0], str) else []) + one[1].texts
+            text for item in read if not isinstance(item, SetRow)
+            for text in ([item[0]] if isinstance(item[0], str) else []) + item[1].texts
         )  # fmt: skip
         self.columns.load(wanted)
         return self._ready(read)
@@ -164,6 +167,12 @@ class _Sweep:
         if code == FAULT:
             raise InvariantViolation("a set made an illegal transition")
         return self._trades[: self._closed[0]]
+
+    def _periods(self, returns: FloatArray) -> FloatArray:
+        """Sums of returns (n, T), the last of which is none, over the periods."""
+        sums: FloatArray = np.add.reduceat(returns, self._starts, axis=1)
+        sums[:, self._is_bare] = 0.0
+        return sums
 
     def _read(self, given: Mapping[str, Any], plans: dict[str, Plan | str]) -> "tuple[Any, Plan] | SetRow":
         terms = {name: value for name, value in given.items() if name not in ("entry", "symbols")}
@@ -201,11 +210,11 @@ class _Sweep:
     def _ready(self, read: "Sequence[tuple[Any, Plan] | SetRow]") -> list[_Job | SetRow]:
         fresh: dict[int, Any] = {}  # engine and its first state, by plan
         jobs: list[_Job | SetRow] = []
-        for one in read:
-            if isinstance(one, SetRow):
-                jobs.append(one)
+        for item in read:
+            if isinstance(item, SetRow):
+                jobs.append(item)
                 continue
-            entry, plan = one
+            entry, plan = item
             try:
                 setups = find_setups(self.columns, entry)
                 if id(plan) not in fresh:
@@ -234,8 +243,7 @@ class _Sweep:
         np.subtract(worth[:, 1:], worth[:, :-1], out=returns[:, :-1])
         returns *= self._inverse
         returns /= quantity[:, np.newaxis]
-        periods = np.add.reduceat(returns, self._starts, axis=1)
-        periods[:, self._is_bare] = 0.0
+        excess = self._periods(returns)
         n = returns.shape[1] - 1
         mean = returns.sum(axis=1) / n
         # Sums by einsum: BLAS gives other bits by the number of its threads.
@@ -244,6 +252,9 @@ class _Sweep:
         with np.errstate(divide="ignore", invalid="ignore"):
             sharpe = np.where(spread > 1e-12 * np.abs(mean), mean / spread, np.nan) * self._year
         exposure = np.einsum("ij,j->i", held, self._inverse) / (quantity * held.shape[1])
+        sides = np.array([1.0 if job.plan.direction == "long" else -1.0 for job in live])
+        exposure *= sides
+        excess -= exposure[:, np.newaxis] * self._holding
         cash = np.array([job.plan.cash for job in live])
         gain = (worth[:, -1] - cash) / (quantity * self._prices[0])
         made = iter(range(len(live)))
@@ -253,10 +264,9 @@ class _Sweep:
                 continue
             k = next(made)
             entered, left, r = logs[k]
-            side = 1.0 if job.plan.direction == "long" else -1.0
             yield SetRow(
-                len(r), float(r.sum()), float(gain[k]), float(sharpe[k]), side * float(exposure[k]),
-                entered, left, r, periods[k],
+                len(r), float(r.sum()), float(gain[k]), float(sharpe[k]), float(exposure[k]),
+                entered, left, r, excess[k],
             )  # fmt: skip
 
 

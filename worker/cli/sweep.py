@@ -35,7 +35,7 @@ EXECUTION = "execution."
 
 
 @takes("data", "symbols", "timeframe", "start", "end", *FILE, after="config")
-@takes("fee", "slippage", "seed", "db", after="embargo")
+@takes("fee", "slippage", "seed", after="embargo")
 def sweep(
     context: typer.Context,
     config: ConfigArgument = None,
@@ -85,6 +85,9 @@ def sweep(
     out: Annotated[
         str | None, option(metavar="DIR", help="Write sweep.json, sweep.html and sweep.parquet.")
     ] = None,
+    db: Annotated[
+        str | None, option("--db", metavar="URL", help="Store in whose ledger the search is entered. [none]")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Trade every parameter set of a rule or playbook by itself, and say what the search is worth.
@@ -114,7 +117,7 @@ def sweep(
         async with await open_for_writing(settings.runtime.db) as store:
             return await enter_sweep(store, bars, family)
 
-    before = run_async(enter()) if context.params["db"] is not None else 0
+    before = run_async(enter()) if db is not None else 0
     ready_engine()
     from worker.studies.sweep.result import sweep_bars
     from worker.studies.sweep.tasks import SweepTasks
@@ -137,9 +140,13 @@ def sweep(
 
 def _lines(found: "SweepResult", document: Mapping[str, Any]) -> list[str]:
     best = document["best"]
-    shown = "" if best is None else ", ".join(f"{name} {value}" for name, value in best.items())
+    shown = "" if best is None else ", ".join(f"{name} {_short(value)}" for name, value in best.items())
     held = "not shown: the search is overfitted, --i-know shows it"
     return [*found.lines(), f"best in sample: {shown or held}", "--json and --out hold every set"]
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _family(settings: Settings, file: Path | None, playbook: str | None, draws: int | None) -> "Family":
@@ -165,7 +172,7 @@ def _family(settings: Settings, file: Path | None, playbook: str | None, draws: 
         return Family(terms, grid or {}, draws=draws, seed=settings.seed)
     if book is None:
         raise ConfigError("what is swept? give --playbook ID, or --grid FILE that names entry or playbook")
-    books = {one.id: one for one in playbooks(settings)}
+    books = {known.id: known for known in playbooks(settings)}
     if book not in books:
         raise ConfigError(f"playbook {book!r} is not there.{nearest(str(book), books)}")
     return family_of_playbook(books[book], grid, terms, draws, settings.seed)

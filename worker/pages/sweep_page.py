@@ -1,5 +1,6 @@
 """A sweep as an HTML page: what the search is worth, the heat map, every set; nothing is computed here."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element
 
@@ -13,17 +14,17 @@ if TYPE_CHECKING:
 
 LEFT, TOP, CELL, HIGH, MOST_CELLS = 130.0, 46.0, 58.0, 26.0, 60
 MOST_ROWS = 2_000
-FIGURES = {
+FIGURES: dict[str, Callable[[Any], str]] = {
     "trades": lambda value: f"{value:,}", "total_r": r_multiple, "return": percent, "sharpe": number,
 }  # fmt: skip
 
 
-def sweep_html(document: dict[str, Any], told: list[str], heat: "pd.DataFrame | None") -> str:
+def sweep_html(document: dict[str, Any], lines: list[str], heat: "pd.DataFrame | None") -> str:
     """The page; the same document gives the same bytes.
 
     Args:
         document: of a sweep.
-        told: what the search is worth, the verdict first.
+        lines: what the search is worth, the verdict first.
         heat: mean Sharpe ratios by two values; None: nothing to draw.
     """
     sets = document["sets"]
@@ -34,21 +35,21 @@ def sweep_html(document: dict[str, Any], told: list[str], heat: "pd.DataFrame | 
         "Parameter sets",
         document=document,
         bars=count_noun(document["data"]["bars"], "bar"),
-        told=told,
+        lines=lines,
         plot=write(_heat(heat)) if heat is not None and max(heat.shape) <= MOST_CELLS else "",
         head=", ".join(head),
         parameters=len(names),
-        rows=[_row(one, names) for one in sets[:MOST_ROWS]],
+        rows=[_row(row, names) for row in sets[:MOST_ROWS]],
         left_out=max(0, len(sets) - MOST_ROWS),
     )
 
 
-def _row(one: dict[str, Any], names: list[str]) -> list[str]:
-    figures = [DASH if one[name] is None else show(one[name]) for name, show in FIGURES.items()]
+def _row(row: dict[str, Any], names: list[str]) -> list[str]:
+    figures = [DASH if row[name] is None else show(row[name]) for name, show in FIGURES.items()]
     return [
-        *(str(one[name]) for name in names),
+        *(str(row[name]) for name in names),
         *figures,
-        *([one["problem"] or ""] if "problem" in one else []),
+        *([row["problem"] or ""] if "problem" in row else []),
     ]
 
 

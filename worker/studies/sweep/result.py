@@ -53,11 +53,11 @@ def sweep_bars(
             made.append(family.set_of(point))
         except ConfigError as error:
             made.append(SetRow(problem=str(error)))
-    sets = [one for one in made if not isinstance(one, SetRow)]
+    sets = [item for item in made if not isinstance(item, SetRow)]
     size = max(1, CHUNK_CELLS // bars.shape[0])
     chunks = [sets[start : start + size] for start in range(0, len(sets), size)]
     found = (row for rows in run(bars, chunks) for row in rows)
-    rows = tuple(one if isinstance(one, SetRow) else next(found) for one in made)
+    rows = tuple(item if isinstance(item, SetRow) else next(found) for item in made)
     return SweepResult(bars, family, tuple(points), rows, looking, before)
 
 

@@ -96,10 +96,10 @@ class Family:
         return [dict(zip(names, self._values(number), strict=True)) for number in drawn]
 
     def _values(self, number: int) -> Iterator[Any]:
-        behind = self.size
+        stride = self.size
         for values in self.grid.values():
-            behind //= len(values)
-            place, number = divmod(number, behind)
+            stride //= len(values)
+            place, number = divmod(number, stride)
             yield values[place]
 
     def set_of(self, point: Mapping[str, Any]) -> dict[str, Any]:

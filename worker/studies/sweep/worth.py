@@ -11,7 +11,7 @@ from schemas.errors import ConfigError, DataError
 from services.statistics.folds import EMBARGO, Fold, Log, Scheme, Split, choose_and_look, scores, splits_of
 from services.statistics.selection import deflated_sharpe, overfitting_probability, superior_ability
 from trading_core.bars import BarSeries
-from trading_core.research.sweep import SetRow, hold_returns, period_starts
+from trading_core.research.sweep import SetRow
 
 Verdict = Literal["real", "not shown"]
 LEVEL, EVEN = 0.05, 0.5
@@ -130,8 +130,7 @@ def worth_of(bars: BarSeries, rows: Sequence[SetRow], looking: Looking, before: 
     notes: list[str] = []
     if not tried:
         return Worth(before, None, None, None, None, None, 0, (), ("no set could be traded",))
-    holding = np.add.reduceat(hold_returns(bars), period_starts(bars.shape[0]))
-    excess = np.column_stack([row.periods - row.exposure * holding for row in tried])
+    excess = np.column_stack([row.excess for row in tried])
     pbo = p = None
     try:
         pbo = overfitting_probability(excess).pbo
@@ -145,9 +144,7 @@ def worth_of(bars: BarSeries, rows: Sequence[SetRow], looking: Looking, before: 
     sharpes = np.where(spread > 0.0, excess.mean(axis=0) / np.where(spread > 0.0, spread, 1.0), 0.0)
     padded = np.concatenate([sharpes, np.full(before, float(np.mean(sharpes)))]) if before else sharpes
     dsr = deflated_sharpe(excess[:, int(np.argmax(sharpes))], padded)
-    folds = choose_and_look(
-        log_of(tried), looking.splits(bars.shape[0]), int(looking.embargo * bars.shape[0])
-    )
+    folds = choose_and_look(log_of(rows), looking.splits(bars.shape[0]), int(looking.embargo * bars.shape[0]))
     (inside, _), (outside, trades) = (
         _pooled([(getattr(fold, side), getattr(fold, f"trades_{side}")) for fold in folds])
         for side in ("inside", "outside")
