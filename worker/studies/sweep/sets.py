@@ -130,7 +130,7 @@ def family_of_playbook(
     values = {**(own if grid is None else held), **(grid or {})}
     if len(book.rules) > 1 and "direction" not in terms:
         values.setdefault("direction", sorted(book.rules))
-    sides = {side: _keywords(rules) for side, rules in book.rules.items()}
+    sides: dict[str, dict[str, str]] = {side: _keywords(rules) for side, rules in book.rules.items()}
     fields = {name: getattr(book, name) for name in OrderTerms.model_fields if name in MANAGED}
     shown = {name: value for name, value in fields.items() if value is not None}
     base = {

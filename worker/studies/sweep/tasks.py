@@ -9,7 +9,7 @@ import numpy as np
 
 from schemas.errors import RuleError
 from trading_core.bars import BarSeries
-from trading_core.research.sweep import SetRow, period_starts, run_sets
+from trading_core.research.sweep import SetRow, hold_returns, period_starts, run_sets
 from trading_core.rules.grammar import parse
 from worker.runs.progress import Progress
 from worker.studies.executors.agent_runs import agent_answers
@@ -24,7 +24,7 @@ from worker.studies.sweep.sets import RULES
 NUMBERS: dict[str, type[int] | type[float]] = {
     "trades": int, "total_r": float, "gain": float, "sharpe": float, "exposure": float
 }  # fmt: skip
-ARRAYS = ("entry_rows", "exit_rows", "r", "periods")
+ARRAYS = ("entry_rows", "exit_rows", "r", "excess")
 
 
 def unseen(done: int, total: int | None) -> None:
@@ -121,16 +121,17 @@ def row_of_run(answer: Mapping[str, Any], bars: BarSeries) -> SetRow:
     curve = np.maximum(np.concatenate(([cash], answer["equity"]))[places], 0.0)
     returns = np.divide(np.diff(curve), curve[:-1], out=np.zeros(len(curve) - 1), where=curve[:-1] > 0.0)
     entries, exits = (np.searchsorted(bars.times, answer[name]) for name in ("entry_labels", "exit_labels"))
+    exposure = float((answer["held"] * (exits - entries)).sum() / (cash * bars.shape[0]))
     return SetRow(
         trades=performance["trades"],
         total_r=float(answer["r"].sum()),
         gain=performance["total_return"],
         sharpe=np.nan if performance["sharpe"] is None else performance["sharpe"],
-        exposure=float((answer["held"] * (exits - entries)).sum() / (cash * bars.shape[0])),
+        exposure=exposure,
         entry_rows=entries,
         exit_rows=exits,
         r=answer["r"],
-        periods=np.add.reduceat(returns, period_starts(bars.shape[0])),
+        excess=np.add.reduceat(returns - exposure * hold_returns(bars), period_starts(bars.shape[0])),
     )
 
 

@@ -1,5 +1,7 @@
 """A run of the agent as a task is the backtest that a script makes."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,10 @@ from worker.studies.executors.kept_answers import KeptAnswers
 
 BARS = make_world("random_walk", seed=3, bars=700, symbols=2)
 BOOKS = load_playbooks(None)
-GRID = [{"account__cash": 50_000.0}, {"account__cash": 50_000.0, "reflection__mode": "off"}]
+GRID: list[dict[str, Any]] = [
+    {"account__cash": 50_000.0},
+    {"account__cash": 50_000.0, "reflection__mode": "off"},
+]
 SETS = [(agent_settings(Settings(), changes), BOOKS) for changes in GRID]
 
 

@@ -1,5 +1,8 @@
 """A sweep on executors: the same rows, nothing repeated, and runs of the agent as sets."""
 
+from importlib import import_module
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -29,7 +32,7 @@ FIELDS = (
     "entry_rows",
     "exit_rows",
     "r",
-    "periods",
+    "excess",
     "problem",
 )
 
@@ -111,8 +114,9 @@ def test_grid_of_runs_names_what_it_does_not_know():
         family.set_of(family.points()[0])
     with pytest.raises(ConfigError, match="keep: sets at level 'rule' have no store"):
         tt.sweep(_frame(), grid={"f": [3], "s": [9]}, keep="stores")
+    both: Any = "both"
     with pytest.raises(ConfigError, match="neither 'rule' nor 'agent'"):
-        tt.sweep(_frame(), grid={"f": [3], "s": [9]}, level="both")
+        tt.sweep(_frame(), grid={"f": [3], "s": [9]}, level=both)
 
 
 def test_feature_of_the_script_is_refused_before_workers_get_it(tmp_path, monkeypatch):
@@ -120,8 +124,7 @@ def test_feature_of_the_script_is_refused_before_workers_get_it(tmp_path, monkey
         "def mine(open, high, low, close, volume):\n    return close\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    import notes_of_mine
-
+    notes_of_mine = import_module("notes_of_mine")
     tt.feature("mine", notes_of_mine.mine, lookback=0)
     family = Family({"entry": "mine > sma_{s}"}, {"s": [10, 20, 30, 40]})
     monkeypatch.setattr(notes_of_mine.mine, "__module__", "__main__")
