@@ -54,6 +54,7 @@ __all__ = [
     "SimulationResult",
     "Strategist",
     "StrategistAnswer",
+    "SweepResult",
     "ThinktwiceError",
     "ToolAnswer",
     "TrialsResult",
@@ -71,13 +72,14 @@ __all__ = [
     "load",
     "settings",
     "simulate",
+    "sweep",
     "trials",
 ]
 
 
 # A guard stands in front of an agent that is not to wait for the engine: its names load nothing of that.
 GUARD = ("Account", "Guard", "GuardSettings", "Order", "OrderRefused", "Verdict", "guard")
-RUNS = ("ablate", "backtest", "faults", "load", "simulate")  # need the engine
+RUNS = ("ablate", "backtest", "faults", "load", "simulate", "sweep")  # need the engine
 
 
 def __getattr__(name: str) -> Any:

@@ -32,7 +32,9 @@ from thinktwice.studies import (
     gate,
     trials,
 )
+from thinktwice.sweeping import sweep
 from trading_core.research.simulation import SimulationResult
+from worker.studies.sweep.result import SweepResult
 
 __version__ = version("thinktwice")
 
@@ -66,6 +68,7 @@ __all__ = [
     "SimulationResult",
     "Strategist",
     "StrategistAnswer",
+    "SweepResult",
     "ThinktwiceError",
     "ToolAnswer",
     "TrialsResult",
@@ -83,5 +86,6 @@ __all__ = [
     "load",
     "settings",
     "simulate",
+    "sweep",
     "trials",
 ]

@@ -16,7 +16,7 @@ from schemas.settings import Settings
 from thinktwice.backtesting import inputs_of
 from thinktwice.boundary import trims_errors
 from thinktwice.inputs import Playbooks, in_arguments, playbooks_of, settings_of
-from thinktwice.loops import cancelled_so_far, in_own_loop
+from thinktwice.loops import cancellable, cancelled_so_far, in_own_loop
 from thinktwice.parts import CriticParts, ModelPart, asked_models, own_model, own_parts, settings_of_model
 from thinktwice.result import BacktestResult, frame_of
 from thinktwice.stored import load
@@ -179,7 +179,7 @@ async def _measure(inputs: "Inputs", url: str, seeds: int, keep_all: bool) -> di
 
     @contextmanager
     def watch(title: str) -> Iterator[Progress]:
-        yield lambda done, total: None
+        yield cancellable()
 
     async with await open_store(url, create=True) as store:
         return await measured_worth(

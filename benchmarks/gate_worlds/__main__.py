@@ -12,11 +12,12 @@ from typing import Any
 
 from benchmarks.gate_worlds.engine.rows import NO_HARM, PLANTED, engine_rows
 from benchmarks.gate_worlds.figures import document_of
-from benchmarks.gate_worlds.runs import KeptParts, cores, gate_hash, measure_rows
+from benchmarks.gate_worlds.runs import KeptParts, gate_hash, measure_rows
 from benchmarks.gate_worlds.section import section, sessions_section, write
 from benchmarks.gate_worlds.table import Row, rows
 from schemas.settings import GateSettings
 from tools.docs_pages import ROOT
+from worker.studies.executors.choosing import cores
 
 RUNS, SEEDS, QUICK_RUNS = 400, (1, 2), 100
 SESSIONS = {PLANTED: 10, NO_HARM: 50}

@@ -8,11 +8,8 @@ another gate is refused, and so is a line that does not have its digest.
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from schemas.canonical import content_id
 from schemas.errors import ConfigError
 from schemas.settings import GateSettings
 from services import statistics
+from worker.studies.executors.choosing import opened_executor
 
 # What is run and shown, not what a run comes to.
 LISTS = frozenset({"__main__.py", "figures.py", "runs.py", "section.py", "table.py"})
@@ -212,10 +210,12 @@ def measure_rows(
         else:
             todo.append(part)
     tell(done, runs * len(rows))
-    for part, columns in _await_parts(todo, processes):
-        kept.keep(part.key, columns)
-        done += part.count
-        tell(done, runs * len(rows))
+    tasks = {part.key: part for part in todo}
+    with opened_executor(processes=processes, tasks=len(tasks)) as executor:
+        for key, columns in executor.run(Part.run, tasks, lambda: None):
+            kept.keep(key, columns)
+            done += tasks[key].count
+            tell(done, runs * len(rows))
     return [_row(kept, [part for part in parts if part.row is row]) for row in rows]
 
 
@@ -225,22 +225,3 @@ def _row(kept: KeptParts, parts: Sequence[Part]) -> Columns:
         for name, column in kept.parts[part.key].items():
             found.setdefault(name, []).extend(column[: part.count])
     return found
-
-
-def _await_parts(parts: Sequence[Part], processes: int) -> Iterator[tuple[Part, Columns]]:
-    """Parts as they end."""
-    if processes == 1 or len(parts) < 2:
-        yield from ((part, part.run()) for part in parts)
-        return
-    pool = ProcessPoolExecutor(min(processes, len(parts)), mp_context=get_context("spawn"))
-    try:
-        waiting = {pool.submit(part.run): part for part in parts}
-        for future in as_completed(waiting):
-            yield waiting[future], future.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

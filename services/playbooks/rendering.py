@@ -37,12 +37,16 @@ def number_text(value: float) -> str:
     return f"({text})" if text.startswith("-") and text != "-0" else text.removeprefix("-")
 
 
+def _value_text(value: float | str) -> str:
+    return value if isinstance(value, str) else number_text(value)
+
+
 def placeholders(text: str) -> tuple[str, ...]:
     """Names in braces, in order of appearance, repeats included."""
     return tuple(PLACEHOLDER.findall(text))
 
 
-def render_text(text: str, values: Mapping[str, float]) -> str:
+def render_text(text: str, values: Mapping[str, float | str]) -> str:
     """`text` with every `{name}` replaced by its value.
 
     Raises:
@@ -54,7 +58,7 @@ def render_text(text: str, values: Mapping[str, float]) -> str:
             raise ConfigError(
                 f"{{{name}}} is not a declared parameter (declared: {known}).{nearest(name, values)}"
             )
-    rendered = PLACEHOLDER.sub(lambda match: number_text(values[match[1]]), text)
+    rendered = PLACEHOLDER.sub(lambda match: _value_text(values[match[1]]), text)
     if "{" in rendered or "}" in rendered:
         raise ConfigError(f"a brace stands alone in {text!r}: write parameters as {{name}}")
     return rendered

@@ -22,6 +22,7 @@ from services.store.tables import paper_bars, runs, seals, trials
 
 Key = tuple[str, str, str]
 RULE = "rule:"  # begins the name of a rule that was tried outside every run
+SWEEP = "sweep:"  # of a search over parameter sets; their number follows
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,23 @@ class TrialRepository(Repository):
             await tell_of_rule(connection, self._url.dialect, met, number, name)
         return number
 
+    async def note_sweep(self, on: TriedOn, sets: int) -> TrialLedger:
+        """Enter a search over so many parameter sets as one row, before they are tried.
+
+        What comes back is what was tried on such bars before; the same search again adds nothing.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        name = _sweep_name(on.config_hash, sets)
+        async with self._write() as connection:
+            known, number = await self._begin(connection, on, name)
+            ledger = count_before(known, on)
+            if not any((trial.run_id, trial.on) == (name, on) for trial in known):
+                trial = Trial(number, name, on, TrialCounts(hypotheses=sets), ledger)
+                await connection.execute(trials.insert(), _columns(trial))
+        return ledger
+
     async def _begin(self, connection: AsyncConnection, on: TriedOn, name: str) -> tuple[list[Trial], int]:
         """Trials on that timeframe, and the number of the next; no other process enters one meanwhile."""
         if self._url.dialect == "postgresql":
@@ -208,11 +226,18 @@ def _is_as_written(row: Row[Any], newest: bool) -> bool:
     if row.run_id.startswith(RULE):
         named = row.run_id == _rule_name(row.config_hash)
         return named and (row.hypotheses, row.candidates, row.promotions) == (1, 0, 0)
+    if row.run_id.startswith(SWEEP):
+        named = row.run_id == _sweep_name(row.config_hash, row.hypotheses)
+        return named and (row.candidates, row.promotions) == (0, 0)
     return row.stored is None or not newest or row.own_seal == hash_values(*row[: len(trials.c)])
 
 
 def _rule_name(config_hash: str) -> str:
     return f"{RULE}{config_hash[:16]}"
+
+
+def _sweep_name(config_hash: str, sets: int) -> str:
+    return f"{SWEEP}{sets}:{config_hash[:16]}"
 
 
 async def advance_trial(connection: AsyncConnection, run_id: str, counts: TrialCounts) -> None:

@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 MAX_AMOUNT = 1e15
 FAR_PCT: Final = 1e6  # of a long's target that stands for none
 MANAGED: Final = (
-    "break_even_r", "scale_out_r", "scale_out_share", "add_at_r", "add_share", "target_moves",
+    "entry_kind", "refinement_kind", "break_even_r", "scale_out_r", "scale_out_share", "add_at_r",
+    "add_share", "target_moves",
 )  # fmt: skip
+READ: Final = ("stop", "target", "exit", "trail", "invalidation", "activation", "refinement", "entry")
+WRITTEN: Final = {"entry": "entry_at"}  # rules by what the caller writes, where that is another name
 YES_OR_NO: Final = ("entry_bar_exits", "reentry")
 SWITCHES: Final = (
     *YES_OR_NO, "fee_bps", "slippage_bps", "fill", "level_base", "both_hit", "gap", "limit_fill", "time_exit",
@@ -96,22 +99,121 @@ class SimulationResult:
         return pd.Series(self.values, index=_labels(self.times), name="equity")
 
 
-def simulate(
-    bars: BarSeries,
-    entry: str | BoolArray = "crosses_above(sma_10, sma_30)",
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a rule trades by, checked: one for every symbol and every entry that shares its terms.
+
+    Attributes:
+        rules: price rules and conditions beside the entry; levels may be fractions instead.
+        terms: how a position is entered and managed.
+        parameters: the kernel's parameter record (1,).
+        cash: at the start.
+        quantity: units per trade.
+        direction: long or short.
+        horizon: own bars of the time stop.
+        window: own bars within which an activation has to come; 0: the entry itself orders.
+        stop_pct, target_pct: fractions of the level base; NaN where a rule says the level.
+    """
+
+    rules: DirectionRules
+    terms: OrderTerms
+    parameters: npt.NDArray[Any]
+    cash: float
+    quantity: float
+    direction: Literal["long", "short"]
+    horizon: int
+    window: int
+    stop_pct: float
+    target_pct: float
+
+    @property
+    def texts(self) -> list[str]:
+        """Its rules without the entry."""
+        return [text for role in READ if (text := getattr(self.rules, role)) is not None]
+
+    def install(self, engine: TriggerEngine, columns: RuleColumns, setups: list[int]) -> None:
+        """Put the plan in force for every symbol of an engine before its first bar.
+
+        Args:
+            engine: reads the columns where they stand.
+            columns: hold what `texts` says.
+            setups: index of each symbol's column of the entry.
+        """
+        bank = SharedColumns(columns)
+
+        def orders_of(s: int) -> PolicyOrders:
+            orders = compile_orders(
+                self.rules, self.terms, SymbolColumns(columns, bank, s), tag=PolicyTag("", ""),
+                window=self.window, risk_fraction=0.0, setup=setups[s], never_ends=True,
+                direction=self.direction, horizon=self.horizon,
+            )  # fmt: skip
+            return replace(orders, stop_pct=self.stop_pct, target_pct=self.target_pct)
+
+        if self.texts:
+            for s in range(len(setups)):
+                engine.install(s, orders_of(s))
+        else:
+            engine.install_everywhere(orders_of(0), setups)
+
+
+def plan_of(
     *,
     direction: Literal["long", "short"] = "long",
     stop_pct: float = 0.02,
     target_pct: float | None = 0.04,
     time_stop_bars: int = 50,
-    stop: str | None = None,
-    target: str | None = None,
-    exit: str | None = None,
-    trail: str | None = None,
-    invalidation: str | None = None,
+    activation_window_bars: int = 0,
     quantity: float = 1.0,
     cash: float = 100_000.0,
     **terms: Any,
+) -> Plan:
+    """The terms of `simulate` beside its entry, checked.
+
+    Args:
+        direction: long or short.
+        stop_pct: distance of the stop as a fraction of the level base.
+        target_pct: distance of the target as a fraction of the level base; None: no target.
+        time_stop_bars: exit at the open that many bars after the entry bar, before stops.
+        activation_window_bars: own bars that an entry waits for its `activation`.
+        quantity: units per trade.
+        cash: starting cash.
+        terms: rules, by name: `stop` and `target` (prices, read at the close that orders, instead of the
+            fractions), `exit` (closes an open position at the next open), `trail` (a price that the stop
+            follows; it and `exit` may read the position), `invalidation` (closes too, and at its truth
+            nothing is ordered), `activation` and `refinement`, as in a playbook, and `entry_at`, the price of
+            a limit or stop entry; how the position is managed: `MANAGED`, as in a playbook; and how orders
+            fill and what they cost: `SWITCHES`, as `ExecutionSettings` describes and has them by default.
+
+    Raises:
+        RuleError: a rule cannot be read, or is of the wrong kind.
+        ConfigError: a number is out of range.
+        TypeError: a term that is none.
+    """
+    switches = {name: terms.pop(name) for name in SWITCHES if name in terms}
+    texts = {WRITTEN.get(role, role): terms.pop(WRITTEN.get(role, role), None) for role in READ}
+    _check_switches(**{name: switches[name] for name in YES_OR_NO if name in switches})
+    _check_rules(**texts)
+    _check(direction, stop_pct, 0.5 if target_pct is None else target_pct, time_stop_bars, quantity, cash)
+    target = texts["target"]
+    if target is None and terms.get("target_moves"):
+        raise ConfigError(
+            "target_moves is true, yet there is no rule that it reads: give target, a price rule"
+        )
+    far = 1.0 - 1.0 / FAR_R if direction == "short" else FAR_PCT
+    rules = {role: texts[WRITTEN.get(role, role)] for role in READ}
+    parameters = parameter_record(
+        _execution(**switches), None, heartbeat=0, emit_events=False, fixed_quantity=quantity
+    )
+    return Plan(
+        DirectionRules.model_construct(setup="", **rules), _order_terms(terms), parameters, cash, quantity,
+        direction, time_stop_bars, activation_window_bars,
+        stop_pct=stop_pct if texts["stop"] is None else nan,
+        target_pct=nan if target is not None else far if target_pct is None else target_pct,
+    )  # fmt: skip
+
+
+def simulate(
+    bars: BarSeries, entry: str | BoolArray = "crosses_above(sma_10, sma_30)", **terms: Any
 ) -> SimulationResult:
     """Trade every true `entry` with a bracket, one position per symbol.
 
@@ -121,48 +223,18 @@ def simulate(
         bars: bars of any number of symbols.
         entry: boolean rule, evaluated at each close; acts at the next open (or at the close). Or its truths,
             bool (T, S).
-        direction: long or short.
-        stop_pct: distance of the stop as a fraction of the level base.
-        target_pct: distance of the target as a fraction of the level base; None: no target.
-        time_stop_bars: exit at the open that many bars after the entry bar, before stops.
-        stop: price rule, read at the close that orders, instead of `stop_pct`.
-        target: price rule, likewise instead of `target_pct`.
-        exit: condition that closes an open position at the next open, as in a playbook.
-        trail: price that the stop follows; it and `exit` may read the position.
-        invalidation: condition that closes too, and at whose truth nothing is ordered.
-        quantity: units per trade.
-        cash: starting cash.
-        terms: how the position is managed, as in a playbook: `break_even_r`, `scale_out_r`,
-            `scale_out_share`, `add_at_r`, `add_share`, `target_moves` (with `target`); and how orders fill
-            and what they cost: `SWITCHES`, as `ExecutionSettings` describes them and has them by default.
+        terms: see `plan_of`.
 
     Raises:
         RuleError: a rule cannot be read, or is of the wrong kind.
         ConfigError: a number is out of range.
         TypeError: a term that is none.
     """
-    switches = {name: terms.pop(name) for name in SWITCHES if name in terms}
-    _check_types(bars, entry, **{name: switches[name] for name in YES_OR_NO if name in switches})
-    _check_rules(stop=stop, target=target, exit=exit, trail=trail, invalidation=invalidation)
-    _check(direction, stop_pct, 0.5 if target_pct is None else target_pct, time_stop_bars, quantity, cash)
-    if target is None and terms.get("target_moves"):
-        raise ConfigError(
-            "target_moves is true, yet there is no rule that it reads: give target, a price rule"
-        )
-    execution = _execution(**switches)
-    far = 1.0 - 1.0 / FAR_R if direction == "short" else FAR_PCT
-    levels = {
-        "stop_pct": stop_pct if stop is None else nan,
-        "target_pct": nan if target is not None else far if target_pct is None else target_pct,
-    }
-    rules = DirectionRules.model_construct(
-        setup="", stop=stop, target=target, exit=exit, trail=trail, invalidation=invalidation
-    )  # levels may be fractions instead
-    parameters = parameter_record(execution, None, heartbeat=0, emit_events=False, fixed_quantity=quantity)
-    engine = _engine(
-        bars, entry, rules, _order_terms(terms), parameters, cash, direction=direction,
-        time_stop_bars=time_stop_bars, **levels,
-    )  # fmt: skip
+    _check_types(bars, entry)
+    plan, columns = plan_of(**terms), RuleColumns(bars)
+    engine = bare_engine(columns, plan)
+    columns.load([entry, *plan.texts] if isinstance(entry, str) else plan.texts)
+    plan.install(engine, columns, find_setups(columns, entry))
     trades = []
     while not engine.done:
         trades.append(engine.advance().trades)
@@ -171,7 +243,16 @@ def simulate(
     return SimulationResult(refused, bars.symbols, bars.times, np.concatenate(trades), engine.equity)
 
 
-def _setups(columns: RuleColumns, entry: str | BoolArray) -> list[int]:
+def bare_engine(columns: RuleColumns, plan: Plan) -> TriggerEngine:
+    """An engine before its first bar that reads the columns where they stand; `Plan.install` gives it one."""
+    bars = columns.bars
+    flags, decoder = np.zeros(bars.shape, dtype=np.uint8), TickEventDecoder(bars, "", "")
+    return TriggerEngine(
+        bars, flags, plan.parameters, plan.cash, TickGuard(), decoder, columns=SharedColumns(columns)
+    )
+
+
+def find_setups(columns: RuleColumns, entry: str | BoolArray) -> list[int]:
     """Index of each symbol's column of an entry: 1 true, 0 false, -1 unknown or absent."""
     bars, symbols = columns.bars, range(columns.bars.shape[1])
     if isinstance(entry, str):
@@ -183,7 +264,7 @@ def _setups(columns: RuleColumns, entry: str | BoolArray) -> list[int]:
     return setups
 
 
-def _check_types(bars: BarSeries, entry: str | BoolArray, **switches: bool) -> None:
+def _check_types(bars: BarSeries, entry: str | BoolArray) -> None:
     if not isinstance(bars, BarSeries):
         raise ConfigError(
             f"bars is a {type(bars).__name__}: make a series of it with BarSeries.from_frame(...)"
@@ -194,6 +275,9 @@ def _check_types(bars: BarSeries, entry: str | BoolArray, **switches: bool) -> N
             f"entry is of type {type(entry).__name__}, not the text of a rule or a Series of booleans by the "
             "times of the bars: write pd.Series(entry, index=df.index)"
         )
+
+
+def _check_switches(**switches: bool) -> None:
     for name, switch in switches.items():
         if not isinstance(switch, (bool, np.bool_)):
             raise ConfigError(f"{name} {switch!r} is neither True nor False")
@@ -262,40 +346,6 @@ def _read(kind: type[Read], given: dict[str, Any]) -> Read:
         first = error.errors(include_url=False)[0]
         name = ".".join(map(str, first["loc"][:1]))
         raise ConfigError(f"{name} {given[name]!r}: {first['msg']}" if name else first["msg"]) from error
-
-
-def _engine(
-    bars: BarSeries,
-    entry: str | BoolArray,
-    rules: DirectionRules,
-    terms: OrderTerms,
-    parameters: npt.NDArray[Any],
-    cash: float,
-    **policy: Any,
-) -> TriggerEngine:
-    """An engine before its first bar with one plan for every symbol, which trades as often as it may."""
-    columns, flags = RuleColumns(bars), np.zeros(bars.shape, dtype=np.uint8)
-    bank = SharedColumns(columns)
-    engine = TriggerEngine(
-        bars, flags, parameters, cash, TickGuard(), TickEventDecoder(bars, "", ""), columns=bank
-    )
-    texts = [*filter(None, (rules.stop, rules.target, rules.exit, rules.trail, rules.invalidation))]
-    columns.load([entry, *texts] if isinstance(entry, str) else texts)
-    setups = _setups(columns, entry)
-
-    def orders_of(s: int) -> PolicyOrders:
-        orders = compile_orders(
-            rules, terms, SymbolColumns(columns, bank, s), tag=PolicyTag("", ""), window=0, risk_fraction=0.0,
-            setup=setups[s], never_ends=True, direction=policy["direction"], horizon=policy["time_stop_bars"],
-        )  # fmt: skip
-        return replace(orders, stop_pct=policy["stop_pct"], target_pct=policy["target_pct"])
-
-    if texts:
-        for s in range(bars.shape[1]):
-            engine.install(s, orders_of(s))
-    else:
-        engine.install_everywhere(orders_of(0), setups)
-    return engine
 
 
 def _labels(times: npt.NDArray[np.int64]) -> "pd.DatetimeIndex":

@@ -37,7 +37,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("ask", "reflect", "replan", "check", "factcheck", "calibration", "deliberate"),
         *("mcp", "tools"),
     ),
-    "Research": ("gate", "ablate", "faults", "ask-again", "trials", "scenarios"),
+    "Research": ("gate", "sweep", "ablate", "faults", "ask-again", "trials", "scenarios"),
     "Operate": ("doctor", "config", "db", "data", "schema"),
 }
 # The module under `worker.cli` and what is in it, where they are not both called as the command.

@@ -132,6 +132,10 @@ EXAMPLES: dict[str, Sequence[str]] = {
         "thinktwice gate TRADES.csv --looks monthly --playbooks my_playbooks",
     ),
     "faults": ("thinktwice faults", "thinktwice faults latest --least 0.9 --bank FAULTS.toml"),
+    "sweep": (
+        "thinktwice sweep --playbook channel_breakout --random 50",
+        "thinktwice sweep thinktwice.toml --grid GRID.toml --out results",
+    ),
     "ablate": (
         "thinktwice ablate --symbols AAPL,IBM",
         "thinktwice ablate --from 2004-01-01 --to 2006-12-31 --seeds 5 --out results",

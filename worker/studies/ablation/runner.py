@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
-from schemas.errors import DataError, InvariantViolation
+from schemas.errors import ConfigError, DataError, InvariantViolation
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import InvariantContext, PolicyAmendmentRequest, PolicyLevelReflectionResult
@@ -25,6 +25,7 @@ from schemas.snapshot import PolicySnapshot
 from services.journal.chain import JournalRow
 from services.journal.sinks import DiscardingSink
 from services.journal.writer import JournalWriter
+from services.policy_loop.snapshot_builder import feature_names
 from services.ports import Plan, PlanEnd, PlanProvider, PlanRound, Revision, RevisionBudget
 from trading_core.bars import BarSeries
 from worker.models import NO_OVERRIDES, Overrides
@@ -34,11 +35,17 @@ from worker.runs.run_result import RunResult
 from worker.runs.store_run import BacktestRunner, record_run
 from worker.session import Session
 from worker.studies.ablation.arms import Arm, ArmResult, has_model, settings_of
+from worker.studies.executors.agent_runs import awaited
+from worker.studies.executors.choosing import opened_executor
+from worker.studies.executors.kept_answers import run_tasks
+from worker.studies.executors.named_features import NamedFeature, load_features, named_features
+from worker.studies.executors.shared_bars import shared_bars
 
 if TYPE_CHECKING:
     from services.store import NewRun, RunRecord, Store
 
 MODE = "ablation"
+POOL_PAYS = 100_000  # symbol-bars of all runs together, from which on processes earn their start
 KIND = "run_random_veto"
 REASON = "random veto"
 REFLECTED = ("policy_proposal", "policy_reflection")
@@ -162,6 +169,8 @@ class AblationRunner:
         new_run: the row of a run, from the arm's settings and name.
         watched: a progress bar with a title.
         keep_all: whether the run of every seed is stored; else only that of the first.
+        executor: where the runs go that are not stored, see `opened_executor`; None: processes where they
+            pay, and this process where a model is asked.
     """
 
     settings: Settings
@@ -171,6 +180,7 @@ class AblationRunner:
     new_run: Callable[[Settings, str], "NewRun"]
     watched: Callable[[str], AbstractContextManager[Progress]]
     keep_all: bool = False
+    executor: Any = None
 
     async def run(self, seeds: int) -> Ablation:
         """All arms in order, then the coin with seeds 0, 1, ..."""
@@ -183,21 +193,41 @@ class AblationRunner:
                 arms[arm] = await self._run_arm(arm, run_backtest, progress)
         run_id = arms[Arm.FAST_ONLY].run_id or ""
         rates = await veto_rates(self.store.journal.rows(run_id, kinds=REFLECTED))
-        vetoes = []
-        for seed in range(seeds):
+        vetoes, stored = [], seeds if self.keep_all else min(seeds, 1)
+        for seed in range(stored):
             title = f"arm {len(chosen) + seed + 1} of {total}: {Arm.RANDOM_VETO}, seed {seed}"
             with self.watched(title) as progress:
-                vetoes.append(await self._run_vetoed(Veto(rates, seed), progress))
+                runner = vetoed_runner(Veto(rates, seed))
+                vetoes.append(await self._run_arm(Arm.RANDOM_VETO, runner, progress, seed))
+        if stored < seeds:
+            title = f"arms {len(chosen) + stored + 1} to {total} of {total}: {Arm.RANDOM_VETO}"
+            with self.watched(title) as progress:
+                vetoes += self._run_unstored([Veto(rates, seed) for seed in range(stored, seeds)], progress)
         return Ablation(arms, tuple(vetoes), rates)
 
-    async def _run_vetoed(self, veto: Veto, progress: Progress) -> ArmResult:
-        runner = vetoed_runner(veto)
-        if veto.seed == 0 or self.keep_all:
-            return await self._run_arm(Arm.RANDOM_VETO, runner, progress, veto.seed)
-        settings = settings_of(Arm.RANDOM_VETO, self.settings)
-        journal = JournalWriter(DiscardingSink(), settings.runtime.flush_rows)
-        outcome = await runner(settings, self.bars, journal, definitions=self.definitions, progress=progress)
-        return ArmResult.of(Arm.RANDOM_VETO, cast(RunResult, outcome), settings, None, veto.seed)
+    def _run_unstored(self, vetoes: Sequence[Veto], progress: Progress) -> list[ArmResult]:
+        """Runs that only their figures are kept of, wherever tasks run; the same wherever that is."""
+        settings, rows = settings_of(Arm.RANDOM_VETO, self.settings), self.bars.shape[0]
+        executor, features = self._executor_of(settings.uses_models, len(vetoes))
+        with opened_executor(executor, tasks=len(vetoes)) as opened:
+            key = opened.share(self.bars)
+            shared = settings.payload(), tuple(book.payload() for book in self.definitions), key, features
+            tasks = {f"{Arm.RANDOM_VETO} {veto.seed}": VetoedTask(*shared, veto) for veto in vetoes}
+            found = run_tasks(
+                opened, run_vetoed, tasks, None, lambda done, of: progress(done * rows, (of or 0) * rows)
+            )
+        return [found[name]["result"] for name in tasks]
+
+    def _executor_of(self, asks: bool, runs: int) -> tuple[Any, tuple[NamedFeature, ...]]:
+        """Where runs go, and the features that workers import for them."""
+        if self.executor is None and (asks or runs * self.bars.bar_count < POOL_PAYS):
+            return "serial", ()
+        try:
+            return self.executor, named_features(feature_names(self.definitions, self.bars.timeframe))
+        except ConfigError:
+            if self.executor is None or self.executor == "serial":
+                return "serial", ()  # this process has what the script defines
+            raise
 
     async def _run_arm(
         self, arm: Arm, runner: BacktestRunner, progress: Progress, seed: int | None = None
@@ -209,6 +239,28 @@ class AblationRunner:
             runner, settings, self.bars, self.store, run, definitions=self.definitions, progress=progress
         )
         return ArmResult.of(arm, cast(RunResult, done.outcome), settings, done.record.run_id, seed)
+
+
+@dataclass(frozen=True)
+class VetoedTask:
+    """One run of the coin whose journal nobody keeps; see `AgentTask`."""
+
+    settings: dict[str, Any]
+    playbooks: tuple[dict[str, Any], ...]
+    bars: str
+    features: tuple[NamedFeature, ...]
+    veto: Veto
+
+
+def run_vetoed(task: VetoedTask) -> dict[str, ArmResult]:
+    """The `result` of a run."""
+    load_features(task.features)
+    settings = Settings.model_validate(task.settings)
+    books = [PlaybookDefinition.model_validate(book) for book in task.playbooks]
+    journal = JournalWriter(DiscardingSink(), settings.runtime.flush_rows)
+    run = vetoed_runner(task.veto)(settings, shared_bars(task.bars), journal, definitions=books)
+    outcome = cast(RunResult, awaited(run))
+    return {"result": ArmResult.of(Arm.RANDOM_VETO, outcome, settings, None, task.veto.seed)}
 
 
 def vetoed_runner(veto: Veto) -> BacktestRunner:

@@ -1,0 +1,141 @@
+"""`sweep`: many parameter sets of a rule or a playbook at once, and what such a search is worth."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from schemas.errors import ConfigError
+from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
+from services.playbooks.assembly import given_playbooks
+from thinktwice.boundary import trims_errors
+from thinktwice.inputs import bars_of, settings_of, symbols_of
+from thinktwice.loops import cancelled_so_far, in_own_loop
+from thinktwice.stores import store_address
+from worker.runs.readiness import ready_once
+from worker.studies.sweep.agent_family import AgentFamily
+from worker.studies.sweep.result import SweepResult, enter_sweep, sweep_bars
+from worker.studies.sweep.sets import Family, family_of_playbook
+from worker.studies.sweep.tasks import SweepTasks
+from worker.studies.sweep.worth import Looking
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@trims_errors
+def sweep(
+    bars: "pd.DataFrame | str | Path | None" = None,
+    rule: str | PlaybookDefinition | None = None,
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    level: Literal["rule", "agent"] = "rule",
+    random: int | None = None,
+    seed: int = 0,
+    folds: int = 5,
+    scheme: Literal["anchored", "rolling", "combinatorial"] = "anchored",
+    embargo: float = 0.01,
+    symbols: Sequence[str] | None = None,
+    tz: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    db: str | None = None,
+    executor: Any = None,
+    processes: int | None = None,
+    resume: str | Path | None = None,
+    keep: str | Path | None = None,
+    **terms: Any,
+) -> SweepResult:
+    """Trade every parameter set of a rule as `simulate` would, and say what the search is worth.
+
+    Print the result first: its lines are the verdict. The best set of a search is the luckiest one too.
+
+    Args:
+        bars: as `backtest` takes them.
+        rule: an entry rule with parameters in braces; or a playbook, traded by its rules alone, in every
+            regime, over the values that it allows its parameters. None: `crosses_above(sma_{f}, sma_{s})`, or
+            at level `agent` the playbooks of the settings.
+        grid: lists of values, by the name of a parameter in braces or of a keyword of `simulate`, `symbols`
+            and `entry` among them; every combination is a set.
+        level: `agent` makes each set a whole run with both reflections by rules: grid and terms are settings,
+            `execution__fee_bps`, and parameters of playbooks, `mean_reversion__depth`.
+        random: how many sets are drawn from the grid, without repeats; None: all.
+        seed: of the draw and of the resampling.
+        folds: stretches of bars that are looked at out of sample.
+        scheme: `anchored` or `rolling` walk-forward over the second half of the bars, or `combinatorial`.
+        embargo: share of the bars around such a stretch whose trades do not count to choose.
+        symbols: see `simulate`.
+        tz: see `simulate`.
+        start: see `simulate`.
+        end: see `simulate`.
+        db: URL of the store in whose ledger the search is entered before it begins; None writes nothing.
+        executor: where the sets are traded: `serial`, `processes`, `local` or the address of a Dask
+            scheduler, or a Dask Client; None: processes where there is more than one task.
+        processes: how many; None: one a processor.
+        resume: folder of answers; a sweep that was ended goes on from there and repeats nothing.
+        keep: folder that takes the store of each run, at level `agent`.
+        terms: keywords of `simulate` that every set has; rules among them may name parameters in braces.
+
+    Raises:
+        DataError: the bars cannot be used.
+        ConfigError: the grid names what is no parameter, or has too many sets for one search.
+    """
+    before = cancelled_so_far()
+    if level not in ("rule", "agent"):
+        raise ConfigError(f"level {level!r} is neither 'rule' nor 'agent'")
+    if keep is not None and level == "rule":
+        raise ConfigError("keep: sets at level 'rule' have no store: use level='agent', or leave it out")
+    given: dict[str, Any] = {"runtime__tz": tz, "runtime__start": start, "runtime__end": end}
+    given |= {"data__symbols": symbols_of(symbols)}
+    data = {name: terms.pop(name) for name in [*terms] if name.startswith("data__")}
+    address = None if db is None else store_address(db)
+    values = {name: _list_values(name, found) for name, found in (grid or {}).items()}
+    if level == "agent":
+        shown = settings_of(None, given, terms | data).model_copy(update={"seed": seed})
+        family: Family = _of_runs(shown, rule, values, random)
+    else:
+        shown = settings_of(None, given, data)
+        family = _family(rule, None if grid is None else values, terms, random, seed)
+    series = bars_of(bars, shown)
+    folders = [None if folder is None else Path(folder) for folder in (resume, keep)]
+    tasks = SweepTasks(executor, processes, folders[0], folders[1])
+    looking = Looking(folds, scheme, embargo, seed)
+    looking.splits(series.shape[0])
+    ready_once()
+    tried = 0 if address is None else in_own_loop(_enter(address, series, family), before)
+    run = tasks.of_runs if level == "agent" else tasks.of_rules
+    return sweep_bars(series, family, looking, before=tried, run=run)
+
+
+async def _enter(address: str, series: Any, family: Family) -> int:
+    from services.store import open_store
+
+    async with await open_store(address, create=True) as store:
+        return await enter_sweep(store, series, family)
+
+
+def _of_runs(shown: Settings, rule: Any, grid: Mapping[str, Sequence[Any]], draws: int | None) -> AgentFamily:
+    if rule is not None and not isinstance(rule, PlaybookDefinition):
+        raise ConfigError(
+            f"rule {rule!r}: at level 'agent' give a playbook, or None for those of the settings"
+        )
+    books = (rule,) if rule is not None else tuple(given_playbooks(shown, None))
+    return AgentFamily.of(shown, books, grid, draws)
+
+
+def _family(
+    rule: Any, grid: Mapping[str, Sequence[Any]] | None, terms: dict[str, Any], draws: int | None, seed: int
+) -> Family:
+    if isinstance(rule, PlaybookDefinition):
+        return family_of_playbook(rule, grid, terms, draws, seed)
+    rule = "crosses_above(sma_{f}, sma_{s})" if rule is None else rule
+    if not isinstance(rule, str):
+        raise ConfigError(f"rule is a {type(rule).__name__}: give the text of a rule, or a playbook")
+    return Family({"entry": rule, **terms}, grid or {}, draws=draws, seed=seed)
+
+
+def _list_values(name: str, values: Any) -> list[Any]:
+    """Values of a list, a range or an array, as Python has them."""
+    if isinstance(values, str | Mapping) or not hasattr(values, "__iter__"):
+        raise ConfigError(f"grid: {name} is {values!r}: give a list of at least one value")
+    return values.tolist() if hasattr(values, "tolist") else list(values)

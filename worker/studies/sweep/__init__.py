@@ -1,0 +1,1 @@
+"""Many parameter sets at once, and what the search is worth."""
