@@ -27,17 +27,25 @@ def planted_world(seed: int, edge: float = 0.25) -> BarSeries:
     """The same with sets that earn `edge` R a trade on average, the numbers 0 to `PLANTED` - 1."""
     draw = np.random.default_rng(seed)
     bare = _world(draw, {})
-    every = np.arange(5, ROWS - HELD - 2)
     outcomes = np.full(ROWS, np.nan)
     for first in range(HELD + 2):  # far enough apart that each is traded
         truths = np.zeros((ROWS, 1), dtype=np.bool_)
         truths[first :: HELD + 2] = True
         traded = simulate(bare, truths, **TERMS).records
         outcomes[traded["entry_t"] - 1] = traded["r"]
-    good = every[outcomes[every] > 0.0]
-    win, loss = outcomes[good].mean(), outcomes[every][outcomes[every] <= 0.0].mean()
-    share = (edge - np.nanmean(outcomes[every])) / (win - loss) / np.mean(outcomes[every] <= 0.0)
+    plain, picked = (np.mean([choice(outcomes[slot]) for slot in _slots()]) for choice in (np.mean, _winning))
+    share = (edge - plain) / (picked - plain)
     return _world(np.random.default_rng(seed), {k: (outcomes, share) for k in range(PLANTED)})
+
+
+def _slots() -> list[slice]:
+    """Rows at one of which every set enters once; trades of two slots cannot meet."""
+    return [slice(start, start + SPACING - HELD) for start in range(5, ROWS - 2 * SPACING, SPACING)]
+
+
+def _winning(r: np.ndarray) -> float:  # type: ignore[type-arg]
+    """Mean R of the rows of a slot that win; of all where none does."""
+    return float(r[r > 0.0].mean() if (r > 0.0).any() else r.mean())
 
 
 def _world(draw: np.random.Generator, planted: dict) -> BarSeries:  # type: ignore[type-arg]
@@ -57,13 +65,12 @@ def _world(draw: np.random.Generator, planted: dict) -> BarSeries:  # type: igno
 def _entries(draw: np.random.Generator, planted: "tuple[np.ndarray, float] | None") -> np.ndarray:  # type: ignore[type-arg]
     """float64 (T, 1): 1 where the set enters, about every `SPACING` bars."""
     found = np.zeros(ROWS)
-    for start in range(5, ROWS - SPACING, SPACING):
-        row = start + int(draw.integers(0, SPACING - HELD))
+    for slot in _slots():
+        rows = np.arange(slot.start, slot.stop)
         if planted is not None and draw.random() < planted[1]:
-            outcomes = planted[0]
-            better = [k for k in range(start, start + SPACING - HELD) if outcomes[k] > 0.0]
-            row = int(draw.choice(better)) if better and not outcomes[row] > 0.0 else row
-        found[row] = 1.0
+            better = rows[planted[0][rows] > 0.0]
+            rows = better if better.size else rows
+        found[draw.choice(rows)] = 1.0
     return found[:, np.newaxis]
 
 

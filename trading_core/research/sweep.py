@@ -99,19 +99,9 @@ def run_sets(bars: BarSeries, sets: Sequence[Mapping[str, Any]]) -> list[SetRow]
     return [found[k] for k in range(len(sets))]
 
 
-def trade_records(bars: BarSeries, given: Mapping[str, Any]) -> npt.NDArray[Any]:
-    """`records.TRADE` of one set, as `run_sets` trades it."""
-    sweep = _Sweep(bars, bars.times)
-    (job,) = sweep.jobs([given])
-    if isinstance(job, SetRow):
-        raise ConfigError(str(job.problem))
-    return sweep.trade(job, np.empty(bars.shape[0]), np.empty(bars.shape[0])).copy()
-
-
 @dataclass(frozen=True, eq=False)
 class _Job:
     plan: Plan
-    entry: str | npt.NDArray[np.bool_]
     state: npt.NDArray[Any]  # with the plan in force
     portfolio: npt.NDArray[Any]
 
@@ -224,7 +214,7 @@ class _Sweep:
                 state, portfolio = fresh[id(plan)]
                 state = state.copy()
                 state["k_setup"] = setups
-                jobs.append(_Job(plan, entry, state, portfolio.copy()))
+                jobs.append(_Job(plan, state, portfolio.copy()))
             except Refused as error:
                 jobs.append(SetRow(problem=str(error)))
         return jobs

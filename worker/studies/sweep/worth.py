@@ -146,7 +146,7 @@ def worth_of(bars: BarSeries, rows: Sequence[SetRow], looking: Looking, before: 
     dsr = deflated_sharpe(excess[:, int(np.argmax(sharpes))], padded)
     folds = choose_and_look(log_of(rows), looking.splits(bars.shape[0]), int(looking.embargo * bars.shape[0]))
     (inside, _), (outside, trades) = (
-        _pooled([(getattr(fold, side), getattr(fold, f"trades_{side}")) for fold in folds])
+        _pool([(getattr(fold, side), getattr(fold, f"trades_{side}")) for fold in folds])
         for side in ("inside", "outside")
     )
     return Worth(len(tried) + before, pbo, dsr, p, outside, inside, trades, folds, tuple(notes))
@@ -169,7 +169,7 @@ def log_of(rows: Sequence[SetRow]) -> Log:
     return Log(len(rows), member, joined["entry_rows"], joined["exit_rows"], joined["r"])
 
 
-def _pooled(parts: Sequence[tuple[float | None, int]]) -> tuple[float | None, int]:
+def _pool(parts: Sequence[tuple[float | None, int]]) -> tuple[float | None, int]:
     count = sum(n for _, n in parts)
     return (sum((mean or 0.0) * n for mean, n in parts) / count if count else None), count
 
