@@ -201,7 +201,7 @@ class Ledger(Stateful):
         return self.by_purse.setdefault(f"{scope} {purse}", Spent())
 
     def _empty(self, scope: Scope) -> None:
-        for purse in Purse:
+        for purse in Purse if self.by_purse else ():
             self.by_purse.pop(f"{scope} {purse}", None)
 
     def _turn_page(self, now: int) -> None:
