@@ -96,14 +96,9 @@ class Contract(BaseModel):
 
     def _without_defaults(self, fields: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
         """The fields, of which the name stands last, but the sparse ones that have their default."""
-        if not self.sparse_fields:
-            return fields
-        values, defaults = self.__dict__, self._defaults()
-        return tuple(
-            field
-            for field in fields
-            if field[1] not in self.sparse_fields or values[field[1]] != defaults[field[1]]
-        )
+        values = self.__dict__
+        left_out = {name for name in self.sparse_fields if values[name] == self._defaults()[name]}
+        return tuple(field for field in fields if field[1] not in left_out) if left_out else fields
 
     @classmethod
     @cache
@@ -156,8 +151,9 @@ class Contract(BaseModel):
         if layout is None:
             return canonical_json(self.payload())
         fields = self._without_defaults(layout)
-        written = [start + WRITERS[type(value := values[name])](value) for start, name in fields]
-        return "{" + ",".join(written) + "}"
+        return (
+            "{" + ",".join([start + WRITERS[type(own := values[name])](own) for start, name in fields]) + "}"
+        )
 
     @classmethod
     @cache

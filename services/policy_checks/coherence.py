@@ -216,14 +216,12 @@ def _constants(texts: tuple[str | None, ...], broken: frozenset[str]) -> tuple[t
     """Role, text and code of each condition that is a constant."""
     rules = [(role, text) for role, text in zip(KIND_OF_ROLE, texts, strict=True) if role not in broken]
     conditions = [(role, text) for role, text in rules if text and KIND_OF_ROLE[role] == "boolean"]
-    return tuple((role, text, code) for role, text in conditions if (code := _constant(text)))
-
-
-def _constant(text: str) -> str | None:
-    can_be = possible_of(parse(text).text)
-    if not can_be.true:
-        return "unreachable"
-    return None if can_be.false else "tautology"
+    found = ((role, text, possible_of(parse(text).text)) for role, text in conditions)
+    return tuple(
+        (role, text, "tautology" if can_be.true else "unreachable")
+        for role, text, can_be in found
+        if not (can_be.true and can_be.false)
+    )
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ HELD = {
     PolicyState.INVALIDATED: "invalidated",
 }
 IN_POSITION = "in_position"
+_setup_count = lru_cache(maxsize=256)(SetupCount.trust)  # most are those of the snapshot before
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +123,9 @@ class SignalLog(Stateful):
 
     def begin(self) -> None:
         """Before bars are validated: what the policy loop has changed since holds from the next row on."""
-        changed = (
-            s for s, (now, seen) in enumerate(zip(self._codes(), self._seen, strict=True)) if now != seen
-        )
-        for s in changed:
+        for s, code in enumerate(self._codes()):
+            if code == self._seen[s]:
+                continue
             state, policy = self._engine.state[s], self._in_force(s)
             name, held = STATES[int(state["state"])], int(state["direction"]) != 0
             self._mark(
@@ -235,7 +235,7 @@ class SignalLog(Stateful):
     def setups(self) -> tuple[SetupCount, ...]:
         """What became of the plans so far, by entry rule, in the order of their names."""
         return tuple(
-            _setup_count(playbook, direction, plans, armed)
+            _setup_count(playbook_id=playbook, direction=direction, plans=plans, armed=armed)
             for playbook, found in sorted(self.tried.items())
             for direction, (plans, armed) in sorted(found.items())
         )
@@ -266,8 +266,3 @@ class SignalLog(Stateful):
         if marks and marks[-1][0] >= row:
             row = marks.pop()[0]
         marks.append((row, place))
-
-
-@lru_cache(maxsize=256)  # most are those of the snapshot before, written already
-def _setup_count(playbook: str, direction: Direction, plans: int, armed: int) -> SetupCount:
-    return SetupCount.trust(playbook_id=playbook, direction=direction, plans=plans, armed=armed)
