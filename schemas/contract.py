@@ -73,14 +73,11 @@ class Contract(BaseModel):
     @classmethod
     def trust(cls, **values: Any) -> Self:
         """A contract of values of our own that have the types of its fields: nothing is checked."""
-        made = cls.__new__(cls)
-        for slot, content in (
-            ("__dict__", cls._defaults() | values),
-            ("__pydantic_fields_set__", set(values)),
-            ("__pydantic_extra__", None),
-            ("__pydantic_private__", None),
-        ):
-            object.__setattr__(made, slot, content)
+        made, put = cls.__new__(cls), object.__setattr__
+        put(made, "__dict__", cls._defaults() | values)
+        put(made, "__pydantic_fields_set__", set(values))
+        put(made, "__pydantic_extra__", None)
+        put(made, "__pydantic_private__", None)
         return made
 
     @classmethod
@@ -94,9 +91,14 @@ class Contract(BaseModel):
         values = self.__dict__
         return {
             key: value if type(value := values[name]) in SIMPLE else _payload_of(value)
-            for key, name in type(self)._hashed_fields()
-            if name not in self.sparse_fields or values[name] != type(self).model_fields[name].default
+            for key, name in self._without_defaults(type(self)._hashed_fields())
         }
+
+    def _without_defaults(self, fields: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        """The fields, of which the name stands last, but the sparse ones that have their default."""
+        values = self.__dict__
+        left_out = {name for name in self.sparse_fields if values[name] == self._defaults()[name]}
+        return tuple(field for field in fields if field[1] not in left_out) if left_out else fields
 
     @classmethod
     @cache
@@ -148,14 +150,16 @@ class Contract(BaseModel):
         layout, values = self._layout(), self.__dict__
         if layout is None:
             return canonical_json(self.payload())
-        written = [start + WRITERS[type(value := values[name])](value) for start, name in layout]
-        return "{" + ",".join(written) + "}"
+        fields = self._without_defaults(layout)
+        return (
+            "{" + ",".join([start + WRITERS[type(own := values[name])](own) for start, name in fields]) + "}"
+        )
 
     @classmethod
     @cache
     def _layout(cls) -> tuple[tuple[str, str], ...] | None:
         """How the text of each field begins, and its name, in order; None where the payload is not theirs."""
-        if cls.payload is not Contract.payload or cls.sparse_fields:
+        if cls.payload is not Contract.payload:
             return None
         return tuple((f"{canonical_json(key)}:", name) for key, name in sorted(cls._hashed_fields()))
 

@@ -159,6 +159,8 @@ class ExpectationSummary(Contract):
 class SetupCount(Contract):
     """How often plans of one entry rule were put in force, and how often one met its setup."""
 
+    keeps_its_text = True
+
     playbook_id: str
     direction: Direction
     plans: int = Field(ge=1)

@@ -201,8 +201,8 @@ class Ledger(Stateful):
         return self.by_purse.setdefault(f"{scope} {purse}", Spent())
 
     def _empty(self, scope: Scope) -> None:
-        for purse in Purse:
-            self.by_purse.pop(f"{scope} {purse}", None)
+        for name in [name for name in self.by_purse if name.startswith(f"{scope} ")]:
+            del self.by_purse[name]
 
     def _turn_page(self, now: int) -> None:
         if now // DAY_NS != self._day_number:

@@ -41,7 +41,7 @@ class RegistryReader:
 
     def active(self) -> tuple[PlaybookVersion, ...]:
         """Active versions by playbook id."""
-        return tuple(self._active[name] for name in sorted(self._active))
+        return tuple(map(self._active.__getitem__, sorted(self._active)))
 
     def get(self, playbook_id: str) -> PlaybookVersion:
         """The active version of one playbook.

@@ -32,7 +32,7 @@ from services.policy_checks.geometry import (
     reward_to_risk_too_low,
 )
 from services.policy_checks.orders import orders_against
-from services.policy_checks.plan_levels import PlanLevels, rule_text
+from services.policy_checks.plan_levels import TEXTS, PlanLevels
 from services.policy_checks.reasons import JUDGED, holds, reasons_of_rules
 from trading_core.rules import LintFinding, parse
 from trading_core.rules.bounds import possible_of
@@ -70,12 +70,9 @@ def rule_is_invalid(request: PolicyLevelReflectionRequest, levels: PlanLevels) -
 
 def rule_is_constant(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
     """Conditions that no market can make true, or none can make false; no bars are needed to see it."""
-    for role, kind in KIND_OF_ROLE.items():
-        text = rule_text(request.proposal, role)
-        if kind == "boolean" and text is not None and role not in levels.broken and (code := _constant(text)):
-            always = "can never be true" if code == "unreachable" else "is true whatever the market does"
-            message = f"{role}: {text!r} {always}"
-            yield major(code, message, role, remedy=own_rule(request, role))
+    for role, text, code in _constants(TEXTS(request.proposal), frozenset(levels.broken)):
+        always = "can never be true" if code == "unreachable" else "is true whatever the market does"
+        yield major(code, f"{role}: {text!r} {always}", role, remedy=own_rule(request, role))
 
 
 def rules_differ_from_playbook(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Findings:
@@ -215,11 +212,16 @@ COHERENCE_CRITICS: tuple[LevelCritic, ...] = (
 
 
 @lru_cache(maxsize=4096)
-def _constant(text: str) -> str | None:
-    can_be = possible_of(parse(text).text)
-    if not can_be.true:
-        return "unreachable"
-    return None if can_be.false else "tautology"
+def _constants(texts: tuple[str | None, ...], broken: frozenset[str]) -> tuple[tuple[str, str, str], ...]:
+    """Role, text and code of each condition that is a constant."""
+    rules = [(role, text) for role, text in zip(KIND_OF_ROLE, texts, strict=True) if role not in broken]
+    conditions = [(role, text) for role, text in rules if text and KIND_OF_ROLE[role] == "boolean"]
+    found = ((role, text, possible_of(parse(text).text)) for role, text in conditions)
+    return tuple(
+        (role, text, "tautology" if can_be.true else "unreachable")
+        for role, text, can_be in found
+        if not (can_be.true and can_be.false)
+    )
 
 
 @dataclass(frozen=True)
@@ -242,7 +244,7 @@ def differences(
     chosen: dict[str, tuple[float, str]] = {}
     found: list[tuple[str, str]] = []
     for role in KIND_OF_ROLE:
-        text, template = rule_text(proposal, role), getattr(templates, role)
+        text, template = getattr(proposal, role), getattr(templates, role)
         if role in skip or (text is None and template is None):
             continue
         values = None if text is None or template is None else _values_behind(text, template, playbook)

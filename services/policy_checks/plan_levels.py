@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite, isnan, nan
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -23,10 +24,11 @@ from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import Direction
 from services.playbooks.rendering import IN_POSITION, KIND_OF_ROLE, list_changes, render_rules
 from trading_core.rules.bounds import possible_of, ratio
-from trading_core.rules.evaluate import evaluate_at_close, evaluate_for_symbol
+from trading_core.rules.evaluate import evaluate_for_symbol, program_of
 from trading_core.rules.grammar import Rule, parse
 from trading_core.rules.tree import COMPARISONS, Expression, canonical_text, refuse_position
 
+TEXTS = attrgetter(*KIND_OF_ROLE)  # of a plan, None where it has no rule of the role
 PRICES = ("open", "high", "low", "close")
 LOGIC = ("and", "or", "not", "prev")
 STEPS = 64  # points on each stretch of an imagined path
@@ -161,12 +163,10 @@ def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
     read: whether it is offered is known only at the activation.
     """
     proposal, snapshot, tick = request.proposal, request.snapshot, request.invariants.tick_size
-    broken = {
-        role: reason for role in KIND_OF_ROLE if (reason := _why_broken(role, rule_text(proposal, role)))
-    }
+    broken = _broken(TEXTS(proposal))
     own_rules = render_rules(request.playbook, proposal.direction)
 
-    unreadable = {rule_text(proposal, role) for role in broken}
+    unreadable = {getattr(proposal, role) for role in broken}
 
     def price(text: str | None) -> float | None:
         if text is None:
@@ -242,12 +242,6 @@ def is_true(text: str, snapshot: PolicySnapshot) -> bool | None:
     return None if isnan(value) else value == 1.0
 
 
-def rule_text(proposal: PolicyProposal, role: str) -> str | None:
-    """The proposal's rule of one role; None where it has none."""
-    text: str | None = getattr(proposal, role)
-    return text
-
-
 def price_of(text: str, snapshot: PolicySnapshot, tick: float) -> float | None:
     """Value of a price expression on the snapshot, on the grid of the market; None if unknown.
 
@@ -259,19 +253,13 @@ def price_of(text: str, snapshot: PolicySnapshot, tick: float) -> float | None:
 
 def _at_close(text: str, snapshot: PolicySnapshot) -> float:
     close, features = snapshot.close, snapshot.features
-    values = [close if name == "close" else features.get(name) for name in _read_names(text)]
-    return _value(text, tuple(values))
-
-
-@lru_cache(maxsize=4_096)
-def _read_names(text: str) -> tuple[str, ...]:
-    return tuple(sorted(parse(text).features))
+    names = program_of(text).inputs
+    return _value(text, tuple([close if name == "close" else features.get(name) for name in names]))
 
 
 @lru_cache(maxsize=4_096)  # the plans of one close ask for the same rules again and again
 def _value(text: str, values: tuple[float | None, ...]) -> float:
-    known = (nan if value is None else value for value in values)
-    return evaluate_at_close(parse(text), dict(zip(_read_names(text), known, strict=True)))
+    return program_of(text).at_one_bar([nan if value is None else value for value in values])[0]
 
 
 def read_invalidation(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> InvalidationReach | None:
@@ -315,6 +303,11 @@ def _path(close: float, entry: float, level: float, end: float, lead: int) -> np
 
 
 @lru_cache(maxsize=4_096)
+def _broken(texts: tuple[str | None, ...]) -> dict[str, str]:
+    found = ((role, _why_broken(role, text)) for role, text in zip(KIND_OF_ROLE, texts, strict=True))
+    return {role: reason for role, reason in found if reason is not None}
+
+
 def _why_broken(role: str, text: str | None) -> str | None:
     if text is None:
         return None

@@ -7,6 +7,7 @@ the bar after the one on which it was frozen.
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,6 +45,7 @@ HELD = {
     PolicyState.INVALIDATED: "invalidated",
 }
 IN_POSITION = "in_position"
+_setup_count = lru_cache(maxsize=256)(SetupCount.trust)  # most are those of the snapshot before
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class SignalLog(Stateful):
         self._engine = engine
         self._in_force = in_force
         self._places: dict[Standing, int] = {}
-        self._seen = np.full(len(engine.bars.symbols), -len(STATES) - 1, dtype=np.int64)
+        self._seen: list[tuple[int, ...]] = [()] * len(engine.bars.symbols)  # policy and state of each
         self._requested: dict[str, tuple[EntryRule, str]] = {}
         self._refused: dict[str, dict[EntryRule, str]] = {}
         self._regimes: dict[str, str] = {}
@@ -121,7 +123,9 @@ class SignalLog(Stateful):
 
     def begin(self) -> None:
         """Before bars are validated: what the policy loop has changed since holds from the next row on."""
-        for s in np.flatnonzero(self._codes() != self._seen).tolist():
+        for s, code in enumerate(self._codes()):
+            if code == self._seen[s]:
+                continue
             state, policy = self._engine.state[s], self._in_force(s)
             name, held = STATES[int(state["state"])], int(state["direction"]) != 0
             self._mark(
@@ -231,7 +235,7 @@ class SignalLog(Stateful):
     def setups(self) -> tuple[SetupCount, ...]:
         """What became of the plans so far, by entry rule, in the order of their names."""
         return tuple(
-            SetupCount.trust(playbook_id=playbook, direction=direction, plans=plans, armed=armed)
+            _setup_count(playbook_id=playbook, direction=direction, plans=plans, armed=armed)
             for playbook, found in sorted(self.tried.items())
             for direction, (plans, armed) in sorted(found.items())
         )
@@ -239,10 +243,9 @@ class SignalLog(Stateful):
     def _refusal(self, symbol: str, payload: Mapping[str, Any]) -> None:
         self.refusals[payload["reason"]] += 1
 
-    def _codes(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def _codes(self) -> list[tuple[int, ...]]:
         state = self._engine.state
-        codes: np.ndarray[tuple[int], np.dtype[np.int64]] = state["policy"] * len(STATES) + state["state"]
-        return codes
+        return [*zip(state["policy"].tolist(), state["state"].tolist(), strict=True)]
 
     def _standing(self, symbol: str) -> Standing:
         marks = self.marks.get(symbol)
@@ -251,9 +254,9 @@ class SignalLog(Stateful):
     def _mark(self, symbol: str, row: int, **changes: Any) -> None:
         """Change what holds from a row on; rows that are behind already stay as they are."""
         before = self._standing(symbol)
-        after = replace(before, **changes)
-        if after == before:
+        if all(getattr(before, name) == value for name, value in changes.items()):
             return
+        after = replace(before, **changes)
         if len(self._places) != len(self.standings):  # after a restore
             self._places = {standing: place for place, standing in enumerate(self.standings)}
         place = self._places.setdefault(after, len(self.standings))

@@ -184,8 +184,10 @@ class SnapshotBuilder:
 
     def last_row(self, s: int) -> int:
         """The last validated row in which the symbol has a bar."""
-        last = self._engine.t - 1
-        return last - int(np.argmax(self._engine.bars.present[last::-1, s]))
+        last, present = self._engine.t - 1, self._engine.bars.present
+        if present[last, s]:  # mostly; a search reads every row before it
+            return last
+        return last - int(np.argmax(present[last::-1, s]))
 
     def _first_row(self, s: int) -> int:
         """Row of the symbol's first bar; it has one by the time it is asked for."""

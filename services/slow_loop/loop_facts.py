@@ -158,10 +158,10 @@ class LoopFacts(Stateful):
         `payload` is what the row's text was written from, contracts and all; None reads the text.
         """
         self.last_seq = row.seq
-        takers = [fold[row.kind] for fold in (self._takers, self.run_state.takers) if row.kind in fold]
-        if takers:
+        own, other = self._takers.get(row.kind), self.run_state.takers.get(row.kind)
+        if own is not None or other is not None:
             fields = json.loads(row.payload) if payload is None else payload
-            for taker in takers:
+            for taker in filter(None, (own, other)):
                 taker(row, fields)
         if row.kind == "high_level_report":
             self._forget(row.known_at)

@@ -116,7 +116,7 @@ class Sample:
         """This reading of the rows, and the other one, if there is one."""
         return (self,) if self.otherwise is None else (self, self.otherwise)
 
-    @property
+    @cached_property
     def side(self) -> Claim | None:
         """The claim on whose side all means of all readings lie."""
         sides = {reading._own_side for reading in self.readings}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.trading_core.growing_bars import edges, first_rows, gappy
 from tests.trading_core.rule_oracle import oracle
 from trading_core.rules import RuleColumns, evaluate_for_symbol, parse
-from trading_core.rules.evaluate import evaluate_at_close
+from trading_core.rules.evaluate import program_of
 
 ROWS = 160
 BARS = gappy(11, ROWS, 0.15)
@@ -100,5 +100,6 @@ def test_random_rule_at_one_close_equals_it_over_that_bar_alone(text, row):
     columns = {name: COLUMNS.features.own(name, 0)[row : row + 1] for name in rule.features}
     (over_bar,) = evaluate_for_symbol(rule, columns, 1)
     expected = nan if rule.kind == "boolean" and over_bar < 0 else float(over_bar)
-    found = evaluate_at_close(rule, {name: float(column[0]) for name, column in columns.items()})
+    program = program_of(text)
+    (found,) = program.at_one_bar([float(columns[name][0]) for name in program.inputs])
     np.testing.assert_array_equal(found, expected)

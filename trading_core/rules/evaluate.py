@@ -98,7 +98,7 @@ def evaluate_for_symbol(
         raise RuleError(f"rule {rule.text!r}: no column for {', '.join(sorted(missing))}")
     if size is None:
         size = int(np.size(next(iter(columns.values())))) if columns else 1
-    program = _program(rule.text)
+    program = program_of(rule.text)
     inputs = np.empty((len(program.inputs), size))
     for k, name in enumerate(program.inputs):
         inputs[k] = columns[name]
@@ -109,16 +109,13 @@ def evaluate_for_symbol(
     return values.astype(np.int8)
 
 
-def evaluate_at_close(rule: Rule, values: Mapping[str, float]) -> float:
-    """The rule on one bar with none before it, of which `values` has every feature that the rule reads.
+@lru_cache(maxsize=4_096)
+def program_of(text: str) -> NodeProgram:
+    """The compiled rule; a program holds no state, so one serves every reader of a rule.
 
     A condition is 1 or 0; NaN where unknown.
+
+    Raises:
+        RuleError: the text is no rule, or it reads an open position.
     """
-    program = _program(rule.text)
-    return program.at_one_bar([values[name] for name in program.inputs])[0]
-
-
-@lru_cache(maxsize=1024)
-def _program(text: str) -> NodeProgram:
-    """The compiled rule; a program holds no state, so one serves every reader of a rule."""
     return NodeProgram([node_of(parse(text).tree, take_stored)])

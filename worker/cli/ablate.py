@@ -20,7 +20,6 @@ from worker.cli.options import (
 )
 from worker.cli.outcome import checked_folder
 from worker.cli.printing import complain, print_document
-from worker.pages.ablation_pages import ablation_html, ablation_markdown
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.out_folder import json_text
 from worker.runs.progress import Progress, progress_bar
@@ -72,6 +71,8 @@ def ablate(
     """
     settings = run_settings(context).settings
     document = _measure(settings, run_name(config, settings), seeds, keep_all)
+    from worker.pages.ablation_pages import ablation_markdown
+
     print_document(document, json, lambda found: ablation_markdown(found).splitlines())
     wrong = [arm["arm"] for arm in document["arms"] if arm["run"] is not None and arm["run"]["errors"]]
     if wrong:
@@ -103,6 +104,8 @@ def _measure(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict[
 
     document = run_async(measure())
     if folder is not None:
+        from worker.pages.ablation_pages import ablation_html, ablation_markdown
+
         files = {
             "ablation.json": json_text(document),
             "ablation.md": ablation_markdown(document),

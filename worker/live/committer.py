@@ -92,10 +92,11 @@ class BarCommitter:
             raise InvariantViolation("a paper run is written without a lease")
         bars = list(self._bars)
         closing = self._closing
-        counts = None if self._trial is None else self._trial.news()
+        trial = self._trial if rows or closing else None  # what was tried changes with rows alone
+        counts = None if trial is None else trial.news()
         await self._store.trading.commit(self.lease, self.run_id, bars, rows, closing, counts)
-        if self._trial is not None and counts is not None:
-            self._trial.note_stored(counts)
+        if trial is not None and counts is not None:
+            trial.note_stored(counts)
         self._points.reach("committed" if closing is None else CLOSED)
         if self._closing is closing:  # one that came during the commit is written with what comes next
             self._closing = None

@@ -75,6 +75,14 @@ class Inner(Contract):
     measured: float = 0.0
 
 
+class Sparse(Contract):
+    sparse_fields = frozenset({"note", "size"})
+
+    word: str
+    note: str | None = None
+    size: float = 1.0
+
+
 class Outer(Contract):
     inner: Inner
     many: tuple[Inner, ...]
@@ -101,12 +109,20 @@ OUTER = st.builds(
 )
 
 
-@given(contract=INNER | OUTER)
+SPARSE = st.builds(Sparse, word=WORDS, note=st.none() | WORDS, size=st.sampled_from((1.0, 2.0)))
+
+
+@given(contract=INNER | OUTER | SPARSE)
 def test_canonical_json_of_a_contract_equals_that_of_its_payload(contract):
     text = standard(contract.payload())
     assert canonical_json({"at": [contract]}) == f'{{"at":[{text}]}}'
     assert contract.content_hash == hashlib.sha256(text.encode()).hexdigest()
     assert [contract.canonical_text() for _ in range(2)] == [text, text]
+
+
+def test_canonical_json_leaves_out_a_sparse_field_at_its_default_alone():
+    assert Sparse(word="a").canonical_text() == '{"word":"a"}'
+    assert Sparse(word="a", note="", size=2.0).canonical_text() == '{"note":"","size":2.0,"word":"a"}'
 
 
 def test_canonical_json_of_a_changed_copy_is_its_own():

@@ -96,6 +96,10 @@ def test_reading_command_loads_no_heavy_library(stored_run):
     assert loaded(READING, HEAVY, stored_run) == wanted
 
 
+def test_help_of_all_commands_loads_no_page_templates(tmp_path):
+    assert loaded([["--help"]], ("jinja2",), tmp_path) == [[["--help"], [], 0]]
+
+
 def test_journal_into_a_reader_that_stops_is_quiet(shell):
     assert shell.run("backtest", "--symbols", "AAPL", "--to", "2005-12-31").exit_code == 0
     process = begun("app(['journal', 'r0001', '--jsonl'])", shell.folder)
