@@ -6,14 +6,18 @@ enters at times of its own; a planted one at times some of which were picked for
 """
 
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from trading_core.bars import BarSeries
+from trading_core.bars import COLUMNS, BarSeries
 from trading_core.research.simulation import simulate
 from trading_core.research.sweep import run_sets
 from worker.studies.sweep.worth import Looking, Worth, worth_of
 
+Planted = tuple[npt.NDArray[np.float64], float]  # R of a trade by its row, and the share that is picked
 SETS, PLANTED, ROWS, SPACING, HELD = 200, 3, 6_400, 21, 12
 TERMS = {"stop_pct": 0.02, "target_pct": 0.02, "time_stop_bars": HELD, "fee_bps": 0.0, "slippage_bps": 0.0}
 
@@ -43,26 +47,28 @@ def _slots() -> list[slice]:
     return [slice(start, start + SPACING - HELD) for start in range(5, ROWS - 2 * SPACING, SPACING)]
 
 
-def _winning(r: np.ndarray) -> float:  # type: ignore[type-arg]
+def _winning(r: npt.NDArray[np.float64]) -> float:
     """Mean R of the rows of a slot that win; of all where none does."""
     return float(r[r > 0.0].mean() if (r > 0.0).any() else r.mean())
 
 
-def _world(draw: np.random.Generator, planted: dict) -> BarSeries:  # type: ignore[type-arg]
+def _world(draw: np.random.Generator, planted: Mapping[int, Planted]) -> BarSeries:
     close = 100.0 * np.exp(np.cumsum(draw.normal(0.0, 0.008, ROWS)))
     opened = np.concatenate([[100.0], close[:-1]])
     wide = np.abs(draw.normal(0.0, 0.003, (2, ROWS)))
     high, low = np.maximum(opened, close) * (1.0 + wide[0]), np.minimum(opened, close) * (1.0 - wide[1])
     extra = {f"c{k}": _entries(draw, planted.get(k)) for k in range(SETS)}
-    arrays = [
-        np.ascontiguousarray(values[:, np.newaxis]) for values in (opened, high, low, close, np.ones(ROWS))
-    ]
+    columns = dict(zip(COLUMNS, (opened, high, low, close, np.ones(ROWS)), strict=True))
+    arrays: dict[str, Any] = {name: np.ascontiguousarray(values[:, np.newaxis]) for name, values in columns.items()}
     times = 1_577_836_800_000_000_000 + np.arange(ROWS) * 3_600_000_000_000
     present = np.ones((ROWS, 1), dtype=np.bool_)
-    return BarSeries(times, ("X",), "1h", "open", *arrays, present, extra=dict(sorted(extra.items())))
+    return BarSeries(
+        times=times, symbols=("X",), timeframe="1h", label="open", present=present, extra=dict(sorted(extra.items())),
+        **arrays,
+    )  # fmt: skip
 
 
-def _entries(draw: np.random.Generator, planted: "tuple[np.ndarray, float] | None") -> np.ndarray:  # type: ignore[type-arg]
+def _entries(draw: np.random.Generator, planted: Planted | None) -> npt.NDArray[np.float64]:
     """float64 (T, 1): 1 where the set enters, about every `SPACING` bars."""
     found = np.zeros(ROWS)
     for slot in _slots():

@@ -1,6 +1,7 @@
 """`tt.sweep`: sets as `simulate` trades them, the worth of the search before any set, worlds to test it."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ from worker.studies.sweep import result as sweeping
 from worker.studies.sweep.sets import Family
 from worker.studies.sweep.worth import Looking, Worth
 
-RULE, GRID = "crosses_above(sma_{f}, sma_{s})", {"f": [5, 10, 15], "s": [20, 40], "stop_pct": [0.02, 0.04]}
+RULE = "crosses_above(sma_{f}, sma_{s})"
+GRID: dict[str, list[float]] = {"f": [5, 10, 15], "s": [20, 40], "stop_pct": [0.02, 0.04]}
 
 
 def frame(seed=1, rows=800):
@@ -108,7 +110,7 @@ def test_sweep_bad_set_is_a_row_with_its_reason(bars):
 
 
 def test_sweep_random_draws_the_same_sets_by_its_seed(bars):
-    grid = {"f": range(2, 30), "s": np.arange(40, 90)}
+    grid: dict[str, Any] = {"f": range(2, 30), "s": np.arange(40, 90)}
     one, same, other = (tt.sweep(bars, RULE, grid, random=9, seed=seed).points for seed in (1, 1, 2))
     assert one == same != other
     assert len({tuple(point.values()) for point in one}) == 9

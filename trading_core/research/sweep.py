@@ -127,23 +127,21 @@ class _Sweep:
         self._holding = self._periods(held[np.newaxis])[0]
         self._year = np.sqrt(bars_per_year(bars.times))
 
-    def rows(self, sets: Sequence[Mapping[str, Any]]) -> Iterator[SetRow]:
-        jobs = self.jobs(sets)
-        rows, size = self.bars.shape[0], max(1, _BLOCK_CELLS // self.bars.shape[0])
-        equity, gross = np.empty((size, rows)), np.empty((size, rows))
-        for start in range(0, len(jobs), size):
-            yield from self._block(jobs[start : start + size], equity, gross)
-
-    def jobs(self, sets: Sequence[Mapping[str, Any]]) -> list[_Job | SetRow]:
-        """Every set made ready, or why it cannot be traded; columns are made together."""
+    def rows(self, sets: Sequence[Mapping[str, Any]]) -> list[SetRow]:
+        """The row of each set; their columns are made together."""
         plans: dict[str, Plan | str] = {}
-        read: list[tuple[Any, Plan] | SetRow] = [self._read(given, plans) for given in sets]
-        wanted = dict.fromkeys(
-            text for item in read if not isinstance(item, SetRow)
-            for text in ([item[0]] if isinstance(item[0], str) else []) + item[1].texts
-        )  # fmt: skip
-        self.columns.load(wanted)
-        return self._ready(read)
+        read = [self._read(given, plans) for given in sets]
+        parts = [item for item in read if not isinstance(item, SetRow)]
+        entries = dict.fromkeys(entry for entry, _ in parts if isinstance(entry, str))
+        terms = {id(plan): plan for _, plan in parts}
+        self.columns.load(dict.fromkeys([*entries, *(text for plan in terms.values() for text in plan.texts)]))
+        found = self._ready(read)
+        jobs = [item for item in found if not isinstance(item, SetRow)]
+        rows, size = self.bars.shape[0], max(1, _BLOCK_CELLS // self.bars.shape[0])
+        work = np.zeros((3, min(size, len(jobs)), rows))
+        starts = range(0, len(jobs), size)
+        made = (row for start in starts for row in self._block(jobs[start : start + size], work))
+        return [item if isinstance(item, SetRow) else next(made) for item in found]
 
     def trade(self, job: _Job, equity: FloatArray, gross: FloatArray) -> npt.NDArray[Any]:
         """TRADE records, a view that the next call overwrites; equity and gross exposure are written."""
@@ -211,53 +209,44 @@ class _Sweep:
                     engine = bare_engine(self.columns, plan)
                     plan.install(engine, self.columns, setups)
                     fresh[id(plan)] = engine.state, engine.portfolio
-                state, portfolio = fresh[id(plan)]
-                state = state.copy()
+                state, portfolio = (_copied(record) for record in fresh[id(plan)])
                 state["k_setup"] = setups
-                jobs.append(_Job(plan, state, portfolio.copy()))
+                jobs.append(_Job(plan, state, portfolio))
             except Refused as error:
                 jobs.append(SetRow(problem=str(error)))
         return jobs
 
-    def _block(
-        self, jobs: Sequence[_Job | SetRow], equity: FloatArray, gross: FloatArray
-    ) -> Iterator[SetRow]:
-        live = [job for job in jobs if isinstance(job, _Job)]
+    def _block(self, jobs: Sequence[_Job], work: FloatArray) -> Iterator[SetRow]:
+        """Rows of sets that are figured together; `work` (3, n, T) is for what is gone afterwards."""
+        equity, gross, returns = work[:, : len(jobs)]
         logs = []
-        for k, job in enumerate(live):
+        for k, job in enumerate(jobs):
             closed = self.trade(job, equity[k], gross[k])
             logs.append((self._rows[closed["entry_t"]], self._rows[closed["exit_t"]], closed["r"].copy()))
-        worth, held = equity[: len(live)], gross[: len(live)]
-        quantity = np.array([job.plan.quantity for job in live])
-        returns = np.zeros(worth.shape)  # the last column stays empty: a period may begin behind all bars
-        np.subtract(worth[:, 1:], worth[:, :-1], out=returns[:, :-1])
+        quantity = np.array([job.plan.quantity for job in jobs])
+        # The last column stays zero: a period may begin behind all bars.
+        np.subtract(equity[:, 1:], equity[:, :-1], out=returns[:, :-1])
         returns *= self._inverse
-        returns /= quantity[:, np.newaxis]
-        excess = self._periods(returns)
+        excess = self._periods(returns) / quantity[:, np.newaxis]
         n = returns.shape[1] - 1
-        mean = returns.sum(axis=1) / n
+        mean = excess.sum(axis=1) / n
         # Sums by einsum: BLAS gives other bits by the number of its threads.
-        squares = np.einsum("ij,ij->i", returns, returns) - n * mean**2
+        squares = np.einsum("ij,ij->i", returns, returns) / quantity**2 - n * mean**2
         spread = np.sqrt(np.maximum(squares, 0.0) / max(n - 1, 1))
         with np.errstate(divide="ignore", invalid="ignore"):
             sharpe = np.where(spread > 1e-12 * np.abs(mean), mean / spread, np.nan) * self._year
-        exposure = np.einsum("ij,j->i", held, self._inverse) / (quantity * held.shape[1])
-        sides = np.array([1.0 if job.plan.direction == "long" else -1.0 for job in live])
-        exposure *= sides
+        sides = np.array([1.0 if job.plan.direction == "long" else -1.0 for job in jobs])
+        exposure = sides * np.einsum("ij,j->i", gross, self._inverse) / (quantity * gross.shape[1])
         excess -= exposure[:, np.newaxis] * self._holding
-        cash = np.array([job.plan.cash for job in live])
-        gain = (worth[:, -1] - cash) / (quantity * self._prices[0])
-        made = iter(range(len(live)))
-        for job in jobs:
-            if isinstance(job, SetRow):
-                yield job
-                continue
-            k = next(made)
-            entered, left, r = logs[k]
-            yield SetRow(
-                len(r), float(r.sum()), float(gain[k]), float(sharpe[k]), float(exposure[k]),
-                entered, left, r, excess[k],
-            )  # fmt: skip
+        gain = (equity[:, -1] - np.array([job.plan.cash for job in jobs])) / (quantity * self._prices[0])
+        figures = zip(gain.tolist(), sharpe.tolist(), exposure.tolist(), strict=True)
+        for own, log, periods in zip(figures, logs, excess, strict=True):
+            yield SetRow(len(log[2]), float(log[2].sum()), *own, *log, periods)
+
+
+def _copied(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same bytes; numpy copies records field by field, which takes longer than their run."""
+    return records.view(np.uint8).copy().view(records.dtype)
 
 
 def _demand_bars(bars: BarSeries) -> None:

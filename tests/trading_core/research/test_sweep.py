@@ -1,5 +1,7 @@
 """Sets of a sweep: each trades as `simulate` does, whatever stands beside it, and a bad one costs itself."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ RULES = (
 )  # fmt: skip
 
 
-def some_sets(count: int) -> list[dict]:
+def some_sets(count: int) -> list[dict[str, Any]]:
     """Sets whose rules, levels, costs, direction and management differ."""
     draw = np.random.default_rng(3)
     made = []
@@ -92,7 +94,7 @@ def test_sweep_bad_set_costs_itself_alone(bars, bad, message):
     good = some_sets(3)
     rows = run_sets(bars, [good[0], bad, *good[1:]])
     assert rows[1].trades == 0
-    assert message in rows[1].problem
+    assert message in str(rows[1].problem)
     assert [row.r.tobytes() for row in (rows[0], *rows[2:])] == [
         row.r.tobytes() for row in run_sets(bars, good)
     ]

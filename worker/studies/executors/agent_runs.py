@@ -23,6 +23,7 @@ from worker.feeds.selected_bars import describe
 from worker.runs.backtest import run_backtest
 from worker.runs.kept_run import keep_beside
 from worker.runs.progress import Progress
+from worker.runs.replay import MEASURED
 from worker.runs.run_result import RunResult
 from worker.runs.store_run import new_run, record_run
 from worker.settings import ResolvedSettings, load_settings
@@ -86,8 +87,7 @@ def figures_of(done: RunResult, cash: float) -> dict[str, Any]:
     """
     times, equity = done.equity
     trades = done.trades
-    document = done.document("", "")
-    del document["timing"]
+    document = _without_times(done.document("", ""))
     held = [trade.quantity * trade.entry_price * (-1, 1)[trade.direction == "long"] for trade in trades]
     return {
         "document": document,
@@ -99,6 +99,14 @@ def figures_of(done: RunResult, cash: float) -> dict[str, Any]:
         "exit_labels": np.array([trade.exit_label for trade in trades], dtype=np.int64),
         "r": np.array([trade.r for trade in trades], dtype=np.float64),
         "held": np.array(held, dtype=np.float64),
+    }
+
+
+def _without_times(document: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _without_times(value) if isinstance(value, dict) else value
+        for name, value in document.items()
+        if name not in MEASURED
     }
 
 
@@ -126,7 +134,7 @@ async def _recorded(
     async with await open_store(url, create=True) as store:
         run = new_run(settings, MODE, MODE, data)
         done = await record_run(
-            run_backtest, settings, bars, store, run, definitions=books, fresh_ledger=True
+            run_backtest, settings, bars, store, run, definitions=books, fresh_ledger=False
         )
     return cast(RunResult, done.outcome)
 

@@ -67,7 +67,7 @@ def test_kept_store_of_a_run_is_verified_as_any_other(tmp_path):
 
 
 def test_set_that_cannot_run_costs_itself():
-    bad = agent_settings(Settings(), {"envelope__correlation_buckets": {"tech": ["NONE"]}})
+    bad = agent_settings(Settings(), {"envelope__correlation_buckets": [{"name": "tech", "symbols": ["NONE"], "max_exposure": 1.0}]})
     first, second = ran("serial", [(bad, BOOKS), SETS[1]])
     assert "NONE" in first["error"]
     assert second["head"]
@@ -75,4 +75,4 @@ def test_set_that_cannot_run_costs_itself():
 
 def test_sweep_of_runs_asks_no_model():
     with pytest.raises(ConfigError, match="asks no model"):
-        agent_settings(Settings(), {"reflection__mode": "full", "llm__model": "claude-opus-4-5"})
+        agent_settings(Settings(), {"reflection__mode": "full", "llm__model": "anthropic/claude-haiku-4-5"})
