@@ -59,7 +59,9 @@ def _world(draw: np.random.Generator, planted: Mapping[int, Planted]) -> BarSeri
     high, low = np.maximum(opened, close) * (1.0 + wide[0]), np.minimum(opened, close) * (1.0 - wide[1])
     extra = {f"c{k}": _entries(draw, planted.get(k)) for k in range(SETS)}
     columns = dict(zip(COLUMNS, (opened, high, low, close, np.ones(ROWS)), strict=True))
-    arrays: dict[str, Any] = {name: np.ascontiguousarray(values[:, np.newaxis]) for name, values in columns.items()}
+    arrays: dict[str, Any] = {
+        name: np.ascontiguousarray(values[:, np.newaxis]) for name, values in columns.items()
+    }
     times = 1_577_836_800_000_000_000 + np.arange(ROWS) * 3_600_000_000_000
     present = np.ones((ROWS, 1), dtype=np.bool_)
     return BarSeries(

@@ -89,7 +89,10 @@ def sweep(
     given |= {"data__symbols": symbols_of(symbols)}
     data = {name: terms.pop(name) for name in [*terms] if name.startswith("data__")}
     address = None if db is None else store_address(db)
-    values = {name: _list_values(name, found) for name, found in (grid or {}).items()}
+    # Values of an array, as Python has them.
+    values = {
+        name: found.tolist() if hasattr(found, "tolist") else found for name, found in (grid or {}).items()
+    }
     if level == "agent":
         shown = settings_of(None, given, terms | data).model_copy(update={"seed": seed})
         family: Family = _of_runs(shown, rule, values, random)
@@ -132,10 +135,3 @@ def _family(
     if not isinstance(rule, str):
         raise ConfigError(f"rule is a {type(rule).__name__}: give the text of a rule, or a playbook")
     return Family({"entry": rule, **terms}, grid or {}, draws=draws, seed=seed)
-
-
-def _list_values(name: str, values: Any) -> list[Any]:
-    """Values of a list, a range or an array, as Python has them."""
-    if isinstance(values, str | Mapping) or not hasattr(values, "__iter__"):
-        raise ConfigError(f"grid: {name} is {values!r}: give a list of at least one value")
-    return values.tolist() if hasattr(values, "tolist") else list(values)

@@ -4,9 +4,9 @@ Sets share the bars, their features and one program that makes every rule's colu
 kernel on state of its own, so it has its own account and equity. What a set cannot be costs that set alone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ PERIODS: Final = 512  # most stretches of bars whose returns are kept of each se
 _BLOCK_CELLS: Final = 65_536  # of equity that is turned into figures at once: it stays in the cache
 FloatArray = npt.NDArray[np.float64]
 RowArray = npt.NDArray[np.int64]
+Made = TypeVar("Made")
 Refused = (RuleError, ConfigError, DataError, TypeError)
 
 
@@ -85,9 +86,8 @@ def run_sets(bars: BarSeries, sets: Sequence[Mapping[str, Any]]) -> list[SetRow]
     groups: dict[tuple[str, ...] | None, list[int]] = {}
     for k, given in enumerate(sets):
         symbols = given.get("symbols")
-        groups.setdefault((symbols,) if isinstance(symbols, str) else symbols and tuple(symbols), []).append(
-            k
-        )
+        chosen = (symbols,) if isinstance(symbols, str) else None if symbols is None else tuple(symbols)
+        groups.setdefault(chosen, []).append(k)
     for chosen, members in groups.items():
         try:
             series = bars if chosen is None else bars.select(symbols=chosen)
@@ -112,7 +112,9 @@ class _Sweep:
     def __init__(self, bars: BarSeries, times: RowArray) -> None:
         self.bars, self.columns = bars, RuleColumns(bars)
         rows, symbols = bars.shape
-        self._known: dict[str, str | None] = {}  # problem of each feature
+        self._plans: dict[str, Plan] = {}  # by what they were made of
+        self._fresh: dict[int, Any] = {}  # an engine's first state, by plan
+        self._known: set[str] = set()  # features that can be had
         self._flags = np.zeros(bars.shape, dtype=np.uint8)
         self._events, self._count = np.zeros(1, dtype=rec.EVENT), np.zeros(1, dtype=np.int64)
         self._trades = np.empty((rows + 1) * symbols, dtype=rec.TRADE)  # one a bar and symbol at most
@@ -129,19 +131,19 @@ class _Sweep:
 
     def rows(self, sets: Sequence[Mapping[str, Any]]) -> list[SetRow]:
         """The row of each set; their columns are made together."""
-        plans: dict[str, Plan | str] = {}
-        read = [self._read(given, plans) for given in sets]
-        parts = [item for item in read if not isinstance(item, SetRow)]
-        entries = dict.fromkeys(entry for entry, _ in parts if isinstance(entry, str))
-        terms = {id(plan): plan for _, plan in parts}
-        self.columns.load(dict.fromkeys([*entries, *(text for plan in terms.values() for text in plan.texts)]))
-        found = self._ready(read)
-        jobs = [item for item in found if not isinstance(item, SetRow)]
+        read = [_or_problem(self._read, given) for given in sets]
+        texts = dict.fromkeys(
+            item[0] for item in read if isinstance(item, tuple) and isinstance(item[0], str)
+        )
+        texts |= dict.fromkeys(text for plan in self._plans.values() for text in plan.texts)
+        self.columns.load(texts)
+        made = [_or_problem(self._job, *item) if isinstance(item, tuple) else item for item in read]
+        jobs = [item for item in made if isinstance(item, _Job)]
         rows, size = self.bars.shape[0], max(1, _BLOCK_CELLS // self.bars.shape[0])
         work = np.zeros((3, min(size, len(jobs)), rows))
         starts = range(0, len(jobs), size)
-        made = (row for start in starts for row in self._block(jobs[start : start + size], work))
-        return [item if isinstance(item, SetRow) else next(made) for item in found]
+        found = (row for start in starts for row in self._block(jobs[start : start + size], work))
+        return [next(found) if isinstance(item, _Job) else item for item in made]
 
     def trade(self, job: _Job, equity: FloatArray, gross: FloatArray) -> npt.NDArray[Any]:
         """TRADE records, a view that the next call overwrites; equity and gross exposure are written."""
@@ -162,59 +164,33 @@ class _Sweep:
         sums[:, self._is_bare] = 0.0
         return sums
 
-    def _read(self, given: Mapping[str, Any], plans: dict[str, Plan | str]) -> "tuple[Any, Plan] | SetRow":
+    def _read(self, given: Mapping[str, Any]) -> tuple[Any, Plan]:
+        """Entry and plan of a set, whose features can be had from these bars."""
         terms = {name: value for name, value in given.items() if name not in ("entry", "symbols")}
-        key = repr(sorted(terms.items()))
-        if key not in plans:
-            try:
-                plans[key] = plan_of(**terms)
-                self._demand(plans[key].texts)
-            except Refused as error:
-                plans[key] = str(error)
-        plan, entry = plans[key], given["entry"]
-        if isinstance(plan, str):
-            return SetRow(problem=plan)
-        try:
-            if isinstance(entry, str):
-                rule_of_kind(entry, "boolean")
-                self._demand([entry])
-        except RuleError as error:
-            return SetRow(problem=str(error))
-        return entry, plan
+        key, entry = repr(sorted(terms.items())), given["entry"]
+        if key not in self._plans:
+            plan = plan_of(**terms)
+            self._demand(plan.texts)
+            self._plans[key] = plan
+        if isinstance(entry, str):
+            rule_of_kind(entry, "boolean")
+            self._demand([entry])
+        return entry, self._plans[key]
 
     def _demand(self, texts: Sequence[str]) -> None:
-        """Refuse rules whose features cannot be had from these bars."""
-        for text in texts:
-            for name in parse(text).features:
-                if name not in self._known:
-                    try:
-                        self.columns.features.check([name])
-                        self._known[name] = None
-                    except RuleError as error:
-                        self._known[name] = str(error)
-                if (problem := self._known[name]) is not None:
-                    raise RuleError(problem)
+        new = {name for text in texts for name in parse(text).features} - self._known
+        self.columns.features.check(sorted(new))
+        self._known |= new
 
-    def _ready(self, read: "Sequence[tuple[Any, Plan] | SetRow]") -> list[_Job | SetRow]:
-        fresh: dict[int, Any] = {}  # engine and its first state, by plan
-        jobs: list[_Job | SetRow] = []
-        for item in read:
-            if isinstance(item, SetRow):
-                jobs.append(item)
-                continue
-            entry, plan = item
-            try:
-                setups = find_setups(self.columns, entry)
-                if id(plan) not in fresh:
-                    engine = bare_engine(self.columns, plan)
-                    plan.install(engine, self.columns, setups)
-                    fresh[id(plan)] = engine.state, engine.portfolio
-                state, portfolio = (_copied(record) for record in fresh[id(plan)])
-                state["k_setup"] = setups
-                jobs.append(_Job(plan, state, portfolio))
-            except Refused as error:
-                jobs.append(SetRow(problem=str(error)))
-        return jobs
+    def _job(self, entry: Any, plan: Plan) -> _Job:
+        setups = find_setups(self.columns, entry)
+        if id(plan) not in self._fresh:
+            engine = bare_engine(self.columns, plan)
+            plan.install(engine, self.columns, setups)
+            self._fresh[id(plan)] = engine.state, engine.portfolio
+        state, portfolio = (_copied(records) for records in self._fresh[id(plan)])
+        state["k_setup"] = setups
+        return _Job(plan, state, portfolio)
 
     def _block(self, jobs: Sequence[_Job], work: FloatArray) -> Iterator[SetRow]:
         """Rows of sets that are figured together; `work` (3, n, T) is for what is gone afterwards."""
@@ -244,9 +220,17 @@ class _Sweep:
             yield SetRow(len(log[2]), float(log[2].sum()), *own, *log, periods)
 
 
+def _or_problem(make: Callable[..., Made], *given: Any) -> Made | SetRow:
+    try:
+        return make(*given)
+    except Refused as error:
+        return SetRow(problem=str(error))
+
+
 def _copied(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The same bytes; numpy copies records field by field, which takes longer than their run."""
-    return records.view(np.uint8).copy().view(records.dtype)
+    copied: npt.NDArray[Any] = records.view(np.uint8).copy().view(records.dtype)
+    return copied
 
 
 def _demand_bars(bars: BarSeries) -> None:

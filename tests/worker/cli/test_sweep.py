@@ -56,7 +56,6 @@ def test_sweep_is_the_one_of_the_library_with_the_settings_of_a_file(grid, tmp_p
 
 def test_sweep_shows_the_best_of_an_overfitted_search_only_to_who_knows(grid, monkeypatch):
     from worker.studies.sweep import result
-
     from worker.studies.sweep.worth import worth_of as worth
 
     monkeypatch.setattr(result, "worth_of", lambda *given: worth(*given).__class__(

@@ -22,7 +22,6 @@ from worker.studies.executors.executor import (
     Answer,
     Given,
     Look,
-    demand_importable,
     lost,
 )
 from worker.studies.executors.shared_bars import share_folder, write_bars
@@ -108,7 +107,6 @@ class DaskCluster:
         self, work: Callable[[Given], Answer], tasks: Mapping[str, Given], look: Look
     ) -> Generator[tuple[str, Answer]]:
         """See `Executor`; how many deaths a task may cost is the scheduler's `allowed-failures`."""
-        demand_importable(work, tasks)
         suspects: list[str] = []
         yield from self._round(work, tasks, look, suspects)
         gone: list[str] = []

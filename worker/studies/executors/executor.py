@@ -1,16 +1,13 @@
 """Executors: where the tasks of a study run, with the same answers wherever that is.
 
 A task is plain data under a key that names its content; what is done with it is a function of a module. The
-workers are given names of both, never code: what they cannot import is refused before anything runs.
+workers are given names, never code: see `named_features` for what they have to import.
 """
 
-import io
-import pickle
 from collections.abc import Callable, Generator, Mapping
-from types import FunctionType
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from schemas.errors import ConfigError, InfrastructureError
+from schemas.errors import InfrastructureError
 from trading_core.bars import BarSeries
 from worker.studies.executors.shared_bars import forget, share_here
 
@@ -43,7 +40,6 @@ class Executor(Protocol):
             look: called at least every `POLL_S` where tasks run elsewhere; may raise to stop.
 
         Raises:
-            ConfigError: the workers could not import the work or a part of a task.
             TaskLost: names the tasks that ended `DEATHS` workers, once all others have their answers.
         """
         ...
@@ -76,34 +72,6 @@ class SerialExecutor:
         """See `Executor`."""
         for key in self._keys:
             forget(key)
-
-
-class _Named(pickle.Pickler):
-    """Writes what a worker could import, and refuses what only this script has."""
-
-    def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, type | FunctionType) and value.__module__ == "__main__":
-            raise ConfigError(
-                f"{value.__qualname__!r} is defined in the script itself, which no worker can import: move "
-                "it to a module beside the script, or use the executor 'serial'"
-            )
-        return NotImplemented
-
-
-def demand_importable(work: Callable[..., Any], tasks: Mapping[str, Any]) -> None:
-    """Refuse work and tasks that a worker could not import.
-
-    Raises:
-        ConfigError: names what is in the way and the next step.
-    """
-    for key, value in (("the work", work), *tasks.items()):
-        try:
-            _Named(io.BytesIO()).dump(value)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise ConfigError(
-                f"{key}: no worker can import a part of it ({error}): give functions and classes of modules "
-                "by their names, or use the executor 'serial'"
-            ) from error
 
 
 def lost(keys: list[str], how: str) -> TaskLost:

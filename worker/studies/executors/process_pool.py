@@ -24,7 +24,6 @@ from worker.studies.executors.executor import (
     Answer,
     Given,
     Look,
-    demand_importable,
     lost,
 )
 from worker.studies.executors.shared_bars import share_folder, write_bars
@@ -48,7 +47,6 @@ class ProcessPool:
         self, work: Callable[[Given], Answer], tasks: Mapping[str, Given], look: Look
     ) -> Generator[tuple[str, Answer]]:
         """See `Executor`."""
-        demand_importable(work, tasks)
         waiting, deaths = deque(tasks), Counter[str]()
         busy: dict[Connection, tuple[_Worker, str]] = {}
         try:

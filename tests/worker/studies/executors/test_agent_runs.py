@@ -67,7 +67,10 @@ def test_kept_store_of_a_run_is_verified_as_any_other(tmp_path):
 
 
 def test_set_that_cannot_run_costs_itself():
-    bad = agent_settings(Settings(), {"envelope__correlation_buckets": [{"name": "tech", "symbols": ["NONE"], "max_exposure": 1.0}]})
+    bad = agent_settings(
+        Settings(),
+        {"envelope__correlation_buckets": [{"name": "tech", "symbols": ["NONE"], "max_exposure": 1.0}]},
+    )
     first, second = ran("serial", [(bad, BOOKS), SETS[1]])
     assert "NONE" in first["error"]
     assert second["head"]

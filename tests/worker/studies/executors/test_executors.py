@@ -13,7 +13,7 @@ from schemas.errors import ConfigError, DataError
 from tests.worker.studies.executors.tasks import die, die_once, own_error, total
 from worker.feeds.sample_data.worlds import make_world
 from worker.studies.executors.choosing import opened_executor
-from worker.studies.executors.executor import SerialExecutor, TaskLost, demand_importable
+from worker.studies.executors.executor import SerialExecutor, TaskLost
 from worker.studies.executors.kept_answers import KeptAnswers, run_tasks
 from worker.studies.executors.process_pool import ProcessPool
 from worker.studies.executors.shared_bars import bars_key, read_bars, write_bars
@@ -24,10 +24,6 @@ ROOT = Path(__file__).parents[4]
 
 def nothing():
     return None
-
-
-def unimportable(task):
-    return task
 
 
 @pytest.fixture(scope="module")
@@ -95,19 +91,6 @@ def test_stop_ends_the_tasks_and_the_next_study_runs(pool, tmp_path):
     with pytest.raises(Stopped):
         list(pool.run(die_once, {"one": (str(tmp_path), "1")}, stop))
     assert answers(pool)
-
-
-def test_code_of_the_script_is_refused_by_its_name():
-    def local(task):
-        return task
-
-    with pytest.raises(ConfigError, match="no worker can import a part of it"):
-        demand_importable(local, {})
-    with pytest.raises(ConfigError, match="a task: no worker can import"):
-        demand_importable(total, {"a task": lambda: 1})
-    script = type("Part", (), {"__module__": "__main__"})
-    with pytest.raises(ConfigError, match="'Part' is defined in the script itself"):
-        demand_importable(total, {"a task": script})
 
 
 def test_bars_come_back_as_they_were_mapped_and_not_copied(tmp_path):
