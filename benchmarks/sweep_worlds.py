@@ -65,7 +65,8 @@ def _world(draw: np.random.Generator, planted: Mapping[int, Planted]) -> BarSeri
     times = 1_577_836_800_000_000_000 + np.arange(ROWS) * 3_600_000_000_000
     present = np.ones((ROWS, 1), dtype=np.bool_)
     return BarSeries(
-        times=times, symbols=("X",), timeframe="1h", label="open", present=present, extra=dict(sorted(extra.items())),
+        times=times, symbols=("X",), timeframe="1h", label="open", present=present,
+        extra=dict(sorted(extra.items())),
         **arrays,
     )  # fmt: skip
 
