@@ -173,6 +173,7 @@ def test_sweep_page_and_parquet_hold_every_set(found, tmp_path):
         ({"grid": {"f": [5]}}, r"no values for \{s\}"),
         ({"grid": {"f": [5], "s": []}}, "s is .*: give a list of at least one value"),
         ({"grid": {"f": [5], "s": 20}}, "s is 20: give a list"),
+        ({"grid": {"entry": 20}}, "entry is 20: give a list"),
         ({"grid": {"f": [5], "s": "20"}}, "s is '20': give a list"),
         ({"grid": {"f": range(400), "s": range(400)}}, "160,000 sets: give 1 to 100,000"),
         ({"random": 0}, "0 sets: give 1 to"),

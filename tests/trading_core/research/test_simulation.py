@@ -201,7 +201,7 @@ def test_simulation_of_symbols_together_equals_each_alone():
 
 def test_simulation_kernel_has_one_compiled_signature():
     for symbols, direction in itertools.product((1, 3), ("long", "short")):
-        simulate(random_series(1, 40, symbols), ENTRY, direction=direction)  # type: ignore[arg-type]
+        simulate(random_series(1, 40, symbols), ENTRY, direction=direction)
     frame = pd.DataFrame(
         {name: [1.0, 1.0, 1.0] for name in ("open", "high", "low", "close", "volume")},
         index=pd.date_range("2020-01-01", periods=3, tz="UTC"),

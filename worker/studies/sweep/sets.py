@@ -40,6 +40,7 @@ class Family:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        self.check_values()
         rules = [self.terms, *self.sides.values(), self.grid_texts()]
         texts = [str(given[name]) for given in rules for name in RULES if given.get(name) is not None]
         named = {name for text in texts for name in placeholders(text)}
@@ -51,7 +52,6 @@ class Family:
                 )
         if missing := sorted(named - set(self.grid)):
             raise ConfigError(f"grid: no values for {{{missing[0]}}}: give a list of them")
-        self.check_values()
 
     def check_values(self) -> None:
         """Refuse what is no list of values, and too many sets.
