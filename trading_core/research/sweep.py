@@ -188,7 +188,7 @@ class _Sweep:
             engine = bare_engine(self.columns, plan)
             plan.install(engine, self.columns, setups)
             self._fresh[id(plan)] = engine.state, engine.portfolio
-        state, portfolio = (_copied(records) for records in self._fresh[id(plan)])
+        state, portfolio = (_copy(records) for records in self._fresh[id(plan)])
         state["k_setup"] = setups
         return _Job(plan, state, portfolio)
 
@@ -227,7 +227,7 @@ def _or_problem(make: Callable[..., Made], *given: Any) -> Made | SetRow:
         return SetRow(problem=str(error))
 
 
-def _copied(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _copy(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The same bytes; numpy copies records field by field, which takes longer than their run."""
     copied: npt.NDArray[Any] = records.view(np.uint8).copy().view(records.dtype)
     return copied
