@@ -30,21 +30,15 @@ INSTALL = (
 
 @dataclass(frozen=True)
 class Overfitting:
-    """What choosing the best in sample is worth out of sample; Sharpe ratios are those of a row.
+    """What choosing the best in sample is worth out of sample.
 
     Attributes:
         pbo: probability that the chosen one ranks below the median out of sample; at the median counts half.
         logits: ln(rank / (N + 1 - rank)) of the chosen one out of sample, (splits,), N the best rank.
-        degradation: slope of its Sharpe ratio out of sample on that in sample; None where that never differs.
-        loss_probability: share of splits in which its Sharpe ratio out of sample is below zero.
-        traded: configurations that trade at all; the others are no candidates.
     """
 
     pbo: float
     logits: Floats
-    degradation: float | None
-    loss_probability: float
-    traded: int
 
 
 @dataclass(frozen=True)
@@ -84,29 +78,29 @@ def overfitting_probability(returns: Floats, *, groups: int = GROUPS) -> Overfit
         raise DataError(f"{traded} of {returns.shape[1]} configurations trade: two are needed to choose from")
     if rows < 2 * groups:
         raise DataError(f"{rows} rows for {groups} groups: {2 * groups} are needed, or take fewer groups")
-    chosen = np.concatenate(_choices(values, groups), axis=1)
-    inside, outside, logits = (np.concatenate((chosen[at], chosen[at + 3])) for at in range(3))
-    spread = float(((inside - inside.mean()) ** 2).sum())
-    slope = float(((inside - inside.mean()) * outside).sum()) / spread if spread > 0.0 else None
-    below = float((logits < 0.0).mean() + (logits == 0.0).mean() / 2.0)
-    return Overfitting(below, logits, slope, float((outside < 0.0).mean()), traded)
+    inside = _sharpes_of_halves(values, groups)
+    outside = inside[::-1]  # combinations come in the order in which the last is what the first leaves out
+    best = inside == inside.max(axis=1)[:, None]
+    shown = (np.where(best, outside, -np.inf).max(axis=1) + np.where(best, outside, np.inf).min(axis=1)) / 2.0
+    below, equal = (found.sum(axis=1) for found in (outside < shown[:, None], outside == shown[:, None]))
+    rank = below + (equal + 1.0) / 2.0
+    logits = np.log(rank / (traded + 1.0 - rank))
+    return Overfitting(float((logits < 0.0).mean() + (logits == 0.0).mean() / 2.0), logits)
 
 
-def _choices(values: Floats, groups: int) -> list[Floats]:
-    """Sharpe ratio of the choice inside and outside, and its logit; then those of each mirrored split."""
+def _sharpes_of_halves(values: Floats, groups: int) -> Floats:
+    """Sharpe ratio of each configuration in each half of the groups, (splits, N)."""
     edges = np.linspace(0, len(values), groups + 1).astype(np.int64)
     sizes, starts = np.diff(edges), edges[:-1]
     sums, squares = (np.add.reduceat(table, starts, axis=0) for table in (values, values**2))
     halves = np.array(list(combinations(range(groups), groups // 2)))
-    halves, mirrored = halves[: len(halves) // 2], halves[: len(halves) // 2 - 1 : -1]
-    found = []
-    for at in range(0, len(halves), SPLITS_AT_ONCE):
-        sides = [
-            _sharpe(sizes[picked].sum(axis=1)[:, None], sums[picked].sum(axis=1), squares[picked].sum(axis=1))
-            for picked in (part[at : at + SPLITS_AT_ONCE] for part in (halves, mirrored))
+    picks = (halves[at : at + SPLITS_AT_ONCE] for at in range(0, len(halves), SPLITS_AT_ONCE))
+    return np.concatenate(
+        [
+            _sharpe(sizes[pick].sum(axis=1)[:, None], sums[pick].sum(axis=1), squares[pick].sum(axis=1))
+            for pick in picks
         ]
-        found.append(np.stack([*_judge(*sides), *_judge(*sides[::-1])]))
-    return found
+    )
 
 
 def _sharpe(rows: NDArray[np.int64], sums: Floats, squares: Floats) -> Floats:
@@ -115,18 +109,6 @@ def _sharpe(rows: NDArray[np.int64], sums: Floats, squares: Floats) -> Floats:
     moves = variance > NO_SPREAD * squares
     scale = np.sqrt(np.where(moves, variance, 1.0) * rows**2 / (rows - 1))
     return np.where(moves, sums / scale, 0.0)
-
-
-def _judge(inside: Floats, outside: Floats) -> tuple[Floats, Floats, Floats]:
-    """The best of each split inside, what it is outside, and the logit of its rank there."""
-    best = inside.max(axis=1)
-    tied = inside == best[:, None]
-    highest = np.where(tied, outside, -np.inf).max(axis=1)
-    lowest = np.where(tied, outside, np.inf).min(axis=1)
-    shown = (highest + lowest) / 2.0
-    below, equal = (outside < shown[:, None]).sum(axis=1), (outside == shown[:, None]).sum(axis=1)
-    rank = below + (equal + 1.0) / 2.0
-    return best, shown, np.log(rank / (outside.shape[1] + 1.0 - rank))
 
 
 def superior_ability(returns: Floats, benchmark: Floats, *, seed: int, reps: int = 1_000) -> SuperiorAbility:

@@ -147,7 +147,6 @@ def _selection_lines(selection: dict[str, Any]) -> Iterator[Part]:
         "Sharpe": lambda on: f"{on['sharpe']:.2f}",
         "deflated": lambda on: _share(on["deflated_sharpe"]),
         "PBO": lambda on: _share(on["pbo"]),
-        "loses after": lambda on: _share(on["loss_probability"]),
         "SPA p": lambda on: f"{on['superior_p']:.3f}",
         "StepM": lambda on: " ".join(on["superior"]) or "none",
     }
@@ -155,8 +154,8 @@ def _selection_lines(selection: dict[str, Any]) -> Iterator[Part]:
     yield rows_table(selection["ranges"], columns)
     yield (
         "deflated: probability that the best is worth more than luck gives the best of what was tried; PBO: "
-        "that the best of one half of the bars ranks below the median in the other, where it then `loses "
-        "after`; SPA p: of no run earning more than cash; StepM: those that do."
+        "that the best of one half of the bars ranks below the median in the other; SPA p: of no run "
+        "earning more than cash; StepM: those that do."
     )
     for on in selection["ranges"]:
         yield from (f"{_range_text(on)}: {limit}" for limit in on["limits"])

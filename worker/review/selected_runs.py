@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SEED = 0  # of the resampling: the same store gives the same answer
 ARM = "ablation"  # an arm of a study measures a tier, and is no configuration that anyone would choose
+LIMITS = ("configurations that no store has seen are not counted: what was tried elsewhere counts too",)
 UNREAD = "its figures are not stored whole: it has not finished, was changed, or is of another version"
 
 
@@ -57,17 +58,15 @@ async def selected_runs(
         StoreError: a run or the ledger of trials is not what was written.
     """
     ledger = {trial.run_id: trial.on for trial in await store.trials.all()}
-    groups, left, seedless = dict[str, list[_Measured]](), [], dict[str, str]()
+    groups, left = dict[str, list[_Measured]](), []
     for record in watched([record for record in await store.runs.all() if record.mode != ARM]):
         found = await _measure(store, record, ledger.get(record.run_id))
         if isinstance(found, str):
             left.append({"run": record.run_id, "reason": found})
             continue
-        seedless[record.config_hash] = found.on.config_hash
+        ledger[record.run_id] = found.on
         groups.setdefault(found.picture.bars.sha256, []).append(found)
-    measured = {one.run_id: one.on for runs in groups.values() for one in runs}
-    known = {run_id: _without_seed(on, seedless) for run_id, on in ledger.items()}
-    tried = list((known | measured).values())
+    tried = list(ledger.values())
     return {"ranges": [_selection(runs, tried) for runs in groups.values()], "left_out": left}
 
 
@@ -90,10 +89,6 @@ async def _measure(store: "Store", record: "RunRecord", on: "TriedOn | None") ->
     return _Measured(record.run_id, picture, replace(on, config_hash=content_hash(values)), returns)
 
 
-def _without_seed(on: "TriedOn", seedless: dict[str, str]) -> "TriedOn":
-    return replace(on, config_hash=seedless.get(on.config_hash, on.config_hash))
-
-
 def _selection(runs: Sequence[_Measured], tried_on: "Sequence[TriedOn]") -> dict[str, Any]:
     """The figures of the runs on the same bars; of one configuration the first run counts."""
     distinct: dict[Any, _Measured] = {}
@@ -105,10 +100,14 @@ def _selection(runs: Sequence[_Measured], tried_on: "Sequence[TriedOn]") -> dict
     returns = np.column_stack([one.returns for one in chosen])
     ratios, bars = sharpe_ratios(returns), chosen[0].picture.bars
     best, tried = int(np.argmax(ratios)), len(chosen) + beside
-    limits = _limits(len(runs) - len(chosen), beside)
-    spa, found = superior_ability(returns, np.zeros(len(returns)), seed=SEED), None
+    repeated, limits = len(runs) - len(chosen), list(LIMITS)
+    if repeated:
+        limits.append(f"{count_noun(repeated, 'run')} of the same configuration or of another seed alone")
+    if beside:
+        limits.append(f"{count_noun(beside, 'configuration')} of other or unread bars: counted, not compared")
+    spa, pbo = superior_ability(returns, np.zeros(len(returns)), seed=SEED), None
     try:
-        found = overfitting_probability(returns)
+        pbo = overfitting_probability(returns).pbo
     except DataError as error:
         limits.append(f"no probability of overfitting: {error}")
     yearly = float(np.sqrt(bars_per_year(chosen[0].picture.times)))
@@ -123,25 +122,8 @@ def _selection(runs: Sequence[_Measured], tried_on: "Sequence[TriedOn]") -> dict
         "best": names[best],
         "sharpe": float(ratios[best]) * yearly,
         "deflated_sharpe": deflated_sharpe(returns[:, best], ratios, tried),
-        "pbo": None if found is None else found.pbo,
-        "loss_probability": None if found is None else found.loss_probability,
-        "degradation": None if found is None else found.degradation,
+        "pbo": pbo,
         "superior_p": spa.p,
         "superior": [names[column] for column in spa.better],
         "limits": limits,
     }
-
-
-def _limits(seeds: int, beside: int) -> list[str]:
-    """What the figures leave out, in sentences."""
-    limits = ["configurations that no store has seen are not counted: what was tried elsewhere counts too"]
-    if seeds:
-        limits.append(
-            f"{count_noun(seeds, 'run')} repeated or of another seed alone: no configuration of its own"
-        )
-    if beside:
-        others = count_noun(beside, "configuration")
-        limits.append(
-            f"{others} tried on these symbols and times in other bars or unread: counted, not compared"
-        )
-    return limits
