@@ -126,9 +126,9 @@ class JournalRepository(Repository):
                 raise self._describe_damage(run_id, problem)
             yield row
 
-    def as_stored(self, run_id: str) -> AsyncIterator[JournalRow]:
-        """Every row as it lies there, held against nothing: for whoever checks it."""
-        return stored_rows(self._run_read, run_id)
+    def as_stored(self, run_id: str, kinds: Collection[str] | None = None) -> AsyncIterator[JournalRow]:
+        """Rows as they lie there, held against nothing: for whoever checks or only draws them."""
+        return stored_rows(self._run_read, run_id, kinds=kinds)
 
     async def hashes(self, run_id: str, first: int, last: int) -> list[str]:
         """Stored hashes of rows first..last, inclusive, ascending; fewer when the journal ends before."""

@@ -13,12 +13,13 @@ from starlette.requests import Request
 
 from schemas.errors import ConfigError, StoreError
 from schemas.vocabulary import PolicyState
+from services.journal.index import JournalIndex
 from services.model_calls.quoting import visible
 from trading_core.bars import BarSeries
-from worker.console.decisions import BANDS, NS_PER_MS, SymbolDecisions, decisions_of
+from worker.console.decisions import BANDS, DECIDED_KINDS, NS_PER_MS, SymbolDecisions, decisions_of
 from worker.pages.figures import r_multiple, shown_time
 from worker.pages.run_figures import candle_figure, source
-from worker.pages.run_marks import FillMark, SymbolMarks, marks_of
+from worker.pages.run_marks import MARKED_KINDS, FillMark, SymbolMarks, marks_of
 from worker.pages.run_page import figure_item
 from worker.runs.replay import NotReplayable
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from worker.review.run_views import RunViews
 
 MOST_CANDLES, MOST_MARKS, KEPT, LAST_BARS = 1_500, 1_000, 3, 150
+CHARTED_KINDS = {*MARKED_KINDS, *DECIDED_KINDS}
 STATE = ("x0", "x1", "bottom", "top", "state", "time", "color", "hatch")
 ReadBars = Callable[["Store", "RunRecord"], Awaitable[BarSeries | None]]
 KeptBars = Callable[["Store", "RunRecord"], Awaitable[BarSeries]]
@@ -214,7 +216,11 @@ class Charts:
                     raise HTTPException(409, f"the bars of run {record.run_id}: {error}") from error
                 if not len(bars.times):
                     raise HTTPException(409, f"run {record.run_id} keeps no bars, or has traded none yet")
-                index = (await views.view(record.run_id, None)).index
+                if record.status == "running":  # its rows are read once, and later ones added
+                    index = (await views.view(record.run_id, None)).index
+                else:
+                    rows = store.journal.as_stored(record.run_id, CHARTED_KINDS)
+                    index = await JournalIndex.read(rows, lazily=True)
                 self._kept[key] = ChartedRun(bars, marks_of(index, int(bars.times[-1])), decisions_of(index))
                 while len(self._kept) > KEPT:
                     self._kept.popitem(last=False)

@@ -12,10 +12,11 @@ from services.model_calls.quoting import visible
 from worker.pages.figures import shown_time
 
 NS_PER_MS = 1_000_000
-SKIP = "policy_skip"
+SKIP, CHANGE = "policy_skip", "state_transition"
 BLOCKS, BREACH, RELEASED = "entries_blocked", "envelope_breach", "envelope_released"
 HALTS = ("daily_loss", "drawdown")  # the other limits are released by bars, without a row
 DECISION_KINDS = (SKIP, "policy_proposal", "policy_reflection", "boundary_verdict", "policy_evaluation")
+DECIDED_KINDS = (*DECISION_KINDS, CHANGE, BLOCKS, BREACH, RELEASED)
 # The words that differ by shape and colour wherever they are shown.
 WORDS = {
     "held": "HOLD",
@@ -93,7 +94,7 @@ def decisions_of(index: JournalIndex) -> dict[str, SymbolDecisions]:
     def of(symbol: str) -> SymbolDecisions:
         return found.setdefault(symbol, SymbolDecisions(symbol))
 
-    for event in index.of_kind("state_transition"):
+    for event in index.of_kind(CHANGE):
         of(str(event.row.symbol)).changes.append((event.row.known_at, str(event.glance()["to"])))
     for kind in DECISION_KINDS:
         for event in index.of_kind(kind):

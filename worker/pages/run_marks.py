@@ -15,6 +15,8 @@ from worker.pages.figures import shown_time
 
 CLOSING, OPENING = "exit_filled", "entry_filled"
 MOVES = "stop_tightened"
+REFLECTION, JUDGED = "policy_reflection", "boundary_verdict"
+MARKED_KINDS = (*FILL_KINDS, MOVES, REFLECTION, JUDGED)
 REPORT, VERDICT = "high_level_report", "replan_verdict"
 ENTRY_KINDS = frozenset({REPORT, VERDICT, PLAN, CALL, OPENING, CLOSING})
 
@@ -77,10 +79,10 @@ def marks_of(index: JournalIndex, end: int) -> dict[str, SymbolMarks]:
             events.setdefault(str(event.row.symbol), []).append(event)
     decisions = {
         event.payload["reflection_hash"]: str(event.payload["verdict"]["decision"])
-        for event in index.of_kind("boundary_verdict")
+        for event in index.of_kind(JUDGED)
     }
     reflections: dict[str, list[ReflectionMark]] = {}
-    for event in index.of_kind("policy_reflection"):
+    for event in index.of_kind(REFLECTION):
         reflections.setdefault(str(event.row.symbol), []).append(_reflection(event, decisions))
     found = {}
     for symbol in sorted(events.keys() | reflections.keys()):
