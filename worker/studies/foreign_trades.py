@@ -18,7 +18,7 @@ from worker.feeds.files.bar_table import BarTable, is_number, parses, without_em
 from worker.feeds.files.columns import Layout
 from worker.feeds.files.dates import read_times
 from worker.feeds.files.times import utc_labels, zone_named
-from worker.studies.trade_forms import FORMS, NEEDED, SIDES, UNRESOLVED
+from worker.studies.trade_forms import FORMS, NEEDED, OPEN, SIDES, UNRESOLVED
 
 FloatArray = npt.NDArray[np.float64]
 DAY_NS = 86_400 * 10**9
@@ -47,21 +47,17 @@ class _Given:
         if role not in self.where:
             have = ", ".join(map(repr, self.table.names))
             raise DataError(
-                f"{self.table.path.name}: column {role!r} is missing; there are {have}. Name it (--columns "
-                f"{role}=NAME), or the program that wrote the table (--read {'|'.join(FORMS)})"
+                f"{self.table.path.name}: column {role!r} is missing; there are {have}. Name it by columns "
+                f"({role}=NAME), or the program that wrote the table (--read {'|'.join(FORMS)})"
             )
         return self.table.columns[self.where[role]]
 
-    def words(self, role: str) -> list[str]:
-        return [
-            str(word).strip()
-            for word in pc.fill_null(pc.cast(self.column(role), pa.string()), "").to_pylist()
-        ]
-
-    def names(self, role: str, otherwise: str) -> list[str]:
+    def words(self, role: str, otherwise: str = "") -> list[str]:
+        """Text (n,) without outer space, `otherwise` where there is none."""
         if role not in self:
             return [otherwise] * len(self.table.columns[0])
-        return [word or otherwise for word in self.words(role)]
+        texts = pc.fill_null(pc.cast(self.column(role), pa.string()), "").to_pylist()
+        return [str(text).strip() or otherwise for text in texts]
 
     def floats(self, role: str) -> FloatArray:
         """A column (n,) as numbers, NaN where empty; `4 182.78` has its blanks taken out, `+4.8%` is .048."""
@@ -86,14 +82,12 @@ class _Given:
         column = self.column("direction")
         if is_number(column.type) or (pa.types.is_string(column.type) and parses(column)):
             return np.sign(self.floats("direction"))
-        found = [SIDES.get(word.lower()) for word in self.words("direction")]
-        if None in found:
-            row = found.index(None)
+        words = self.words("direction")
+        if odd := [row for row, word in enumerate(words) if word.lower() not in SIDES]:
             raise DataError(
-                f"{self.table.place(row)}: {self.words('direction')[row]!r} is no direction: "
-                "write long or short"
+                f"{self.table.place(odd[0])}: {words[odd[0]]!r} is no direction: write long or short"
             )
-        return np.array(found, dtype=np.float64)
+        return np.array([SIDES[word.lower()] for word in words], dtype=np.float64)
 
 
 def adopt_trades(
@@ -112,10 +106,12 @@ def adopt_trades(
         ConfigError: no such program, or no such role.
         DataError: a column is missing, or a value of it cannot be used.
     """
-    given = _Given(table, _places(table.names, read, columns))
+    where = _places(table.names, read, columns)
+    filled = {role: at for role, at in where.items() if not pa.types.is_null(table.columns[at].type)}
+    given = _Given(table, filled)  # a column of nothing but None, as of stops that nobody set, is none
     sides = given.sides()
-    is_open = np.isin([word.lower() for word in given.names("open", "")], UNRESOLVED)
-    kept = np.flatnonzero((sides != 0.0) & ~is_open)
+    is_open = [word.lower() in UNRESOLVED for word in given.words("open", OPEN if "open" in given else "")]
+    kept = np.flatnonzero((sides != 0.0) & ~np.array(is_open))
     if not len(kept):
         raise DataError(f"{table.path.name}: no trade is resolved: there is nothing to grade")
     given, sides = _Given(take_rows(table, kept), given.where), sides[kept]
@@ -129,7 +125,7 @@ def adopt_trades(
         "timeframe": given.column("timeframe") if "timeframe" in given else _bars(entry, exit_ns),
     }
     for role, name in NAMES.items():
-        made[role] = pa.array(given.names(role, name))
+        made[role] = pa.array(given.words(role, name))
     if "symbol" in given:
         made |= {"symbol": pa.array(given.words("symbol")), "direction": pa.array(sides.astype(np.int64))}
     if "quantity" in given and "symbol" in given:
@@ -151,7 +147,9 @@ def _places(names: tuple[str, ...], read: str | None, columns: Mapping[str, str]
     if read is not None and read not in FORMS:
         raise ConfigError(f"--read {read!r} is none of {', '.join(FORMS)}.{nearest(read, FORMS)}")
     if odd := [role for role in columns if role not in ROLES]:
-        raise ConfigError(f"--columns {odd[0]!r} is none of {', '.join(ROLES)}.{nearest(odd[0], ROLES)}")
+        raise ConfigError(
+            f"columns: the role {odd[0]!r} is none of {', '.join(ROLES)}.{nearest(odd[0], ROLES)}"
+        )
     lower: list[str] = []
     for name in (name.strip().lower() for name in names):
         lower.append(f"{name}.1" if name in lower else name)
@@ -164,7 +162,7 @@ def _places(names: tuple[str, ...], read: str | None, columns: Mapping[str, str]
     form |= {role: name.strip().lower() for role, name in columns.items()}
     if lost := [role for role in columns if form[role] not in lower]:
         raise DataError(
-            f"--columns {lost[0]}={columns[lost[0]]!r}: there is no such column."
+            f"columns: {lost[0]}={columns[lost[0]]!r}: there is no such column."
             f"{nearest(form[lost[0]], lower)}"
         )
     return {role: lower.index(name) for role, name in form.items() if name in lower}

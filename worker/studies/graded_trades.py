@@ -168,7 +168,7 @@ def _limits(unit: Unit, variants: int | None) -> list[str]:
         )
     if variants is None:
         limits.append(
-            "how many variants were tried is not known (--trials N): a grade holds for a table that was "
+            "how many variants were tried is not known (trials): a grade holds for a table that was "
             "chosen before its outcomes, and says nothing about the best of many"
         )
     return limits

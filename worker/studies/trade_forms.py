@@ -3,9 +3,9 @@
 # The column of each role, in lower case; a name that comes again has `.1`, as pandas reads it. `gross` is
 # money before `fees`, which lower it whatever their sign, and `swap`, which has its own. Sources: the tables
 # that freqtrade 2026.9 exports, backtesting.py 0.6.6 has as `_trades`, vectorbt 1.2 as
-# `trades.records_readable` and nautilus_trader 1.221 as its positions report; the CSV of closed trades of
-# QuantConnect (its API page "Export Trades"); positions of the history report of MetaTrader 5; entries of the
-# memory log of TradingAgents.
+# `trades.records_readable` and nautilus_trader 1.221 as its positions report, a return of prices alone;
+# the CSV of closed trades of QuantConnect (its API page "Export Trades"); positions of the history report of
+# MetaTrader 5; what `TradingMemoryLog.load_entries` of TradingAgents gives back.
 FORMS: dict[str, dict[str, str]] = {
     "freqtrade": {
         "entry_time": "open_date", "exit_time": "close_date", "return": "profit_ratio",
@@ -25,7 +25,7 @@ FORMS: dict[str, dict[str, str]] = {
     "nautilus": {
         "entry_time": "ts_opened", "exit_time": "ts_closed", "return": "realized_return",
         "entry_price": "avg_px_open", "symbol": "instrument_id", "direction": "entry",
-        "playbook": "strategy_id", "quantity": "peak_qty",
+        "playbook": "strategy_id", "quantity": "peak_qty", "open": "ts_closed",
     },
     "quantconnect": {
         "entry_time": "entry time", "exit_time": "exit time", "entry_price": "entry price",
@@ -48,4 +48,5 @@ SIDES = {
     **dict.fromkeys(("short", "sell", "underweight", "true"), -1),  # true and false are of `is_short`
     "hold": 0,
 }
-UNRESOLVED = ("true", "open", "1")
+OPEN = "open"  # what an empty word of that role means
+UNRESOLVED = (OPEN, "true", "1", "nat")

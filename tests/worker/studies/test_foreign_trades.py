@@ -48,6 +48,7 @@ LOGS = {
         "0,2024-01-01T05:00Z,0,2024-01-01T09:00Z,1,100,104,0.04,4 USD\n"
         "P-2,T,all,ETH.BINANCE,A,O3,O4,SELL,FLAT,1.0,"
         "0,2024-01-02T05:00Z,0,2024-01-02T09:00Z,1,50,51,-0.02,-1 USD\n"
+        "P-3,T,all,ETH.BINANCE,A,O5,,SELL,SHORT,1.0,0,2024-01-03T05:00Z,0,,1,50,,0.0,0 USD\n"
     ),
     "quantconnect": (
         "Entry Time,Symbols,Exit Time,Direction,Entry Price,Exit Price,Quantity,P&L,Fees,MAE,MFE,Drawdown,"
@@ -113,6 +114,14 @@ def test_a_trade_without_a_stop_makes_the_unit_a_return_and_the_answer_says_so(t
     path.write_text(LOGS["backtesting.py"].replace(",52,40", ",,40"), encoding="utf-8")
     text = " ".join(CliRunner().invoke(app, ["gate", str(path)]).stdout.split())
     assert "outcomes are returns, and 1 stands for 3.0000%" in text
+
+
+def test_columns_without_any_value_are_none():
+    # What backtesting.py has for stops and tags where a strategy sets none.
+    table = pd.read_csv(StringIO(LOGS["backtesting.py"])).assign(SL=None, Tag=None)
+    found = tt.gate(table)
+    assert found.document["unit"]["name"] == "return"
+    assert found.clusters["playbook"].iloc[0] == "all"
 
 
 def log(seed, n=200, mean=0.0, start="2020-01-06"):
