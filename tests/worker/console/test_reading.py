@@ -5,16 +5,22 @@ import json
 import sqlite3
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from services.journal.index import JournalIndex
 from services.store import open_store
 from tests.commands.started import thinktwice
 from tests.worker.cli.test_plans import made
 from tests.worker.console.asked import DB, ask, get, settings_of, token_of
 from tests.worker.console.rows_of_a_run import stored
+from worker.console.chart import Charts
+from worker.console.decisions import decisions_of
 from worker.console.reflections import making_of
 from worker.pages.figures import number
+from worker.pages.run_marks import marks_of
+from worker.review.run_views import RunViews
 
 PAGES = ("/plans", "/live?run=latest", "/runs", "/runs/latest", "/ask", "/audit", "/runs/latest/models")
 READ = (
@@ -97,6 +103,34 @@ def test_fill_opens_its_chain_and_an_unknown_one_is_not_there(planted):
     assert get(f"/api/runs/latest/why/{fill}").json()["id"] == fill
     assert fill[:8] in get(f"/runs/latest/why/{fill}", accept="text/html").text
     assert get("/api/runs/latest/why/ffff").status_code == 404
+
+
+def test_chart_of_a_run_that_is_over_has_every_mark_and_decision_of_its_journal(planted):
+    def seen(marks, decisions):
+        drawn = {
+            name: ([mark.event.row.seq for mark in (*found.fills, *found.reflections)], found.levels)
+            for name, found in marks.items()
+        }
+        decided = {
+            name: ([event.row.seq for event in found.events], found.changes)
+            for name, found in decisions.items()
+        }
+        return drawn, decided
+
+    async def bars(store, record):
+        return SimpleNamespace(times=range(2))
+
+    async def work():
+        async with await open_store(DB, create=False) as store:
+            record = await store.runs.find("latest")
+            assert record.status == "finished"
+            charted = await Charts(bars, bars).of(store, RunViews(store), record)
+            index = await JournalIndex.read(store.journal.rows(record.run_id))
+            return seen(charted.marks, charted.decisions), seen(marks_of(index, 1), decisions_of(index))
+
+    charted, whole = asyncio.run(work())
+    assert charted == whole
+    assert all(whole)
 
 
 def test_compared_runs_say_where_they_part(planted):
