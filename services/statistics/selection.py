@@ -145,7 +145,8 @@ def superior_ability(returns: Floats, benchmark: Floats, *, seed: int, reps: int
     steps.compute()
     better = tuple(np.asarray(steps.superior_models, dtype=np.int64).tolist())
     steps.spa.compute()
-    beyond = round(float(steps.spa.pvalues["consistent"]) * reps)
+    any_gain = bool((more.mean(axis=0) > 0.0).any())  # without, both statistics are 0: a tie, not evidence
+    beyond = round(float(steps.spa.pvalues["consistent"]) * reps) if any_gain else reps
     return SuperiorAbility((1 + beyond) / (1 + reps), better, block)
 
 

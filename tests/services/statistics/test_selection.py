@@ -113,6 +113,12 @@ def test_superior_ability_is_not_blinded_by_a_wild_loser():
     assert superior_ability(returns, np.zeros(400), seed=1).better == (0,)
 
 
+@pytest.mark.parametrize("columns", [1, 4])
+def test_superior_ability_of_losers_is_none(columns):
+    found = superior_ability(noise(13, 400, columns) - 0.005, np.zeros(400), seed=1)
+    assert (found.p, found.better) == (1.0, ())
+
+
 def test_superior_ability_finds_all_where_every_one_is_better():
     steps = noise(11, 400, 3) + np.array([0.01, 0.01, 0.0018])
     assert superior_ability(steps, np.zeros(400), seed=1).better == (0, 1, 2)
