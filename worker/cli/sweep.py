@@ -207,10 +207,10 @@ def _of_runs(settings: Settings, file: Path | None, playbook: str | None, draws:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    text = read_text(path, ConfigError)
     try:
+        text = read_text(path, ConfigError)
         found = json_format.loads(text) if path.suffix == ".json" else parse_toml(text)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
     if not isinstance(found, dict):
         raise ConfigError(f"{str(path)!r} holds a {type(found).__name__}: give a table")
