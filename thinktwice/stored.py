@@ -70,7 +70,7 @@ class StoredResult(BacktestResult):
     @property
     def settings(self) -> Settings:
         """Of the run, as they were stored."""
-        from worker.runs.replay import stored_settings
+        from worker.runs.stored_settings import stored_settings
 
         return stored_settings(self._record)
 
@@ -134,7 +134,8 @@ class StoredResult(BacktestResult):
     async def _play(self) -> Session:
         from services.store import open_store
         from worker.review.rebuilt import stored_script
-        from worker.runs.replay import Replay, stored_settings
+        from worker.runs.replay import Replay
+        from worker.runs.stored_settings import stored_settings
 
         record = self._record
         async with await open_store(self._address, create=False) as store:

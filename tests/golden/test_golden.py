@@ -27,7 +27,8 @@ from tests.golden.world import BACKTEST, PAPER, backtest_bars
 from worker.live.replay import PaperScript
 from worker.operations.environment import PROGRAM
 from worker.runs.backtest import run_backtest
-from worker.runs.replay import compared_document, stored_settings
+from worker.runs.replay import compared_document
+from worker.runs.stored_settings import stored_settings
 
 LARGEST = 700_000  # payloads are packed one by one in the store: nothing packs them again
 ALL = pytest.mark.parametrize("golden", released(), ids=lambda entry: entry.name)

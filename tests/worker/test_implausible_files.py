@@ -19,7 +19,7 @@ from trading_core.bars import COLUMNS
 from trading_core.spacing import show_label
 from worker.cli import app
 from worker.feeds.selected_bars import load_bars, settings_of_bars
-from worker.runs.replay import stored_settings
+from worker.runs.stored_settings import stored_settings
 
 SLIPS = {40: 10.0, 90: 1e250}
 

@@ -95,7 +95,7 @@ async def _plans(
     """The plans, and the settings to ask with: the run's, with the models that are given now."""
     from services.journal.index import JournalIndex
     from worker.runs.readiness import ready_engine
-    from worker.runs.replay import stored_settings
+    from worker.runs.stored_settings import stored_settings
     from worker.studies.faults.right_plans import embedded_index, plans_of_run
 
     if run is None:

@@ -16,7 +16,7 @@ from worker.review.replan_outcome import KINDS, outcome, outcome_in_run, write_a
 from worker.review.replanning import Effect, JudgeName, apply_verdict, ask_judge, demand_model, report_now
 from worker.review.report_finder import FoundReport, evidence_on, find_report
 from worker.review.run_requests import queue_request, takes_requests
-from worker.runs.replay import stored_settings
+from worker.runs.stored_settings import stored_settings
 from worker.session import Session
 
 if TYPE_CHECKING:

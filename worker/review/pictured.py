@@ -15,8 +15,8 @@ from trading_core.bars import BarSeries
 from worker.pages.run_picture import RunPicture
 from worker.runs.course import Course, stale_positions
 from worker.runs.model_silence import model_silence
-from worker.runs.replay import stored_settings
 from worker.runs.signal_lines import account_lines
+from worker.runs.stored_settings import stored_settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord

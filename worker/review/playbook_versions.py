@@ -17,7 +17,8 @@ from services.playbooks.writing import write_playbooks
 from services.policy_checks.static_checks import list_mistakes
 from worker.review.playbook_files import shown_version, versions_at, write_in_force
 from worker.runs import run_inputs
-from worker.runs.replay import Rebuilt, SettingsOfAnotherVersion, stored_settings
+from worker.runs.replay import Rebuilt
+from worker.runs.stored_settings import SettingsOfAnotherVersion, stored_settings
 from worker.settings import load_settings
 
 if TYPE_CHECKING:

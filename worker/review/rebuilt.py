@@ -16,16 +16,10 @@ from worker.runs.kept_run import demand_no_own_parts, kept_bars, kept_playbooks
 from worker.runs.out_folder import attached_entry
 from worker.runs.progress import Progress, progress_bar, told_rows
 from worker.runs.readiness import ready_engine
-from worker.runs.replay import (
-    BacktestScript,
-    Replay,
-    Script,
-    demand_bars_of,
-    is_of_this_version,
-    stored_settings,
-)
+from worker.runs.replay import BacktestScript, Replay, Script, demand_bars_of
 from worker.runs.run_inputs import describe_features, load_bars
 from worker.runs.store_run import BacktestRunner
+from worker.runs.stored_settings import is_of_this_version, stored_settings
 
 if TYPE_CHECKING:
     from schemas.settings import Settings

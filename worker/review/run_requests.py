@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
 from worker.review.plan_making import PlanRequest
-from worker.runs.replay import stored_settings
+from worker.runs.stored_settings import stored_settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store

@@ -19,7 +19,7 @@ from services.evidence.tools import quote_value
 from services.evidence_tools.run_view import RunRows, RunView, iso
 from services.ports import ToolProgress
 from worker.runs.garbage import much_was_read
-from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
+from worker.runs.stored_settings import SettingsOfAnotherVersion, stored_settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store

@@ -20,7 +20,7 @@ from services.statistics.selection import (
 from trading_core.accounting import bar_returns, bars_per_year
 from worker.review.pictured import picture_of_rows
 from worker.review.rebuilt import traded_bars
-from worker.runs.replay import stored_settings
+from worker.runs.stored_settings import stored_settings
 from worker.runs.stored_trial import describe_trial
 
 if TYPE_CHECKING:

@@ -13,14 +13,8 @@ from services.journal.references import ReferenceReport, check_references
 from worker.operations.environment import environment
 from worker.review.rebuilt import stored_script, watch_replay
 from worker.runs.progress import Progress
-from worker.runs.replay import (
-    NotReplayable,
-    Replay,
-    ReplayReport,
-    Script,
-    SettingsOfAnotherVersion,
-    stored_settings,
-)
+from worker.runs.replay import NotReplayable, Replay, ReplayReport, Script
+from worker.runs.stored_settings import SettingsOfAnotherVersion, stored_settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store

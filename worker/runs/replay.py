@@ -16,8 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from pydantic import ValidationError
-
 from agents.language_models.cassette import KIND, Cassette, recorded_call
 from schemas.errors import CassetteMiss, ConfigError, ThinktwiceError
 from schemas.playbook import PlaybookDefinition
@@ -26,9 +24,9 @@ from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
 from services.model_calls.quoting import visible
-from worker.operations.environment import PROGRAM, environment
 from worker.runs.progress import Progress
 from worker.runs.store_run import BacktestRunner, RunOutcome
+from worker.runs.stored_settings import is_of_this_version
 from worker.runs.trials import NoTrial, ledger_of_run
 
 if TYPE_CHECKING:
@@ -61,37 +59,6 @@ class ReplayReport:
     problem: str | None = None
     document: tuple[str, ...] | None = None
     playable: bool = True
-
-
-class SettingsOfAnotherVersion(ConfigError):
-    """A run was stored with settings that this version does not know, or takes otherwise."""
-
-
-def stored_settings(record: "RunRecord") -> Settings:
-    """The settings of a stored run.
-
-    Raises:
-        SettingsOfAnotherVersion: they no longer fit.
-        ConfigError: they are not what the run recorded as hashed, and this version recorded it.
-    """
-    try:
-        settings = Settings.model_validate(record.config)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise SettingsOfAnotherVersion(
-            f"the stored configuration of {record.run_id} does not fit this version "
-            f"({place}: {first['msg']}): use the version that made it"
-        ) from error
-    if settings.config_hash == record.config_hash:
-        return settings
-    hashes = f"hashes to {settings.config_hash[:16]}, recorded was {record.config_hash[:16]}"
-    if is_of_this_version(record):
-        raise ConfigError(f"the stored configuration of {record.run_id} {hashes}: it was changed")
-    raise SettingsOfAnotherVersion(
-        f"the stored configuration of {record.run_id} {hashes}: use the version that made it, "
-        f"{record.environment.get(PROGRAM)}"
-    )
 
 
 class NotReplayable(ConfigError):
@@ -278,11 +245,6 @@ def compared_document(
         return None
     document = outcome.document(record.run_id, journal_url)
     return differences(record.document, document, same_version=is_of_this_version(record))
-
-
-def is_of_this_version(record: "RunRecord") -> bool:
-    """Whether this version of the program made a run, so that its document has today's figures."""
-    return record.environment.get(PROGRAM) == environment()[PROGRAM]
 
 
 async def stored_cassette(store: "Store", record: "RunRecord", start: int = 0) -> Cassette:

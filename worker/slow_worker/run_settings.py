@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from worker.runs.replay import stored_settings
+from worker.runs.stored_settings import stored_settings
 from worker.settings import ResolvedSettings
 
 if TYPE_CHECKING:

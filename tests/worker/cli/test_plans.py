@@ -36,7 +36,7 @@ def made_of_two(shell):
     from services.plans.drafting import draft
     from worker.review.plan_facts import read_plan_facts
     from worker.review.plan_making import in_wall_time
-    from worker.runs.replay import stored_settings
+    from worker.runs.stored_settings import stored_settings
 
     async def work(store):
         record = await store.runs.find("latest")

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from schemas.settings import Settings
-from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
+from worker.runs.stored_settings import SettingsOfAnotherVersion, stored_settings
 
 SETTINGS = Settings()
 

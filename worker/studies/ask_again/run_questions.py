@@ -16,7 +16,7 @@ from schemas.settings.providers import NO_MODEL, OWN_PROVIDER
 from services.journal.index import JournalIndex
 from services.store import RunRecord, Store
 from worker.runs.progress import told_rows
-from worker.runs.replay import stored_settings
+from worker.runs.stored_settings import stored_settings
 from worker.settings import load_settings
 from worker.studies.ask_again.asking import READER, STRATEGIST, RunQuestions, StudyArm
 from worker.studies.ask_again.second_reader import read_reader_questions
