@@ -43,7 +43,7 @@ def family_cpu() -> float:
     """CPU seconds of this process and all below it that are alive."""
     here = psutil.Process()
     times = [process.cpu_times() for process in (here, *here.children(recursive=True))]
-    return float(sum(one.user + one.system for one in times))
+    return float(sum(item.user + item.system for item in times))
 
 
 def overhead_ms(name: str, tasks: int) -> float:
@@ -60,7 +60,7 @@ def agent_tasks(runs: int, executor: Any) -> Mapping[str, AgentTask]:
     books = tuple(book.payload() for book in load_playbooks(None))
     key = executor.share(load_bars(Settings()))
     settings = [agent_settings(Settings(), {"execution__fee_bps": 1.0 + n}) for n in range(runs)]
-    return {f"run {n}": AgentTask(one.payload(), books, key) for n, one in enumerate(settings)}
+    return {f"run {n}": AgentTask(item.payload(), books, key) for n, item in enumerate(settings)}
 
 
 def longest_cpu(processes: int, runs: int) -> tuple[float, list[str]]:

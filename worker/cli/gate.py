@@ -10,7 +10,7 @@ from worker.cli.options import ConfigArgument, JsonOption, argument, option
 from worker.cli.printing import Part, print_document, rows_table
 from worker.pages.figures import DASH, shown_time
 from worker.runs import run_inputs
-from worker.runs.progress import step, watched
+from worker.runs.progress import step, watch_rows
 from worker.settings import load_settings
 from worker.studies.trade_forms import FORMS
 
@@ -93,7 +93,7 @@ def gate(
     request = Grading(settings, looks, reference, tuple(books), read, named, trials)
     with step(f"reading {file}"):
         trades = request.read(file)
-    graded = request.grade(trades, watched("grading", "looks"))
+    graded = request.grade(trades, watch_rows("grading", "looks"))
     document = gate_document(graded, settings, trades, trials)
     if against is not None:
         document["against"] = compare_logs(trades, request.read(against, trades.unit), settings)

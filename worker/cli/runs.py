@@ -31,7 +31,7 @@ from worker.cli.options import (
 )
 from worker.cli.printing import Part, print_document, print_json_line, print_line, rows_table, time_option
 from worker.pages.figures import DASH, comment_text, fact_text, percent, shown_time
-from worker.runs.progress import told_rows, watched
+from worker.runs.progress import told_rows, watch_rows
 
 if TYPE_CHECKING:
     from services.store import RunRecord
@@ -111,7 +111,7 @@ async def trials(
     async with listed_runs(db) as (store, _):
         found = [] if store is None else await store.trials.all()
         selection = (
-            await selected_runs(store, watched("reading", "runs"))
+            await selected_runs(store, watch_rows("reading", "runs"))
             if pbo and store is not None
             else EMPTY_SELECTION
         )

@@ -92,12 +92,12 @@ async def _measure(store: "Store", record: "RunRecord", on: "TriedOn | None") ->
 def _selection(runs: Sequence[_Measured], tried_on: "Sequence[TriedOn]") -> dict[str, Any]:
     """The figures of the runs on the same bars; of one configuration the first run counts."""
     distinct: dict[Any, _Measured] = {}
-    for one in runs:
-        distinct.setdefault(one.on.key, one)
+    for run in runs:
+        distinct.setdefault(run.on.key, one)
     chosen = list(distinct.values())
     beside = len({on.key for on in tried_on if on.overlaps(chosen[0].on)} - distinct.keys())
-    names = [one.run_id for one in chosen]
-    returns = np.column_stack([one.returns for one in chosen])
+    names = [run.run_id for run in chosen]
+    returns = np.column_stack([run.returns for run in chosen])
     ratios, bars = sharpe_ratios(returns), chosen[0].picture.bars
     best, tried = int(np.argmax(ratios)), len(chosen) + beside
     repeated, limits = len(runs) - len(chosen), list(LIMITS)

@@ -98,7 +98,7 @@ async def told_rows(rows: AsyncIterator[Row], total: int) -> AsyncIterator[Row]:
             count += 1
 
 
-def watched(title: str, unit: str) -> Callable[[Iterable[Row]], Iterator[Row]]:
+def watch_rows(title: str, unit: str) -> Callable[[Iterable[Row]], Iterator[Row]]:
     """What passes items on as they are, and draws how many of them are done."""
 
     def watch(items: Iterable[Row]) -> Iterator[Row]:

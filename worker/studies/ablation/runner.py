@@ -35,7 +35,7 @@ from worker.runs.run_result import RunResult
 from worker.runs.store_run import BacktestRunner, record_run
 from worker.session import Session
 from worker.studies.ablation.arms import Arm, ArmResult, has_model, settings_of
-from worker.studies.executors.agent_runs import awaited
+from worker.studies.executors.agent_runs import run_alone
 from worker.studies.executors.choosing import opened_executor
 from worker.studies.executors.kept_answers import run_tasks
 from worker.studies.executors.named_features import NamedFeature, load_features, named_features
@@ -259,7 +259,7 @@ def run_vetoed(task: VetoedTask) -> dict[str, ArmResult]:
     books = [PlaybookDefinition.model_validate(book) for book in task.playbooks]
     journal = JournalWriter(DiscardingSink(), settings.runtime.flush_rows)
     run = vetoed_runner(task.veto)(settings, shared_bars(task.bars), journal, definitions=books)
-    outcome = cast(RunResult, awaited(run))
+    outcome = cast(RunResult, run_alone(run))
     return {"result": ArmResult.of(Arm.RANDOM_VETO, outcome, settings, None, task.veto.seed)}
 
 

@@ -67,15 +67,15 @@ def run_agent(task: AgentTask) -> dict[str, Any]:
     with TemporaryDirectory(prefix="thinktwice-") as folder:
         path = Path(folder) / "run.sqlite"
         try:
-            bars = _traded(shared_bars(task.bars), settings.data.symbols)
-            done = awaited(_recorded(settings, books, bars, task.features, f"sqlite:///{path}"))
+            bars = _select_symbols(shared_bars(task.bars), settings.data.symbols)
+            done = run_alone(_record(settings, books, bars, task.features, f"sqlite:///{path}"))
         except ThinktwiceError as error:
             return {"error": str(error)}
         store = {"store": path.read_bytes()} if task.keep else {}
     return figures_of(done, settings.account.cash) | store
 
 
-def _traded(bars: BarSeries, symbols: Sequence[str]) -> BarSeries:
+def _select_symbols(bars: BarSeries, symbols: Sequence[str]) -> BarSeries:
     chosen = tuple(sorted(symbols))
     return bars if chosen in ((), bars.symbols) else bars.select(chosen)
 
@@ -110,7 +110,7 @@ def _without_times(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def awaited(work: Coroutine[Any, Any, Done]) -> Done:
+def run_alone(work: Coroutine[Any, Any, Done]) -> Done:
     """What comes of the work of a task; in a thread where a loop runs already, as in a notebook."""
     try:
         asyncio.get_running_loop()
@@ -120,7 +120,7 @@ def awaited(work: Coroutine[Any, Any, Done]) -> Done:
         return thread.submit(asyncio.run, work).result()
 
 
-async def _recorded(
+async def _record(
     settings: Settings,
     books: Sequence[PlaybookDefinition],
     bars: BarSeries,

@@ -36,14 +36,14 @@ def opened_executor(given: Any = None, *, processes: int | None = None, tasks: i
     if all(hasattr(given, name) for name in ("share", "run", "close")):
         yield given
         return
-    executor = _made(given, most)
+    executor = _make(given, most)
     try:
         yield executor
     finally:
         executor.close()
 
 
-def _made(given: Any, processes: int) -> Executor:
+def _make(given: Any, processes: int) -> Executor:
     if given == "serial" or (given is None and processes == 1):
         return SerialExecutor()
     if given is None or given == "processes":

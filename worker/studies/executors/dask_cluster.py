@@ -22,7 +22,7 @@ from worker.studies.executors.executor import (
     Answer,
     Given,
     Look,
-    lost,
+    task_lost,
 )
 from worker.studies.executors.shared_bars import share_folder, write_bars
 from worker.studies.executors.task_keys import program_hash
@@ -113,7 +113,7 @@ class DaskCluster:
         for key in suspects:  # a worker that dies takes the tasks that waited for it along
             yield from self._round(work, {key: tasks[key]}, look, gone, " alone")
         if gone:
-            raise lost(gone, "the scheduler gave them up")
+            raise task_lost(gone, "the scheduler gave them up")
 
     def _round(
         self,

@@ -74,7 +74,7 @@ class SerialExecutor:
             forget(key)
 
 
-def lost(keys: list[str], how: str) -> TaskLost:
+def task_lost(keys: list[str], how: str) -> TaskLost:
     """The error that names tasks."""
     named = ", ".join(map(repr, keys))
     return TaskLost(

@@ -24,7 +24,7 @@ from worker.studies.executors.executor import (
     Answer,
     Given,
     Look,
-    lost,
+    task_lost,
 )
 from worker.studies.executors.shared_bars import share_folder, write_bars
 
@@ -70,7 +70,7 @@ class ProcessPool:
             for worker, _ in busy.values():
                 worker.kill()
         if gone := [key for key, count in deaths.items() if count >= DEATHS]:
-            raise lost(gone, "killed, or out of memory")
+            raise task_lost(gone, "killed, or out of memory")
 
     def close(self) -> None:
         """See `Executor`."""

@@ -61,11 +61,11 @@ class AgentFamily(Family):
         changes = {name: value for name, value in point.items() if name in FIELDS}
         return {
             "settings": agent_settings(self.base, changes),
-            "playbooks": tuple(_changed(book, point) for book in self.books),
+            "playbooks": tuple(_change(book, point) for book in self.books),
         }
 
 
-def _changed(book: PlaybookDefinition, point: Mapping[str, Any]) -> PlaybookDefinition:
+def _change(book: PlaybookDefinition, point: Mapping[str, Any]) -> PlaybookDefinition:
     payload = book.payload()
     for name, parameter in payload["parameters"].items():
         parameter["value"] = point.get(f"{book.id}.{name}", parameter["value"])

@@ -63,15 +63,15 @@ class SweepTasks:
                 ): task
                 for number, task in enumerate(given)
             }
-            found = run_tasks(executor, run_chunk, tasks, self._kept(), self.shown)
+            found = run_tasks(executor, run_chunk, tasks, self._open_kept(), self.shown)
         yield from map(rows_of_chunk, found.values())
 
     def of_runs(self, bars: BarSeries, chunks: Sequence[Chunk]) -> SetRows:
         """See `RunChunks`: each set, of an `AgentFamily`, is a task."""
-        sets = [(one["settings"], one["playbooks"]) for chunk in chunks for one in chunk]
+        sets = [(point["settings"], point["playbooks"]) for chunk in chunks for point in chunk]
         with opened_executor(self.executor, processes=self.processes, tasks=len(sets)) as executor:
             found = agent_answers(
-                executor, bars, sets, kept=self._kept(), keep=self.keep is not None, shown=self.shown
+                executor, bars, sets, kept=self._open_kept(), keep=self.keep is not None, shown=self.shown
             )
         for number, answer in enumerate(found):
             if self.keep is not None and "store" in answer:
@@ -79,7 +79,7 @@ class SweepTasks:
                 (self.keep / f"{number:05d}-{answer['head'][:16]}.sqlite").write_bytes(answer["store"])
         yield [row_of_run(answer, bars) for answer in found]
 
-    def _kept(self) -> KeptAnswers | None:
+    def _open_kept(self) -> KeptAnswers | None:
         return None if self.resume is None else KeptAnswers(self.resume)
 
 
@@ -138,7 +138,7 @@ def row_of_run(answer: Mapping[str, Any], bars: BarSeries) -> SetRow:
 def _features_of(chunk: Chunk) -> tuple[NamedFeature, ...]:
     """Own features that the rules of a chunk read; a rule that cannot be parsed is told of by its row."""
     names: set[str] = set()
-    for text in {one[name] for one in chunk for name in RULES if isinstance(one.get(name), str)}:
+    for text in {point[name] for point in chunk for name in RULES if isinstance(point.get(name), str)}:
         try:
             names |= parse(text).features
         except RuleError:
