@@ -93,7 +93,7 @@ def _selection(runs: Sequence[_Measured], tried_on: "Sequence[TriedOn]") -> dict
     """The figures of the runs on the same bars; of one configuration the first run counts."""
     distinct: dict[Any, _Measured] = {}
     for run in runs:
-        distinct.setdefault(run.on.key, one)
+        distinct.setdefault(run.on.key, run)
     chosen = list(distinct.values())
     beside = len({on.key for on in tried_on if on.overlaps(chosen[0].on)} - distinct.keys())
     names = [run.run_id for run in chosen]
