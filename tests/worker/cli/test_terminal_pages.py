@@ -27,6 +27,7 @@ OTHERS = {
     "thinktwice ablate --symbols AAPL --from 2004-01-01 --to 2004-12-31 --seeds 1": 0,
     "thinktwice paper --symbols AAPL --from 2004-01-01 --to 2004-12-31 --speed max --db sqlite:///p.db": 0,
     "thinktwice gate out/trades.csv --looks weekly": 0,
+    "thinktwice sweep --playbook channel_breakout --symbols AAPL --from 2004-01-01 --to 2004-12-31": 0,
 }
 # Commands with a bar that ask a model or an exchange: their bar is the same, drawn in test_progress.py.
 ASK_OTHERS = {"data fetch", "ask-again"}
