@@ -90,7 +90,8 @@ class Grading:
         return replace(read_trades(given, runtime.tz, self.reference, usual), unit=unit)
 
     def _is_foreign(self, names: tuple[str, ...]) -> bool:
-        return self.program is not None or bool(self.columns) or not is_whole(names)
+        own = is_whole(names) or "episode_id" in names  # a table of ours that lacks a column is refused
+        return self.program is not None or bool(self.columns) or not own
 
     def _pick(self, names: tuple[str, ...], file: str) -> list[int]:
         return list(range(len(names))) if self._is_foreign(names) else trade_columns(names, file)
