@@ -3,6 +3,7 @@
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,14 +99,21 @@ class SteppedRun:
         return plan
 
     def approve(self, plan: ChangePlan) -> None:
-        """Approve a plan, as its command does."""
+        """Approve a plan, as its command does; the process has heard it then."""
         now = self._process.traded.stepper.session.clock.now
         ann = Operator("ann", now, now)
         self.ask(lambda: self.store.plans.approve("r0001", plan.plan_id, plan.content_hash, ann))
+        self._wait_for_answers()
 
     def request(self, kind: Any, payload: dict[str, Any]) -> None:
-        """Ask the process for something."""
+        """Ask the process for something, until it has answered."""
         self.ask(lambda: self.store.operator.put("r0001", kind, payload))
+        self._wait_for_answers()
+
+    def _wait_for_answers(self) -> None:
+        """What was asked waits for the next look of the process, and no bar may come before it."""
+        while self.ask(lambda: self.store.operator.waiting("r0001")):
+            time.sleep(0.01)
 
     def risk(self) -> float:
         """The risk fraction of the playbook in force in the process."""
