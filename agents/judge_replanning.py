@@ -17,14 +17,8 @@ from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
 from services.high_level.grading import minimum_of, select
 from services.high_level.hypotheses import declared_hypotheses, hypothesis
-from services.high_level.recommendations import (
-    experiment_is_better,
-    gain_is_proven,
-    gaining,
-    loses_once_pooled,
-    losing,
-    supported_loss,
-)
+from services.high_level.leanings import gaining, loses_once_pooled, losing, supported_loss
+from services.high_level.recommendations import experiment_is_better, gain_is_proven
 from services.slow_loop.action_contract import ContractState, check_action, lowers_exposure
 from services.slow_loop.evidence_rows import ids_of
 from services.statistics.multiplicity import Family, online_level, register_family

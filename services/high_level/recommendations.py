@@ -14,6 +14,7 @@ from schemas.slow_reflection import ClusterFinding, Recommendation, SecondOpinio
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import STRENGTH
 from services.high_level.grid import MATERIAL_R, Winner, neighbour_value
+from services.high_level.leanings import gaining, loses_once_pooled, losing, may, supported_loss
 from services.playbooks.action_effects import MAX_RISK_FRACTION, MAX_RISK_RAISE, MINIMUM_RISK_FRACTION
 from services.playbooks.measures import eligible_cells
 from services.statistics.second_opinion import MEASURED_RATES
@@ -58,29 +59,6 @@ class Context:
     def trials(self, kind: str) -> list[Mapping[str, Any]]:
         """The trials of one kind, in order."""
         return [trial for trial in self.shadow_trials if trial.get("kind") == kind]
-
-
-def losing(finding: ClusterFinding) -> bool:
-    """Whether a cluster leans to losing: both of its means, as they are printed, lie below the reference."""
-    means = _means(finding)
-    return finding.leaning == "losing" and bool(means) and max(means) < finding.reference_r
-
-
-def gaining(finding: ClusterFinding) -> bool:
-    """Whether a cluster leans to gaining, and both of its means lie above the reference and above nothing."""
-    means = _means(finding)
-    return finding.leaning == "gaining" and bool(means) and min(means) > max(finding.reference_r, 0.0)
-
-
-def _means(finding: ClusterFinding) -> tuple[float, ...]:
-    if finding.mean_r is None or finding.mean_raw_r is None:
-        return ()
-    return finding.mean_r, finding.mean_raw_r
-
-
-def may(finding: ClusterFinding, action: RecommendedAction) -> bool:
-    """Whether the gate lets this finding lead as far as `action`."""
-    return STRENGTH[finding.strongest_action] >= STRENGTH[action]
 
 
 def cells_to_ban(
@@ -195,11 +173,12 @@ def _adjust(finding: ClusterFinding, context: Context) -> list[Recommendation]:
     winner = context.winners.get(finding.playbook_id)
     made = [_less_risk(finding, definition, context)]
     if winner is not None and (definition.id, winner.parameter, winner.value) not in _find_refuted(context):
-        made.append(_candidate(finding, definition, winner))
+        made.append(_candidate(finding, winner, context))
     return made
 
 
-def _candidate(finding: ClusterFinding, definition: PlaybookDefinition, winner: Winner) -> Recommendation:
+def _candidate(finding: ClusterFinding, winner: Winner, context: Context) -> Recommendation:
+    definition = context.definitions[finding.playbook_id]
     role = definition.parameters[winner.parameter].role
     change = {"kind": f"set_{role}", "parameter": winner.parameter, "value": winner.value}
     reason = (
@@ -207,22 +186,10 @@ def _candidate(finding: ClusterFinding, definition: PlaybookDefinition, winner: 
         f"candidate {winner.parameter} {winner.value:g} made "
         f"{winner.mean_r:+.2f}R on {winner.n} trades against {winner.current_mean_r:+.2f}R"
     )
+    for trial in context.trials("candidate"):
+        if _tries(trial) == (definition.id, winner.parameter, winner.value):
+            return _recommend(finding, HOLD, {}, f"{reason}; {_on_trial(trial)}")
     return _recommend(finding, ADJUST, change, reason)
-
-
-def supported_loss(findings: Sequence[ClusterFinding], playbook_id: str | None) -> SecondOpinion | None:
-    """The second opinion on a playbook that leans to losing, where it claims a loss."""
-    for item in findings:
-        if _is_playbook(item) and item.playbook_id == playbook_id and losing(item):
-            opinion = item.second_opinion
-            return opinion if opinion is not None and opinion.claim == "losing" else None
-    return None
-
-
-def loses_once_pooled(finding: ClusterFinding, minimum: int) -> bool:
-    """Whether the band of a cell's shrunken mean lies below the reference, on a minimum of trades."""
-    upper = finding.shrunken_upper
-    return _is_cell(finding) and finding.n >= minimum and upper is not None and upper < finding.reference_r
 
 
 def _recommend_supported(context: Context, touched: Set[str | None]) -> list[Recommendation]:
@@ -257,8 +224,11 @@ def _by_opinion(item: Recommendation, opinion: SecondOpinion) -> Recommendation:
 
 
 def _find_refuted(context: Context) -> set[tuple[Any, ...]]:
-    refuted = context.trials("refuted")
-    return {(trial["playbook_id"], trial.get("parameter"), trial.get("value")) for trial in refuted}
+    return {_tries(trial) for trial in context.trials("refuted")}
+
+
+def _tries(trial: Mapping[str, Any]) -> tuple[Any, ...]:
+    return trial["playbook_id"], trial.get("parameter"), trial.get("value")
 
 
 def _less_risk(finding: ClusterFinding, definition: PlaybookDefinition, context: Context) -> Recommendation:
