@@ -17,15 +17,12 @@ from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
 from services.high_level.grading import minimum_of, select
 from services.high_level.hypotheses import declared_hypotheses, hypothesis
-from services.high_level.recommendations import (
-    experiment_is_better,
-    gain_is_proven,
-    gaining,
-    losing,
-)
+from services.high_level.leanings import gaining, loses_once_pooled, losing, supported_loss
+from services.high_level.recommendations import experiment_is_better, gain_is_proven
 from services.slow_loop.action_contract import ContractState, check_action, lowers_exposure
 from services.slow_loop.evidence_rows import ids_of
 from services.statistics.multiplicity import Family, online_level, register_family
+from services.statistics.second_opinion import final_bound, side_level
 
 KINDS = {
     RecommendedAction.RESEARCH_EXPERIMENT: ("open_experiment",),
@@ -156,6 +153,8 @@ def _evidence_refusal(
     if action.regime is not None and action.regime != finding.regime:
         reason = f"the evidence is about {finding.regime!r}, the change about {action.regime!r}"
         return RefusedAction(action=action, code="other_cluster", reason=reason)
+    if item.supported:
+        return _opinion_refusal(action, finding, report, definitions, gate)
     again = _grade_again(finding, report, definitions, gate)
     grade, strongest = grade_of(again), decide(again, gate).strongest_action
     if grade is not finding.grade or item.grade is not finding.grade:
@@ -170,6 +169,32 @@ def _evidence_refusal(
         return RefusedAction(action=action, code="not_losing", reason="the cluster does not lose")
     if item.action is RecommendedAction.REPLAN and grade is not EvidenceGrade.SIGNIFICANT:
         return RefusedAction(action=action, code="grade_too_weak", reason="replan needs a significant loss")
+    return None
+
+
+def _opinion_refusal(
+    action: JudgeAction,
+    finding: ClusterFinding,
+    report: HighLevelReflectionReport,
+    definitions: dict[str, PlaybookDefinition],
+    gate: GateSettings,
+) -> RefusedAction | None:
+    """Weigh a second opinion again: it may only lower exposure, and its bound is that of no fewer books."""
+    opinion = supported_loss(report.clusters, action.playbook_id)
+    if not action.lowers_exposure:
+        return RefusedAction(action=action, code="raises_exposure", reason="a second opinion only lowers it")
+    if opinion is None or opinion.looks != gate.looks or opinion.look > opinion.looks:
+        reason = f"the report shows no loss by the second opinion in {gate.looks} looks"
+        return RefusedAction(action=action, code="not_supported", reason=reason)
+    least = final_bound(opinion.looks, side_level(len(definitions))) * (opinion.looks / opinion.look) ** 0.5
+    if not -opinion.t >= opinion.bound >= least:
+        reason = (
+            f"t {opinion.t:.3f} against {opinion.bound:.3f}; look {opinion.look} needs {least:.3f} at least"
+        )
+        return RefusedAction(action=action, code="not_supported", reason=reason)
+    if action.kind == "set_eligibility" and not loses_once_pooled(finding, gate.regime_minimum):
+        reason = f"the band of {finding.regime!r} holds its reference, or its trades are too few"
+        return RefusedAction(action=action, code="not_supported", reason=reason)
     return None
 
 

@@ -26,6 +26,7 @@ from schemas.vocabulary import (
 
 Bucket = Literal["winners", "losers", "failures"]
 BUCKETS: tuple[Bucket, ...] = get_args(Bucket)
+DIFFERENT, BELOW_ZERO = 0.4, 0.5  # probabilities above which both questions are answered with yes
 
 
 class Remedy(Contract):
@@ -62,13 +63,37 @@ class MemoryCase(Contract):
     known_at: int
 
 
+class LocalEstimate(Contract):
+    """What trades near one fingerprint are expected to bring, in R, with a 90 % band.
+
+    `basis`: the cases of the plan's own rules, or the residuals of all rules of the run around them.
+    """
+
+    model_config = FINITE
+
+    basis: Literal["own", "pooled"]
+    n: int = Field(ge=0, description="cases behind it")
+    mean_r: float
+    lower_r: float
+    upper_r: float
+    departs: float = Field(ge=0, le=1, description="probability that this part earns less than the rest")
+    below_zero: float = Field(ge=0, le=1, description="probability that less than nothing is earned here")
+    unseen_r: float | None = Field(
+        default=None, ge=0, description="a departure in a third of the cases that is smaller stays unseen"
+    )
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether it speaks against a plan: it is different here, and below zero here."""
+        return self.departs > DIFFERENT and self.below_zero > BELOW_ZERO
+
+
 class MemorySummary(Contract):
     """Bounded result of one contrastive retrieval. `insufficient` names the buckets that could not be filled.
 
     Base rates come from the whole eligible population (same playbook and direction, known at the clock),
-    never from the retrieved cases. At most half of a bucket's quota was entered on one day: from
-    `passed_over_at` on (a distance; None: nowhere) winners or losers are missing for that reason. `degraded`
-    names why nothing was retrieved although something may be known.
+    never from the retrieved cases. At most half of a bucket's quota was entered on one day. `degraded` names
+    why nothing was retrieved although something may be known.
     """
 
     model_config = FINITE
@@ -79,7 +104,7 @@ class MemorySummary(Contract):
     failures: tuple[MemoryCase, ...] = Field(default=(), max_length=LARGEST_QUOTA)
     base_rates: MemoryBaseRates
     insufficient: tuple[Bucket, ...] = ()
-    passed_over_at: float | None = Field(default=None, ge=0)
+    estimates: tuple[LocalEstimate, ...] = ()
     degraded: Literal["over_budget"] | None = None
 
     @model_validator(mode="after")
@@ -108,17 +133,9 @@ class MemorySummary(Contract):
                 raise ValueError(
                     f"{len(ids)} {name} are given, base_rates.{name} says {known}: it counts all of them"
                 )
-        return self._names_buckets(len(self.winners) + len(self.losers))
-
-    def _names_buckets(self, given: int) -> Self:
         for name in self.insufficient:
             if self.insufficient.count(name) > 1:
                 raise ValueError(f"insufficient holds {name!r} twice")
-        if self.passed_over_at is not None and given >= self.base_rates.winners + self.base_rates.losers:
-            raise ValueError(
-                f"passed_over_at {self.passed_over_at!r} says that a case is missing, but all {given} "
-                "winners and losers of base_rates are given"
-            )
         return self
 
 

@@ -14,6 +14,30 @@ from schemas.vocabulary import Claim, EvidenceGrade, OverrideReason, Recommended
 SUGGESTIVE_E = 10.0  # evidence that is suggestive, where the count is reached
 
 
+class SecondOpinion(Contract):
+    """A claim of the group-sequential test; `look` of `looks` at which t reached the bound. Never a grade."""
+
+    claim: Claim
+    looks: int = Field(ge=1)
+    look: int = Field(ge=1)
+    t: float = Field(description="over months, corrected for skewness; below 0 where it loses")
+    bound: float = Field(gt=0, description="that its size reached at this look")
+
+
+class ShrunkenMean(Contract):
+    """Mean R of a playbook's trades of one symbol in a regime, and what is left of it once all are pooled."""
+
+    playbook_id: str
+    regime: str
+    timeframe: str
+    symbol: str
+    n: int = Field(ge=1)
+    mean_r: float = Field(description="of these trades alone, winsorised")
+    shrunken_mean: float
+    shrunken_lower: float = Field(description="of the band of 90 %, as is `shrunken_upper`")
+    shrunken_upper: float
+
+
 class ClusterFinding(Contract):
     """One cluster of resolved episodes, graded. R multiples after costs, winsorised."""
 
@@ -49,6 +73,19 @@ class ClusterFinding(Contract):
     )
     fixed_upper_r: float | None = None
     smallest_detectable_r: float | None
+    shrunken_mean: float | None = Field(default=None, description="winsorised, drawn towards other clusters")
+    shrunken_lower: float | None = Field(default=None, description="of its band of 90 %")
+    shrunken_upper: float | None = None
+    blocks_needed: int | None = Field(
+        default=None, description="more blocks until it is proven at this mean; None: not at all"
+    )
+    blocks_needed_declared: int | None = Field(
+        default=None, description="the same with a target of 2R declared"
+    )
+    to_prove: str = Field(default="", description="that in words, with the years, or what stops it")
+    second_opinion: SecondOpinion | None = Field(
+        default=None, description="of a playbook; never mixed with the grade"
+    )
     alpha: float = Field(description="level at which e-BH tests it: E reaches 1 / alpha when selected")
     family_id: str
     family_size: int
@@ -190,6 +227,8 @@ class JudgeActionSeen(Contract):
 class Recommendation(Contract):
     """What the report recommends; evidence for the judge, never a command."""
 
+    sparse_fields: ClassVar[frozenset[str]] = frozenset({"supported"})
+
     action: RecommendedAction
     playbook_id: str | None
     regime: str | None = None
@@ -198,6 +237,9 @@ class Recommendation(Contract):
     confidence: float = Field(ge=0, le=1)
     reason: str
     evidence_refs: tuple[str, ...] = ()
+    supported: bool = Field(
+        default=False, description="rests on the second opinion on its playbook, whatever the grade"
+    )
 
 
 class UntradedSignal(Contract):
@@ -290,6 +332,7 @@ class HighLevelReflectionReport(Contract):
     recommendations: tuple[Recommendation, ...] = ()
     evidence_refs: tuple[str, ...] = ()
     clusters: tuple[ClusterFinding, ...] = ()
+    shrunken_means: tuple[ShrunkenMean, ...] = ()
     expectation_misses: tuple[str, ...] = ()
     failure_modes: dict[str, int] = {}
     grid_trials: tuple[GridTrial, ...] = ()

@@ -124,6 +124,9 @@ class ExpectationSummary(Contract):
     n: int = Field(ge=0)
     prior: Expectation
     expectancy_r: float
+    shrunken_r: float | None = Field(
+        default=None, description="mean R drawn towards that of all playbooks: what a ranking goes by"
+    )
     hit_rate: float = Field(ge=0, le=1)
     hold_p50_bars: float = Field(gt=0)
     hold_p90_bars: float = Field(gt=0)

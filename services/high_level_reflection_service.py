@@ -46,7 +46,7 @@ from services.high_level.drift import (
     regime_text,
 )
 from services.high_level.fire_quality import fire_quality, fire_texts
-from services.high_level.grading import grade_clusters
+from services.high_level.grading import grade_clusters, shrunken_by_symbol
 from services.high_level.grid import GridEvaluator, Winner, best_candidate, run_grid
 from services.high_level.hypotheses import declared_hypotheses
 from services.high_level.narrative_reply import PROMPT_NAME, Narrative
@@ -160,6 +160,11 @@ class HighLevelReflectionService:
         population: Population,
         definitions: Mapping[str, PlaybookDefinition],
     ) -> HighLevelReflectionReport:
+        declared = declared_hypotheses(
+            definitions.values(),
+            [request.timeframe, *(item.timeframe for item in population.tested)],
+            {item.playbook_id for item in population.tested},
+        )
         measures = measure(
             population.tested,
             self._gate,
@@ -168,11 +173,7 @@ class HighLevelReflectionService:
             starts=request.epoch_starts,
             open_entries=request.open_entries,
             most_trades=self._settings.envelope.max_entries_per_block,
-        )
-        declared = declared_hypotheses(
-            definitions.values(),
-            [request.timeframe, *(item.timeframe for item in population.tested)],
-            {item.playbook_id for item in population.tested},
+            declared={*declared, *request.tested_before},
         )
         findings = self._grade(measures, declared, (), definitions, request)
         search = self._search(request, findings, definitions)
@@ -192,6 +193,7 @@ class HighLevelReflectionService:
                 request.shadow_trials,
                 self._settings.envelope.risk_fraction,
                 self._settings.judge.promotion_minimum_trades,
+                self._gate.regime_minimum,
             )
         )
         return HighLevelReflectionReport(
@@ -210,6 +212,7 @@ class HighLevelReflectionService:
             recommendations=recommendations,
             evidence_refs=tuple(sorted({ref for item in recommendations for ref in item.evidence_refs})),
             clusters=findings,
+            shrunken_means=shrunken_by_symbol(measures),
             expectation_misses=miss_texts(checks),
             failure_modes=failures,
             unclassified_share=unclassified_share(failures),
@@ -257,7 +260,7 @@ class HighLevelReflectionService:
                 tried_before=before.configurations,
                 hypotheses_before=before.hypotheses,
             )
-        return grade_clusters(measures, family, self._gate, definitions, trials)
+        return grade_clusters(measures, family, self._gate, definitions, trials, request.known_at)
 
     def _search(
         self,

@@ -182,7 +182,7 @@ class PolicyLevelReflectionService:
         levels = read_levels(request)
         coherence = check_coherence(request, levels, lint)
         memory = request.memory or self._retrieve(request)
-        remembered = check_memory(request, memory, self._settings)
+        remembered = check_memory(request, memory)
         expectation = check_expectation(request, levels, self._settings)
         rules = (CheckName.INVARIANT, CheckName.COHERENCE, CheckName.MEMORY, CheckName.EXPECTATION)
         return _Checked(

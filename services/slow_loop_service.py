@@ -36,6 +36,7 @@ from services.slow_loop.evidence_rows import evidence_rows
 from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.loop_rows import journal_renewal, journal_version, narrative_rows, reason_rows
 from services.slow_loop.shadow_trials import EvidenceOfMeasures, ShadowTrials
+from services.slow_loop.trial_evidence import Evidence
 from services.statistics.slots import next_slot
 from trading_core.market import Market
 from trading_core.research.counterfactual import PaperPlans
@@ -111,6 +112,10 @@ class SlowLoopService(Stateful):
     def proven(self) -> EvidenceOfMeasures:
         """Measures that their own trades contradict, see `ShadowTrials`."""
         return self._trials.proven
+
+    def on_trial(self) -> tuple[Evidence, ...]:
+        """What is on trial, with what it has shown, as of the last slot."""
+        return self._trials.summaries()
 
     def count_trials(self, declared: Collection[str]) -> TrialCounts:
         """What was tried so far: declared hypotheses, grid values, and what began its proof on paper."""
@@ -331,7 +336,6 @@ class SlowLoopService(Stateful):
     def _write_verdict(self, verdict: ReplanVerdict, now: int) -> None:
         self.last_verdict = verdict
         verdict_id = verdict.content_hash[:16]
-        self.counters.count_verdict(verdict)
         self._append(
             now,
             "replan_verdict",
@@ -339,22 +343,28 @@ class SlowLoopService(Stateful):
         )
         for row in reason_rows(verdict, verdict_id):
             self._append(now, *row)
-        self._apply(verdict, verdict_id, now)
+        acted = self._apply(verdict, verdict_id, now)
+        self.counters.count_verdict(verdict, acted=acted or not verdict.actions)
 
-    def _apply(self, verdict: ReplanVerdict, verdict_id: str, now: int) -> None:
-        """Let those actions act that lower exposure or open a trial; the others are a plan."""
+    def _apply(self, verdict: ReplanVerdict, verdict_id: str, now: int) -> bool:
+        """Let those actions act that lower exposure or open a trial; the others are a plan.
+
+        Whether one did, or is planned.
+        """
         planned = [
             action
             for action in verdict.actions
             if self._settings.plans.enabled and self.plans.sources.is_plan(action, now)
         ]
         at_once = [action for action in verdict.actions if action not in planned]
-        if at_once:
-            self._act(at_once, verdict.report_id, verdict_id, now)
+        done = self._act(at_once, verdict.report_id, verdict_id, now) if at_once else []
         if planned:
             self.plans.of_verdict(planned, now, verdict.report_id, verdict_id)
+        return bool(done or planned)
 
-    def _act(self, actions: list[JudgeAction], report_id: str, verdict_id: str, now: int) -> None:
+    def _act(
+        self, actions: list[JudgeAction], report_id: str, verdict_id: str, now: int
+    ) -> list[JudgeAction]:
         refused_before = len(self._lifecycle.refused)
         changed = self._lifecycle.apply(
             actions,
@@ -375,6 +385,7 @@ class SlowLoopService(Stateful):
         self._tell_trials(now)
         if any(action.kind == "replan" for action in actions):
             self._policy_loop.replan()
+        return done
 
     def _refuse(self, refusal: RefusedAction, verdict_id: str | None, now: int) -> None:
         self.counters.refused[refusal.code] += 1

@@ -341,12 +341,15 @@ def test_significant_gain_recommends_more_risk_that_the_judge_accepts_and_noise_
 
 
 def test_gain_that_has_turned_into_a_loss_is_given_no_more_risk_by_service_or_judge():
-    """Trades around 0.6R for 100 weeks, then around -0.6R for 60: the mean of them all is still a gain."""
+    """Trades around 0.6R for 100 weeks, then around -0.6R for 60: the mean of them all is still a gain.
+
+    The other playbook shows no change: in an account of one alone, a turn may as well be a long shock.
+    """
     before, after = trades(PULLBACK, 1, 500, 0.6), outcomes(2, 300, -0.6)
     turned = [*before, *(episode(PULLBACK, number=500 + k, r=float(r)) for k, r in enumerate(after))]
     raised = {"kind": "set_risk_fraction", "value": 0.01}
     assert reflect(before).recommendations[0].change == raised
-    report = reflect(turned)
+    report = reflect([*turned, *trades(BREAKOUT, 3, 800, 0.0)])
     found = finding(report, "pullback")
     assert min(found.mean_r, found.mean_raw_r) > 0.1
     assert (found.claim, found.leaning, found.grade) == (None, None, EvidenceGrade.COUNT_ONLY)
@@ -633,6 +636,10 @@ def test_bare_count_with_a_loss_opens_an_experiment_at_most():
         "value": 1.1,
     }
     assert replan(report).decision is RecommendedAction.RESEARCH_EXPERIMENT
+    running = {**EXPERIMENT, "playbook_id": PULLBACK.id, "e_value": 1.0}
+    held = reflect(batch, shadow_trials=(running,)).recommendations[0]
+    assert (held.playbook_id, held.action) == (PULLBACK.id, RecommendedAction.HOLD)
+    assert "on trial already: stretch 1.1" in held.reason
     again = reflect(batch, shadow_trials=(REFUTED,)).recommendations[0].change
     assert again == {"kind": "open_experiment", "parameter": "exit_below", "value": 20.0}
 
@@ -725,7 +732,7 @@ def test_blocks_that_depend_on_each_other_are_told_in_the_finding():
         draw[week] += 0.9 * draw[week - 1]
     found = finding(reflect([episode(number=k, week=k, r=float(r)) for k, r in enumerate(draw)]), "pullback")
     assert (found.unit, found.blocks) == ("week", 99)
-    assert "weeks resemble each other: what four of them show together counts" in found.reason
+    assert "weeks resemble each other, or trades outlast them: what up to " in found.reason
 
 
 def test_future_in_the_batch_is_a_violation():
@@ -934,7 +941,7 @@ def test_judge_keeps_the_floor_against_a_high_level_reflection_that_bans_too_muc
         )
         for name in ("one", "two", "three")
     ]
-    batch = [item for seed, book in enumerate(narrow) for item in trades(book, seed, 200, -0.9)]
+    batch = [item for seed, book in enumerate(narrow) for item in trades(book, seed, 300, -0.9)]
     verdict = replan(reflect(batch, narrow), tuple(narrow))
     bans = [item for item in verdict.actions if item.kind == "set_eligibility"]
     assert len(bans) == 1

@@ -22,6 +22,7 @@ from tests.services.policy_checks.plans import (
     account,
     changed,
     codes,
+    estimate,
     noted_request,
     on_timeframe,
     right_request,
@@ -31,9 +32,7 @@ from trading_core.rules import LintFinding
 
 FULL = ReflectionSettings(mode="full")
 DETERMINISTIC_CHECKS = (CheckName.INVARIANT, CheckName.COHERENCE, CheckName.MEMORY, CheckName.EXPECTATION)
-LOST = summary(
-    winners=(1.0,) * 3, losers=(-1.0,) * 3, losers_nearer=True, population=(5, 45), modes=("chop", "chop")
-)
+LOST = summary(winners=(1.0,) * 3, losers=(-1.0,) * 3, modes=("chop", "chop"), estimates=(estimate(),))
 
 
 @dataclass

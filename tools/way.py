@@ -125,7 +125,9 @@ def measure_way() -> Way:
         RuntimeError: no entry was filled.
     """
     compile_engine()
-    settings = Settings.model_validate({"runtime": {"data": str(DATA_FILE), "end": "2000-12-31"}})
+    ranked = {"explore": 0.0}  # the first fill is of the plan that ranks first, not of one whose turn it is
+    runtime = {"data": str(DATA_FILE), "end": "2000-12-31"}
+    settings = Settings.model_validate({"runtime": runtime, "policy_loop": ranked})
     way = Way()
 
     journal = JournalWriter(MemorySink())

@@ -3,7 +3,7 @@
 from functools import lru_cache, partial
 
 from agents.strategies.model_strategist import ModelStrategist, PlanReaders, PlanTerms
-from agents.strategies.rule_strategist import RuleStrategist
+from agents.strategies.rule_strategist import Exploration, RuleStrategist
 from prompts import PromptTemplate
 from schemas.errors import ConfigError
 from schemas.settings import Settings
@@ -49,7 +49,8 @@ def configured_rules(
     of_snapshot = partial(invariant_context, settings, playbooks=playbooks, symbols=symbols)
     invariants = lru_cache(maxsize=1)(of_snapshot)  # of one snapshot every base is asked
     check = SnapshotCheck(settings.reflection, playbooks, invariants)
-    return RuleStrategist(playbooks, envelope.allowed_directions, envelope.allowed_playbooks, check)
+    explored = Exploration(settings.policy_loop.explore, settings.seed)
+    return RuleStrategist(playbooks, envelope.allowed_directions, envelope.allowed_playbooks, check, explored)
 
 
 def model_strategist(

@@ -1,14 +1,16 @@
 """The `rules` strategist: a real one that needs no model.
 
-It ranks the playbooks that the regime allows and whose own plan can pass now: by shrunken point-in-time
-expectancy and the share of its plans that met their setup, then by fewest episodes, then by id; those whose
-invalidation is true at this close come last. It proposes the first. On a revision it applies what would
-satisfy the findings if that only tightens, else it offers the next playbook. A pure function of the snapshot
-and the revision.
+It ranks the playbooks that the regime allows and whose own plan can pass now: by the mean R that their trades
+leave once those of all playbooks are pooled and the share of its plans that met their setup, then by fewest
+episodes, then by id; those whose invalidation is true at this close come last. What may be as good as the
+best by its band is preferred in a declared share of evaluations (`Exploration`). It proposes the first. On a
+revision it applies what would satisfy the findings if that only tightens, else it offers the next playbook. A
+pure function of the seed, the snapshot and the revision.
 """
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from hashlib import sha256
 from math import log, sqrt
 
 from schemas.playbook import PlaybookDefinition
@@ -29,6 +31,37 @@ TIGHTENING = {"conviction": 4, "horizon_bars": 0, "activation_window_bars": 0}
 BREAK_EVEN_AT_R = 1.0
 DIGITS = 9  # of a worth: a logarithm has its last ones from the machine, and they decide nothing
 DOUBT = 0.3  # of 1R at risk, where nothing but the number of its plans speaks for one
+TYPICAL_R = 1.645  # half a 90 % band of one trade, in R, at a deviation of 1R
+NO_TURN = 1.0
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """Turns of what is unproven, drawn from seed, symbol, bar and version: no state, no clock.
+
+    A playbook whose mean may lie as high as that of the best is not worse, it is unknown. Ranked by its mean
+    alone it would never be tried again, and nobody would learn of it.
+
+    Attributes:
+        share: of its evaluations in which something unproven is preferred.
+        seed: of the run.
+    """
+
+    share: float = 0.0
+    seed: int = 0
+
+    def turn(self, snapshot: PolicySnapshot, version: str) -> float:
+        """A number below `share` where it is the turn of a version and side, else `NO_TURN`; least first."""
+        if self.share == 0.0:
+            return NO_TURN
+        text = f"{self.seed}|{snapshot.symbol}|{snapshot.ts_event}|{version}"
+        drawn = int.from_bytes(sha256(text.encode()).digest()[:6], "big") / 2.0**48
+        return drawn if drawn < self.share else NO_TURN
+
+
+def upper_r(mean_r: float, weight: float) -> float:
+    """End of the 90 % band of a mean that weighs as much as `weight` trades."""
+    return mean_r + TYPICAL_R / sqrt(max(1.0, weight))
 
 
 @dataclass(frozen=True)
@@ -47,6 +80,7 @@ class Candidate:
     episodes: int
     arm_rate: float
     doubt: float = 0.0
+    upper_r: float = 0.0
 
     @property
     def worth_r(self) -> float:
@@ -65,6 +99,7 @@ class OwnBase:
     proposal: PolicyProposal
     is_over: bool = False
     codes: tuple[str, ...] = ()
+    turn: float = NO_TURN
 
     @property
     def playbook(self) -> PlaybookDefinition:
@@ -77,10 +112,10 @@ class OwnBase:
         return self.candidate.direction
 
     @property
-    def rank(self) -> tuple[bool, float, int, str, str]:
+    def rank(self) -> tuple[bool, float, float, int, str, str]:
         """Less is better."""
         one = self.candidate
-        return self.is_over, -one.worth_r, one.episodes, one.playbook.id, one.direction
+        return self.is_over, self.turn, -one.worth_r, one.episodes, one.playbook.id, one.direction
 
 
 class RuleStrategist:
@@ -91,6 +126,7 @@ class RuleStrategist:
         allowed_directions: directions the envelope allows.
         allowed_playbooks: playbooks the envelope allows; empty means all.
         check: what a base has to pass before it is offered; None: every base is.
+        exploration: whose turn it is among those that may be as good as the best.
     """
 
     def __init__(
@@ -99,11 +135,13 @@ class RuleStrategist:
         allowed_directions: tuple[str, ...] = ("long", "short"),
         allowed_playbooks: tuple[str, ...] = (),
         check: BaseCheck | None = None,
+        exploration: Exploration | None = None,
     ) -> None:
         self._playbooks = playbooks
         self._directions = allowed_directions
         self._allowed = allowed_playbooks
         self._check = check
+        self._exploration = exploration or Exploration()
 
     async def answer(self, snapshot: PolicySnapshot, revision: Revision | None) -> StrategistAnswer:
         """A proposal, a held or tightened position, or an abstention with its reason."""
@@ -128,7 +166,20 @@ class RuleStrategist:
             for playbook, direction in self._playbooks.eligible(snapshot.labels, snapshot.timeframe)
             if direction in self._directions and (not self._allowed or playbook.id in self._allowed)
         )
-        return sorted(found, key=lambda base: base.rank)
+        return self._with_turns(sorted(found, key=lambda base: base.rank), snapshot)
+
+    def _with_turns(self, ranked: list[OwnBase], snapshot: PolicySnapshot) -> list[OwnBase]:
+        """The bases, those first whose turn it is: they can pass now, and may earn as much as the best."""
+        best = next((base for base in ranked if not base.codes), None)
+        if best is None:
+            return ranked
+        turned = []
+        for base in ranked:
+            if not base.codes and base.candidate.upper_r >= best.candidate.expectancy_r:
+                version = f"{base.playbook.content_hash}|{base.direction}"
+                base = replace(base, turn=self._exploration.turn(snapshot, version))
+            turned.append(base)
+        return sorted(turned, key=lambda base: base.rank)
 
     def _base(self, one: Candidate, snapshot: PolicySnapshot) -> OwnBase:
         """The base of a playbook, tightened where that is all it needs."""
@@ -165,7 +216,8 @@ def _answer_of(
         return StrategistAnswer.trust(kind=PlanKind.ABSTAIN, reason=reason, passed_over=over)
     plan = chosen.candidate
     measured = f"expectancy {plan.expectancy_r:.3f}R over {plan.episodes} episodes"
-    reason = f"rank {place + 1} of {len(ranked)}: {measured}"
+    turn = "its turn to be tried, " if chosen.turn < NO_TURN else ""
+    reason = f"{turn}rank {place + 1} of {len(ranked)}: {measured}"
     proposal = with_reasons(chosen.proposal, snapshot)
     return StrategistAnswer.trust(kind=PlanKind.PROPOSE, reason=reason, proposal=proposal, passed_over=over)
 
@@ -187,7 +239,9 @@ def candidate(playbook: PlaybookDefinition, direction: Direction, snapshot: Poli
         rate = 1.0
     total, plans = sum(item.plans for item in snapshot.setups), 0 if tried is None else tried.plans
     doubt = sqrt(log(total + 1) / (plans + 1))
-    return Candidate(playbook, direction, known.expectancy_r, known.hit_rate, known.n, rate, doubt)
+    mean = known.expectancy_r if known.shrunken_r is None else known.shrunken_r
+    upper = upper_r(mean, known.n + known.prior.weight_trades)
+    return Candidate(playbook, direction, mean, known.hit_rate, known.n, rate, doubt, upper)
 
 
 def proposal_of(one: Candidate, snapshot: PolicySnapshot) -> PolicyProposal:

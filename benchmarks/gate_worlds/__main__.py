@@ -2,19 +2,23 @@
 
 `uv run python -m benchmarks.gate_worlds` draws every row with two seeds and runs the whole sessions, keeps
 finished parts in `out/`, goes on with them when it is called again, and writes its block of
-docs/reference/benchmarks.md. `--quick` prints the small table of a minute and writes nothing.
+docs/reference/benchmarks.md. `--world shock --span 6 --share 0.3 --target 3` prints that world alone, and
+`--quick` the small table of a minute; both write nothing.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
+from benchmarks.gate_worlds.catalogue import KINDS, world_of
 from benchmarks.gate_worlds.engine.rows import NO_HARM, PLANTED, engine_rows
 from benchmarks.gate_worlds.figures import document_of
+from benchmarks.gate_worlds.payoffs import Parameters
 from benchmarks.gate_worlds.runs import KeptParts, gate_hash, measure_rows
 from benchmarks.gate_worlds.section import section, sessions_section, write
-from benchmarks.gate_worlds.table import Row, rows
+from benchmarks.gate_worlds.table import NULL, Row, rows
 from schemas.settings import GateSettings
 from tools.docs_pages import ROOT
 from worker.studies.executors.choosing import cores
@@ -41,6 +45,26 @@ def measure(chosen: Sequence[Row], runs: int, seed: int, *, engine: bool = False
     return document_of(chosen, found, runs, seed, made_by)
 
 
+def _chosen(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Row | None:
+    """The row of `--world` with what is set about it; None where every row is measured."""
+    set_of = {field.name: getattr(given, field.name) for field in fields(Parameters)}
+    set_of = {name: value for name, value in set_of.items() if value is not None}
+    if given.world is None:
+        if set_of:
+            parser.error(f"--{next(iter(set_of))} says something about one world: name it by --world")
+        return None
+    takes = KINDS[given.world].takes
+    for name, value in set_of.items():
+        if name not in takes:
+            parser.error(
+                f"--{name} says nothing about {given.world!r}, which takes {', '.join(sorted(takes))}"
+            )
+        if value < 0 or (value == 0 and isinstance(value, int)):
+            parser.error(f"--{name} {value!r} has to be above 0")
+    rest = {"years": given.years, "playbooks": given.playbooks, "edge": given.edge}
+    return Row(NULL, "flags", world_of(given.world, set_of, **rest), (), part=5)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and write."""
     parser = argparse.ArgumentParser(
@@ -51,7 +75,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sessions", type=int, help="runs of each world of whole sessions")
     parser.add_argument("--quick", action="store_true", help="print the small table of a minute, one seed")
     parser.add_argument("--print", action="store_true", help="print the section, leave the page alone")
+    one = parser.add_argument_group("one world, which is printed alone")
+    one.add_argument("--world", choices=sorted(KINDS), help="its kind; the defaults are those of the tables")
+    for parameter in fields(Parameters):
+        kind = type(parameter.default)
+        one.add_argument(f"--{parameter.name}", type=kind, metavar=kind.__name__.upper())
+    one.add_argument("--years", type=int, default=1, help="of 52 weeks")
+    one.add_argument("--playbooks", type=int, default=3, help="of four cells each")
+    one.add_argument("--edge", type=float, default=0.0, help="true mean R of every trade")
     given = parser.parse_args(arguments)
+    if (row := _chosen(parser, given)) is not None:
+        sys.stdout.write(section([measure([row], given.runs, seed) for seed in SEEDS]) + "\n")
+        return 0
     if given.quick:
         chosen = [row for row in rows() if row.quick]
         sys.stdout.write(section([measure(chosen, min(given.runs, QUICK_RUNS), SEEDS[0])]) + "\n")

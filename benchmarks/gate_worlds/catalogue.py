@@ -17,6 +17,7 @@ from benchmarks.gate_worlds.calendar import (
     spread_over_week,
     times_in_week,
 )
+from benchmarks.gate_worlds.lasting import paths, persistent, swinging
 from benchmarks.gate_worlds.payoffs import FatWinners, Lognormal, ManyZeros, Parameters, Payoff, StudentT
 from benchmarks.gate_worlds.plain import (
     autocorrelated,
@@ -44,10 +45,19 @@ PAUSE_HOURS = 1.0
 
 def same_bar(draw: np.random.Generator, edge: Floats, given: Parameters) -> list[CellTrades]:
     """Each bet is taken in `symbols` symbols at once; their drivers are correlated by `rho`."""
+    return _together(draw, edge, given, given.payoff)
+
+
+def equal_rows(draw: np.random.Generator, edge: Floats, given: Parameters) -> list[CellTrades]:
+    """The same where losers are -1R to the last digit: those of one bet are equal rows, winners are not."""
+    return _together(draw, edge, given, FatWinners(given.tail))
+
+
+def _together(draw: np.random.Generator, edge: Floats, given: Parameters, payoff: Payoff) -> list[CellTrades]:
     week, entry = spread_over_week(edge.shape[1], given.count)
     week, entry = np.repeat(week, given.symbols), np.repeat(entry, given.symbols)
     driver = in_groups(draw, len(edge), np.arange(len(week)) // given.symbols, given.rho)
-    return hourly(given.payoff, driver, edge, week, entry)
+    return hourly(payoff, driver, edge, week, entry)
 
 
 def in_groups(draw: np.random.Generator, cells: int, group: Integers, rho: float) -> Floats:
@@ -143,6 +153,7 @@ def weekends(draw: np.random.Generator, edge: Floats, given: Parameters) -> list
 Maker = Callable[[np.random.Generator, Floats, Parameters], list[CellTrades]]
 REGIMES = ("sideways/low", "sideways/mid", "up/low", "up/mid")
 QUANTILES = 200_001
+MANY = 15  # hypotheses of most worlds
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -164,6 +175,22 @@ KINDS: dict[str, Kind] = {
     "independent": _kind(independent, "per_week target", "separate outcomes"),
     "autocorrelated": _kind(autocorrelated, "per_week target phi", "each outcome leans on the one before"),
     "shock": _kind(shocked, "per_week target share span", "all cells share a shock for some weeks"),
+    "persistent": _kind(
+        persistent, "per_week target phi share", "all cells share a weekly factor that leans on the last"
+    ),
+    "swinging": _kind(
+        swinging, "per_week target span swing", "the mean of each cell swings about its edge", span=10
+    ),
+    "paths": _kind(
+        paths, "per_week symbols rho hold_low hold_high", "daily prices held long", symbols=6, rho=0.6
+    ),
+    "equal_rows": _kind(
+        equal_rows,
+        "per_week symbols rho tail",
+        "one bet in several rows without a symbol, losers alike",
+        per_week=1.0,
+        tail=4.0,
+    ),
     "volatility": _kind(volatile, "per_week target", "calm and wild weeks"),
     "counts": _kind(counted, "per_week target", "Poisson counts; few a week make tiny cells"),
     "holidays": _kind(holidays, "per_week target", "Poisson counts and months without a trade"),
@@ -193,6 +220,7 @@ KINDS: dict[str, Kind] = {
 
 _PAYOFFS: dict[str, Callable[[Parameters], Payoff]] = {
     "trend": lambda given: FatWinners(given.tail),
+    "equal_rows": lambda given: FatWinners(given.tail),
     "lognormal": lambda given: Lognormal(given.sigma),
     "zeros": lambda given: ManyZeros(),
     "costs": cost_bracket,
@@ -229,6 +257,11 @@ class World:
     def weeks(self) -> int:
         """Weeks in all."""
         return self.years * YEAR_WEEKS
+
+    @property
+    def hypotheses(self) -> int:
+        """Playbooks and cells; a playbook with a single cell is one."""
+        return self.playbooks * (self.regimes + (self.regimes > 1))
 
     @property
     def cells(self) -> int:
@@ -273,6 +306,8 @@ class World:
             )
         elif self.kind != "bursts" and self.edge:
             words.append(f"{self.edge:+g}R")
+        if self.hypotheses > MANY:
+            words.append(f"{self.hypotheses} hypotheses")
         return ", ".join(words + ([f"{self.years} years"] if self.years > 1 else []))
 
 
@@ -285,6 +320,8 @@ _QUOTED: dict[str, Callable[[Parameters], str]] = {
     "phi": lambda p: f"phi {p.phi:g}",
     "share": lambda p: f"share {p.share:g}",
     "span": lambda p: f"{p.span} weeks" if p.span > 1 else "1 week",
+    "swing": lambda p: f"+-{p.swing:g}R",
+    "hold_high": lambda p: f"{p.hold_low} to {p.hold_high} days",
     "tail": lambda p: f"tail {p.tail:g}",
     "sigma": lambda p: f"sigma {p.sigma:g}",
     "cost": lambda p: f"cost {p.cost:g}R",

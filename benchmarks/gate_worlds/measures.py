@@ -21,11 +21,11 @@ from benchmarks.gate_worlds.calendar import YEAR_WEEKS, CellTrades, week_ends
 from benchmarks.gate_worlds.catalogue import REGIMES, World
 from schemas.settings import GateSettings
 from services.high_level.grading import MOVED
-from services.statistics.blocks import GAINING, LOSING, Floats, Trades
+from services.statistics.blocks import GAINING, LOSING, Floats, Trades, blocks_of
 from services.statistics.calendar_units import Integers
 from services.statistics.drift import ARL
 from services.statistics.multiplicity import e_bh_rows, register_family
-from services.statistics.track import Bounds, Track
+from services.statistics.track import Bounds, Company, Track
 
 Flagged = NDArray[np.bool_]
 
@@ -87,15 +87,33 @@ class Selections:
 
     @cached_property
     def tracks(self) -> list[Track]:
-        """The evidence of each hypothesis; a cell learns from its playbook how large a row may be."""
+        """The evidence of each hypothesis, as `build_clusters` lays it out."""
         found: list[Track] = []
         parent: Track | None = None
+        account = blocks_of(pool(self.drawn), "week", self.bounds.low, self.bounds.high)
+        bounds = replace(self.bounds, registered=len(self.hypotheses.names))
         for name, cells in zip(self.hypotheses.names, self.hypotheses.cells, strict=True):
             trades = pool([self.drawn[cell] for cell in cells])
-            teacher = None if "|" not in name or parent is None else parent.blocks
-            found.append(Track(trades, "week", self.gate.reference_r, self.bounds, teacher=teacher))
-            parent = found[-1] if teacher is None else parent
+            company = Company(account, parent if "|" in name else None)
+            otherwise = None
+            if self.world.kind == "equal_rows":  # nobody knows which rows are one trade
+                other = distinct(trades)
+                otherwise = Track(other, "week", self.gate.reference_r, bounds, company=company)
+            found.append(
+                Track(trades, "week", self.gate.reference_r, bounds, company=company, otherwise=otherwise)
+            )
+            parent = found[-1] if company.playbook is None else parent
         return found
+
+    @property
+    def first(self) -> int:
+        """The place of the hypothesis that is the first cell alone."""
+        return self.hypotheses.cells.index((0,))
+
+    @property
+    def track_of_first(self) -> Track:
+        """Its evidence."""
+        return self.tracks[self.first]
 
     @cached_property
     def selected(self) -> Flagged:
@@ -123,6 +141,13 @@ def pool(parts: Sequence[CellTrades]) -> Trades:
     return Trades(
         *(np.concatenate([getattr(part, name) for part in parts]) for name in ("entry_ns", "exit_ns", "r"))
     )
+
+
+def distinct(trades: Trades) -> Trades:
+    """Rows that are equal in every column, once."""
+    rows = np.stack((trades.entry_ns, trades.exit_ns, trades.r.view(np.int64)), axis=1)
+    _, kept = np.unique(rows, axis=0, return_index=True)
+    return Trades(trades.entry_ns[kept], trades.exit_ns[kept], trades.r[kept])
 
 
 Outcome = dict[str, float | None]
@@ -181,7 +206,7 @@ def flags(world: World, gate: GateSettings, key: list[int]) -> Outcome:
 def power(world: World, gate: GateSettings, key: list[int]) -> Outcome:
     """The first cell's loss: found by each horizon, at which block, and whether a flag was false."""
     run = draw_run(world, gate, key)
-    planted = next(k for k, cells in enumerate(run.hypotheses.cells) if cells == (0,))
+    planted = run.first
     found = run.selected[:, planted, LOSING]
     blocks = run.tracks[planted].complete(int(run.looks[found.argmax()])) if found.any() else None
     counted: Outcome = {
@@ -216,13 +241,13 @@ def _proof(track: Track) -> Floats:
 
 
 def decay(world: World, gate: GateSettings, key: list[int]) -> Outcome:
-    """One cluster whose mean turns at half: what evidence and detector say before, and within 52 blocks.
+    """One cell whose mean turns at half: what evidence and detector say before, and within 52 blocks.
 
     The detector of a run holds a playbook against the edge that it declares, here its first one; against the
     gate's reference it is given as well.
     """
     run = draw_run(world, gate, key)
-    track, half = run.tracks[0], world.weeks // 2
+    track, half = run.track_of_first, world.weeks // 2
     e = np.array([track.at(int(at)).e_values[LOSING] for at in run.looks])
     checked = np.exp(track.log_e_at(run.looks)[:, LOSING])
     declared = gate.model_copy(update={"reference_r": world.first or 0.0})
@@ -242,19 +267,19 @@ def decay(world: World, gate: GateSettings, key: list[int]) -> Outcome:
 
 def _detector(run: Selections) -> Flagged:
     """Whether the e-detector of the first cluster stands at its limit, at each look."""
-    track = run.tracks[0]
+    track = run.track_of_first
     blocks = np.searchsorted(track.blocks.complete_at, run.looks, side="right")
     return np.asarray(np.append(track.decay, 0.0)[blocks - 1] >= ARL)
 
 
 def interval(world: World, gate: GateSettings, key: list[int]) -> Outcome:
-    """Whether the first cluster's interval covers its mean at every look, and how wide it ends.
+    """Whether the first cell's interval covers its mean at every look, and how wide it ends.
 
     The mean that it names is that of winsorised R; the mean of R as it is stands beside it. Each look holds
     those before it, so one in eight is asked.
     """
     run = draw_run(world, gate, key)
-    track = run.tracks[0]
+    track = run.track_of_first
     named, plain = world.winsorised_mean(gate.winsor_low, gate.winsor_high), float(world.truth().mean())
     last = track.complete(int(run.looks[-1]))
     shown = [track.interval(blocks) for blocks in sorted({*range(8, last, 8), last})]

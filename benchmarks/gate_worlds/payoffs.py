@@ -102,9 +102,12 @@ class Parameters:
         rho: correlation of trades that share something.
         rows_low: fewest rows of one bet; `rows_high` the most.
         rows_high: most rows of one bet.
-        phi: correlation of a trade's driver with the one before.
+        phi: correlation of a driver with the one before, of trades or of weeks.
         share: variance share of a common shock.
-        span: weeks that one shock lasts.
+        span: weeks that one shock lasts, or a swing in one direction.
+        swing: R by which a mean swings.
+        hold_low: fewest days after which a position is closed at the latest; `hold_high` the most.
+        hold_high: most days.
         win_hours: hours until a winner exits; `loss_hours` for a loser.
         loss_hours: hours until a loser exits.
         tail: index of the winners' Lomax tail.
@@ -124,6 +127,9 @@ class Parameters:
     phi: float = 0.3
     share: float = 0.3
     span: int = 1
+    swing: float = 0.4
+    hold_low: int = 20
+    hold_high: int = 60
     win_hours: float = 60.0
     loss_hours: float = 4.0
     tail: float = 2.2

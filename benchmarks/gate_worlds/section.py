@@ -15,6 +15,8 @@ BEGIN, END = "<!-- worlds: written by `make worlds` -->", "<!-- worlds: end -->"
 MEANING = {
     "null": """Nothing is to be found: years in which any claim of fifteen hypotheses was flagged, at any
 weekly look.""",
+    "beyond the rule": """The same where something lasts longer than the gate can see: rates to know, no
+promise.""",
     "five years": "The same over five years, one playbook of four cells.",
     "wrong side": "Profitable worlds: how often they are called losing.",
     "burst": """Runs that lose, at the evidence of a promotion (40): at the end, ever, and both with the

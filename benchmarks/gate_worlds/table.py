@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 NULL, FIVE_YEARS, WRONG_SIDE, BURST = "null", "five years", "wrong side", "burst"
 INTERVAL, POWER, DECAY = "interval", "power", "decay"
-GROUPS = (NULL, FIVE_YEARS, WRONG_SIDE, BURST, INTERVAL, POWER, DECAY)
+OUTSIDE = "beyond the rule"
+GROUPS = (NULL, OUTSIDE, FIVE_YEARS, WRONG_SIDE, BURST, INTERVAL, POWER, DECAY)
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def rows() -> tuple[Row, ...]:
     """Every row in the order of its group; the worst worlds of each are the quick ones."""
     table = (
         *_null(),
+        *_outside(),
         *_five_years(),
         *_wrong_side(),
         Row(BURST, "promotion", _single("bursts"), BURST_TARGETS),
@@ -79,13 +81,30 @@ QUICK: dict[str, frozenset[str]] = {
             "trend, 5 a week, tail 2.2",
             "garch, 5 a week",
             "dominated, +4/-1, rho 0.9",
+            "shock, +3/-1, 5 a week, share 0.3, 6 weeks",
+            "persistent, +2/-1, 5 a week, phi 0.8, share 0.5",
+            "paths, 5 a week, 6 at once, rho 0.6, 20 to 60 days",
+            "symbols, +4/-1, 1 a week, 5 at once, rho 0.9, 125 hypotheses",
         }
     ),
-    FIVE_YEARS: frozenset({"sequential, +3/-1, 5 years", "trend, 5 a week, tail 2.2, 5 years"}),
-    WRONG_SIDE: frozenset({"trend, 5 a week, tail 2.2, +0.1R"}),
+    OUTSIDE: frozenset({"shock, +3/-1, 5 a week, share 0.3, 12 weeks"}),
+    FIVE_YEARS: frozenset(
+        {
+            "sequential, +3/-1, 5 years",
+            "trend, 5 a week, tail 2.2, 5 years",
+            "persistent, +2/-1, 5 a week, phi 0.8, share 0.5, 5 years",
+        }
+    ),
+    WRONG_SIDE: frozenset(
+        {"trend, 5 a week, tail 2.2, +0.1R", "equal_rows, 1 a week, 8 at once, rho 0.9, tail 4, -0.2R"}
+    ),
     BURST: frozenset({"bursts, a crash in 13 weeks"}),
     INTERVAL: frozenset(
-        {"independent, t3, 5 a week", "symbols, +3/-1, 1 a week, 8 at once, rho 0.9, 3 years"}
+        {
+            "independent, t3, 5 a week",
+            "symbols, +3/-1, 1 a week, 8 at once, rho 0.9, 3 years",
+            "shock, +3/-1, 5 a week, share 0.3, 6 weeks, 2 years",
+        }
     ),
     POWER: frozenset({"independent, t3, 5 a week, -0.4R", "independent, +2/-1, 5 a week, -0.4R, 2 years"}),
     DECAY: frozenset({"independent, t3, 5 a week, +0.2 to -0.3R, 2 years"}),
@@ -93,7 +112,7 @@ QUICK: dict[str, frozenset[str]] = {
 
 
 LOST: Mapping[str, Any] = MappingProxyType(
-    {"first": 0.2, "later": -0.3, "years": 2, "playbooks": 1, "regimes": 1}
+    {"first": 0.2, "later": -0.3, "years": 2}  # of one cell: the rest of the account tells it from a shock
 )
 TURN: Mapping[str, Any] = MappingProxyType({"first": 0.3, "later": -0.3, "changed": 3})
 
@@ -145,6 +164,13 @@ def _null() -> Iterator[Row]:
         ("trend", {}),
         ("lognormal", {}),
     )
+    lasting: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("shock", {"span": 6, "target": 3.0}),
+        ("shock", {"span": 8, "share": 0.6}),
+        ("persistent", {"phi": 0.7}),
+        ("persistent", {"phi": 0.8, "share": 0.5, "target": 2.0}),
+        ("paths", {}),
+    )
     held_out: tuple[tuple[str, dict[str, Any]], ...] = (
         ("garch", {}),
         ("garch", {"per_week": 15.0}),
@@ -163,11 +189,28 @@ def _null() -> Iterator[Row]:
         ("symbols", {"symbols": 15, "rho": 0.98, "target": 8.0}),
         ("sequential", {"target": 6.0, "win_hours": 200.0, "loss_hours": 3.0}),
     )
-    yield from (Row(NULL, "flags", world_of(kind, given), AT_MOST_5) for kind, given in listed)
+    yield from (Row(NULL, "flags", world_of(kind, given), AT_MOST_5) for kind, given in (*listed, *lasting))
+    for playbooks in (25, 100):
+        many = {"symbols": 5, "target": 4.0}
+        yield Row(NULL, "flags", world_of("symbols", many, playbooks=playbooks), AT_MOST_5)
     yield Row(NULL, "flags", world_of("independent", **TURN), AT_MOST_5)
     yield from (
         Row(NULL, "flags", world_of(kind, given), AT_MOST_5, held_out=True) for kind, given in held_out
     )
+
+
+def _outside() -> Iterator[Row]:
+    """What lasts longer than the rule for groups can see: rates that are said, not promised."""
+    at_most_12, at_most_30 = (Target("any", 0.12),), (Target("any", 0.30),)
+    yield Row(OUTSIDE, "flags", world_of("shock", {"span": 12, "target": 3.0}), at_most_12)
+    yield Row(OUTSIDE, "flags", world_of("swinging"), at_most_12)
+    yield Row(OUTSIDE, "flags", world_of("persistent", {"phi": 0.9}), at_most_12)
+    yield Row(OUTSIDE, "flags", _five_years_of(0.9), at_most_30)
+
+
+def _five_years_of(phi: float) -> World:
+    """One playbook under a factor that lasts."""
+    return world_of("persistent", {"phi": phi, "share": 0.5, "target": 2.0}, years=5, playbooks=1)
 
 
 def _five_years() -> Iterator[Row]:
@@ -186,6 +229,7 @@ def _five_years() -> Iterator[Row]:
     )
     for kind, given in listed:
         yield Row(FIVE_YEARS, "flags", world_of(kind, given, years=5, playbooks=1), AT_MOST_5)
+    yield Row(FIVE_YEARS, "flags", _five_years_of(0.8), (Target("any", 0.07),))
 
 
 def _wrong_side() -> Iterator[Row]:
@@ -195,6 +239,7 @@ def _wrong_side() -> Iterator[Row]:
     yield Row(WRONG_SIDE, "flags", world_of("trend", {"tail": 1.5}, edge=0.1), target, held_out=True)
     yield Row(WRONG_SIDE, "flags", world_of("symbols", {"target": 3.0}, edge=0.1), target)
     yield Row(WRONG_SIDE, "flags", world_of("trend", edge=0.1, years=5, playbooks=1), target)
+    yield Row(WRONG_SIDE, "flags", world_of("equal_rows", edge=-0.2), (Target("gaining", 0.03),))
 
 
 def _intervals() -> Iterator[Row]:
@@ -218,6 +263,16 @@ def _intervals() -> Iterator[Row]:
     )
     for kind, edge, years, given in listed:
         yield Row(INTERVAL, "interval", _single(kind, edge, years, **given), COVERED)
+    lasting: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("shock", {"span": 6, "target": 3.0}),
+        ("shock", {"span": 8, "share": 0.6}),
+        ("persistent", {"phi": 0.8, "share": 0.5, "target": 2.0}),
+        ("paths", {}),
+    )
+    for kind, given in lasting:
+        yield Row(
+            INTERVAL, "interval", world_of(kind, given, years=2), (Target("covered", 0.92, at_least=True),)
+        )
 
 
 def _power() -> Iterator[Row]:
@@ -239,3 +294,5 @@ def _decay() -> Iterator[Row]:
     for given in ({}, {"target": 2.0}):
         world = world_of("independent", given, **LOST)
         yield Row(DECAY, "decay", world, targets if not given else ())
+    alone = world_of("decay", {}, **LOST, playbooks=1, regimes=1)
+    yield Row(DECAY, "decay", alone, ())  # nobody tells it from a long shock: printed, not promised

@@ -170,8 +170,8 @@ class Settings(Contract):
         default=0,
         le=MAX_COUNT,
         ge=0,
-        description="recorded in the first journal row; the rules tier draws nothing, so it changes no "
-        "decision",
+        description="recorded in the first journal row; decides whose turn to be tried it is, see "
+        "`policy_loop.explore`",
     )
     data: DataSettings = DataSettings()
     account: AccountSettings = AccountSettings()

@@ -38,6 +38,12 @@ class GateSettings(Contract):
         default=False,
         description="stakes so small that each claim is a true e-process; it needs about twice the blocks",
     )
+    looks: int = Field(
+        default=5,
+        ge=0,
+        le=20,
+        description="yearly looks of one series of the second opinion on a playbook; 0: none is formed",
+    )
     winsor_low: float = Field(default=-3.0, lt=0, description="R below it counts as it")
     winsor_high: float = Field(default=4.0, gt=0, description="R above it counts as it")
     reference_r: float = Field(default=0.0, description="expectancy against which a cluster is tested")

@@ -122,6 +122,13 @@ class PolicyLoopSettings(Contract):
     max_answer_bars: int = Field(
         default=1, le=MAX_COUNT, ge=0, description="bars of a live feed; an answer after more is stale"
     )
+    explore: float = Field(
+        default=0.1,
+        ge=0,
+        le=1,
+        description="share of evaluations in which the rules prefer a playbook that may be as good as the "
+        "best, of each such playbook",
+    )
     regime: RegimeSettings = RegimeSettings()
 
     def heartbeat_bars(self, timeframe: str) -> int:

@@ -37,12 +37,6 @@ class ReflectionSettings(Contract):
     max_staleness_bars: int = Field(
         default=2, le=MAX_COUNT, ge=0, description="oldest last bar of a symbol, in bars of the portfolio"
     )
-    contradiction_share: float = Field(
-        default=0.75, gt=0.5, le=1, description="share of nearest cases that lost"
-    )
-    minimum_cases: int = Field(
-        default=6, le=MAX_COUNT, ge=2, description="fewer eligible cases: memory is insufficient"
-    )
     conviction_tolerance: float = Field(default=0.25, ge=0, le=1, description="conviction above the hit rate")
 
     def budget_ms(self, source: str) -> float:

@@ -5,7 +5,7 @@ from the playbook files, before any outcome. Columns, because a table may have a
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
@@ -20,15 +20,18 @@ from schemas.slow_reflection import OpenEntry
 from schemas.timeframes import TIMEFRAME_SECONDS
 from services.high_level.hypotheses import hypothesis
 from services.high_level.trade_bounds import bounds_of, reference_of, trades_of
-from services.statistics.blocks import Blocks, Floats, Trades
-from services.statistics.calendar_units import Integers, block_unit
+from services.statistics.blocks import Blocks, Floats, Trades, blocks_of, winsorise
+from services.statistics.calendar_units import BlockUnit, Integers, block_unit, unit_numbers
 from services.statistics.drift import Decay, detect_decay
 from services.statistics.multiplicity import WHOLE
-from services.statistics.track import Bounds, Sample, Track
+from services.statistics.sample import Sample
+from services.statistics.shrinkage import Shrunken, shrunken_means
+from services.statistics.track import Bounds, Company, Track
 
 _EXIT = attrgetter("exit_label", "known_at", "episode_id")
 Starts = Mapping[str, int]
 EVERY_TRADE: Starts = MappingProxyType({})
+EVERY_ROW = slice(None)
 Key = tuple[str, str | None, str | None]
 
 
@@ -43,6 +46,7 @@ class TradeTable:
         playbook: codes into `playbooks`; `regime` and `timeframe` likewise.
         bar_s: seconds of a bar of each of `timeframes`.
         references: what trades of each of `playbooks` are held against.
+        symbol: codes into `symbols`; None where the table does not tell.
         otherwise: the same table where it is not known which rows are one trade, read the other way; a claim
             stands where both readings prove it.
     """
@@ -58,6 +62,8 @@ class TradeTable:
     timeframes: tuple[str, ...]
     bar_s: tuple[int, ...]
     references: tuple[float, ...]
+    symbol: Integers | None = None
+    symbols: tuple[str, ...] = ("",)
     otherwise: "TradeTable | None" = None
 
     @classmethod
@@ -70,10 +76,15 @@ class TradeTable:
         bar_s = tuple(TIMEFRAME_SECONDS[name] for name in timeframes)
         held = tuple(references[name] for name in playbooks)
         keys = playbook, regime, timeframe, playbooks, regimes, timeframes
-        return cls(trades.entry_ns, trades.exit_ns, trades.r, *keys, bar_s, held)
+        symbol, symbols = _codes([item.symbol for item in episodes])
+        return cls(trades.entry_ns, trades.exit_ns, trades.r, *keys, bar_s, held, symbol, symbols)
 
     def __len__(self) -> int:
         return len(self.r)
+
+    def trades(self, rows: Integers | slice = EVERY_ROW) -> Trades:
+        """Times and outcomes of some rows, or of all."""
+        return Trades(self.entry_ns[rows], self.exit_ns[rows], self.r[rows])
 
     def cells(self) -> Iterator[tuple[Key, Integers]]:
         """Rows of each playbook x regime x timeframe, rising."""
@@ -107,6 +118,46 @@ class Cluster:
     rows: Integers
     track: Track
 
+    @property
+    def key(self) -> Key:
+        """Playbook, regime and timeframe."""
+        return self.playbook_id, self.regime, self.timeframe
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """A cluster's shrunken mean, and of each symbol on the lowest level."""
+
+    mean: Shrunken
+    symbols: dict[str, Shrunken]
+
+
+def pool(clusters: Sequence[Cluster], table: TradeTable, gate: GateSettings, at_ns: int) -> dict[Key, Pooled]:
+    """Shrunken means of the clusters of a table from what had exited at a time, ns; see `shrunken_means`."""
+    lowest = [item.rows for item in clusters if item.timeframe is not None]
+    rows = np.sort(np.concatenate(lowest))
+    rows = rows[table.exit_ns[rows] <= at_ns]
+    symbol = np.zeros(len(table), dtype=np.int64) if table.symbol is None else table.symbol
+    held = np.array(table.references)
+    r = winsorise(table.r[rows], gate.winsor_low, gate.winsor_high) - held[table.playbook[rows]]
+    keys = [codes[rows] for codes in (table.playbook, table.regime, table.timeframe, symbol)]
+    pooled: dict[Key, Pooled] = {}
+    for group, found in shrunken_means(r, unit_numbers(table.entry_ns[rows], "month"), keys).items():
+        if not group:
+            continue
+        mean, lower, upper, n, alone = found
+        of = float(held[group[0]])
+        at = [round(value + of, 6) for value in (mean, lower, upper, alone)]
+        own = Shrunken(at[0], at[1], at[2], n, at[3])
+        regime = table.regimes[group[1]] if len(group) > 1 else None
+        frame = table.timeframes[group[2]] if len(group) > 2 else None
+        key = table.playbooks[group[0]], regime, frame
+        if len(group) < len(keys):
+            pooled[key] = Pooled(own, {})
+        else:
+            pooled[key].symbols[table.symbols[group[3]]] = own
+    return pooled
+
 
 def build_clusters(
     table: TradeTable,
@@ -114,6 +165,7 @@ def build_clusters(
     bounds: Mapping[str, Bounds] | None = None,
     starts: Starts = EVERY_TRADE,
     open_entries: Sequence[OpenEntry] = (),
+    declared: Collection[str] = (),
 ) -> tuple[Cluster, ...]:
     """Clusters of all three levels, sorted by key; a block of one is by the longest bars that it holds.
 
@@ -124,6 +176,7 @@ def build_clusters(
         starts: entries, ns, from which trades are tested in all open cells of a playbook together
             (`playbook|*`) and in single cells (`playbook|regime`); all of them where it says nothing.
         open_entries: positions whose trades will belong to a cluster.
+        declared: hypotheses that are tested with the clusters, whether they have trades or not.
 
     Raises:
         DataError: a reference does not lie strictly between the winsor bounds.
@@ -131,25 +184,35 @@ def build_clusters(
     bar_s = np.array(table.bar_s, dtype=np.int64)
     references = dict(zip(table.playbooks, table.references, strict=True))
     usual = Bounds(gate.winsor_low, gate.winsor_high, strict=gate.strict)
-    teachers: dict[str, Blocks] = {}
+    groups = list(_group_rows(table, starts))
+    registered = len({*declared, *(tested_as for _, tested_as, _ in groups)})
+    accounts: dict[BlockUnit, Blocks] = {}
+    playbooks: dict[tuple[str, BlockUnit], Track] = {}
     found: list[Cluster] = []
     # Rows that may be one trade share their cell: both readings have the same clusters in the same order.
-    others = iter(() if table.otherwise is None else build_clusters(table.otherwise, gate, bounds))
-    for (playbook, regime, frame), tested_as, rows in _group_rows(table, starts):
+    others = iter(
+        () if table.otherwise is None else build_clusters(table.otherwise, gate, bounds, declared=declared)
+    )
+    for (playbook, regime, frame), tested_as, rows in groups:
         otherwise = None if table.otherwise is None else next(others).track
         if found and found[-1].tested_as == tested_as:  # a cell of one timeframe: the same trades
             track = found[-1].track
         else:
+            unit = block_unit(gate.block, int(bar_s[table.timeframe[rows]].max()))
+            if unit not in accounts:
+                first = min((entry.entry_label for entry in open_entries), default=None)
+                accounts[unit] = blocks_of(table.trades(), unit, gate.winsor_low, gate.winsor_high, first)
             track = Track(
-                Trades(table.entry_ns[rows], table.exit_ns[rows], table.r[rows]),
-                block_unit(gate.block, int(bar_s[table.timeframe[rows]].max())),
+                table.trades(rows),
+                unit,
                 references[playbook],
-                (bounds or {}).get(playbook, usual),
+                replace((bounds or {}).get(playbook, usual), registered=registered),
                 _find_first_entry(open_entries, playbook, regime),
-                teacher=teachers.get(playbook),
-                otherwise=otherwise,
+                Company(accounts[unit], playbooks.get((playbook, unit))),
+                otherwise,
             )
-        teachers.setdefault(playbook, track.blocks)  # the playbook comes before its cells
+            if regime is None:  # the playbook comes before its cells
+                playbooks[playbook, unit] = track
         found.append(Cluster(playbook, regime, frame, tested_as, rows, track))
     return tuple(found)
 
@@ -192,6 +255,7 @@ class Measure:
     cluster: Cluster
     sample: Sample
     episodes: tuple[Episode, ...] = ()
+    pooled: Pooled | None = None
 
     @cached_property
     def decay(self) -> Decay | None:
@@ -215,21 +279,24 @@ def measure(
     starts: Starts = EVERY_TRADE,
     open_entries: Sequence[OpenEntry] = (),
     most_trades: int = 0,
+    declared: Collection[str] = (),
 ) -> tuple[Measure, ...]:
     """Blocks, means and e-values of the clusters of episodes at a time, sorted by key.
 
-    `starts` and `open_entries` as `build_clusters` takes them; `most_trades` of a block are all that the
-    account allows.
+    `starts`, `open_entries` and `declared` as `build_clusters` takes them; `most_trades` of a block are all
+    that the account allows.
     """
     ordered = by_exit(episodes)
     books = {name: definitions.get(name) for name in {item.playbook_id for item in ordered}}
     table = TradeTable.of(ordered, {name: reference_of(book, gate) for name, book in books.items()})
     bounds = {name: bounds_of(book, gate, most_trades) for name, book in books.items()}
     found: list[Measure] = []
-    for cluster in build_clusters(table, gate, bounds, starts, open_entries):
+    clusters = build_clusters(table, gate, bounds, starts, open_entries, declared)
+    pooled = pool(clusters, table, gate, at_ns) if clusters else {}
+    for cluster in clusters:
         if found and found[-1].cluster.track is cluster.track:
-            found.append(replace(found[-1], cluster=cluster))
+            found.append(replace(found[-1], cluster=cluster, pooled=pooled.get(cluster.key)))
         else:
             trades = tuple(ordered[row] for row in cluster.rows)
-            found.append(Measure(cluster, cluster.track.at(at_ns), trades))
+            found.append(Measure(cluster, cluster.track.at(at_ns), trades, pooled.get(cluster.key)))
     return tuple(found)

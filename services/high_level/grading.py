@@ -6,22 +6,26 @@ because e-BH selects from all of them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import GateSettings
-from schemas.slow_reflection import ClusterFinding, GridTrial
+from schemas.slow_reflection import ClusterFinding, GridTrial, ShrunkenMean
 from schemas.vocabulary import Claim, EvidenceGrade
 from services.high_level.cluster_figures import describe
 from services.high_level.clusters import Measure
 from services.high_level.gate import Evidence, GateDecision, decide
+from services.high_level.what_it_takes import forecast, opinion_of
 from services.model_calls.quoting import count_noun
 from services.statistics.blocks import GAINING, LOSING
+from services.statistics.calendar_units import LAST_NS
 from services.statistics.multiplicity import Family, e_bh
 from services.statistics.power import smallest_detectable_effect
+from services.statistics.sample import INTERVAL_ALPHA, PROVEN_E, Sample
 from services.statistics.sharpe import sharpe_figures, sharpe_of_a_block
-from services.statistics.track import INTERVAL_ALPHA, PROVEN_E, Interval, Sample
+from services.statistics.track import Interval
 
 UNREGISTERED = "unregistered"
 EVIDENCE_LIMIT = 50
@@ -152,10 +156,12 @@ def grade_clusters(
     gate: GateSettings,
     definitions: Mapping[str, PlaybookDefinition],
     trials: Sequence[GridTrial] = (),
+    at_ns: int = LAST_NS,
 ) -> tuple[ClusterFinding, ...]:
     """One finding per measured cluster, in the same order; without a family everything is only counted.
 
-    `trials` are members of the family that are no clusters; DSR reads their Sharpe ratios.
+    `at_ns` is the time of the look, for the second opinion. `trials` are members of the family that are no
+    clusters; DSR reads their Sharpe ratios.
     """
     verdicts = decide_measures(measures, family, gate, definitions)
     found = [sharpe_of_a_block(item.cluster.track, item.sample.blocks) for item in measures]
@@ -165,12 +171,41 @@ def grade_clusters(
     for item, verdict in zip(measures, verdicts, strict=True):
         cluster = item.cluster
         if cluster.track is path:  # the cell above has the same trades, and one timeframe
-            findings.append(findings[-1].model_copy(update={"timeframe": cluster.timeframe}))
+            own = {"timeframe": cluster.timeframe, **shrunken_fields(item)}
+            findings.append(findings[-1].model_copy(update=own))
         else:
             definition = definitions.get(cluster.playbook_id)
-            findings.append(_finding(item, verdict, family, gate, definition, tried))
+            made = _finding(item, verdict, family, gate, definition, tried)
+            opinion = opinion_of(item, at_ns, gate, family)
+            findings.append(made.model_copy(update={"second_opinion": opinion}) if opinion else made)
         path = cluster.track
     return tuple(findings)
+
+
+def shrunken_fields(item: Measure) -> dict[str, Any]:
+    """The shrunken mean of a cluster and its band, as findings name them; None without a trade."""
+    band = (None,) * 3 if item.pooled is None else item.pooled.mean[:3]
+    return dict(zip(("shrunken_mean", "shrunken_lower", "shrunken_upper"), band, strict=True))
+
+
+def shrunken_by_symbol(measures: Sequence[Measure]) -> tuple[ShrunkenMean, ...]:
+    """Playbook x regime x symbol: each mean alone and shrunken, in name order."""
+    return tuple(
+        ShrunkenMean(
+            playbook_id=item.cluster.playbook_id,
+            regime=str(item.cluster.regime),
+            timeframe=str(item.cluster.timeframe),
+            symbol=symbol,
+            n=band.n,
+            mean_r=band.alone,
+            shrunken_mean=band.mean,
+            shrunken_lower=band.lower,
+            shrunken_upper=band.upper,
+        )
+        for item in measures
+        if item.pooled is not None
+        for symbol, band in item.pooled.symbols.items()
+    )
 
 
 def minimum_of(gate: GateSettings, definition: PlaybookDefinition | None) -> int:
@@ -187,6 +222,7 @@ def _finding(
     tried: Sequence[float],
 ) -> ClusterFinding:
     cluster, seen, shown = item.cluster, item.sample, range_of(item, verdict, gate)
+    needs = forecast(item, verdict.alpha, verdict.claim is not None, gate, family)
     size = len(family) if family is not None and verdict.alpha is not None else 0
     figures = sharpe_figures(
         cluster.track, seen, family.variants if family is not None and size else 0, tried
@@ -213,6 +249,10 @@ def _finding(
         fixed_lower_r=None if shown.fixed_time is None else shown.fixed_time[0],
         fixed_upper_r=None if shown.fixed_time is None else shown.fixed_time[1],
         smallest_detectable_r=shown.smallest_detectable,
+        **shrunken_fields(item),
+        blocks_needed=needs.blocks,
+        blocks_needed_declared=needs.declared,
+        to_prove=needs.text,
         alpha=verdict.alpha or gate.q,
         family_id=family.family_id if family is not None and size else UNREGISTERED,
         family_size=size,

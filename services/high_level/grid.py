@@ -5,9 +5,9 @@ ledger and never becomes active from here. The e-value of a trial is shown for w
 nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
@@ -121,3 +121,21 @@ def best_candidate(
             winner = Winner(trial.parameter, trial.value, trial.n, trial.mean_r, base)
             found.append(((-trial.mean_r, trial.parameter, step, trial.value), winner))
     return min(found, key=lambda item: item[0])[1] if found else None
+
+
+def neighbour_value(
+    definition: PlaybookDefinition, refuted: Set[tuple[Any, ...]] = frozenset()
+) -> tuple[str, float] | None:
+    """The grid step an experiment tries: one in a declared risk-reducing direction, else any, else None.
+
+    Never one that a candidate's own trades refute.
+    """
+    steps = []
+    for name, parameter in sorted(definition.parameters.items()):
+        position = parameter.grid.index(parameter.value)
+        up = parameter.grid[position + 1 : position + 2]
+        down = parameter.grid[position - 1 : position] if position else ()
+        cautious = {"up": up, "down": down, "none": ()}[parameter.risk_reducing]
+        for rank, values in ((0, cautious), (1, up), (2, down)):
+            steps += [(rank, name, value) for value in values if (definition.id, name, value) not in refuted]
+    return min(steps)[1:] if steps else None

@@ -9,18 +9,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.playbook import PlaybookDefinition
-from schemas.settings import JudgeSettings
-from schemas.slow_reflection import ClusterFinding, Recommendation
+from schemas.settings import GateSettings, JudgeSettings
+from schemas.slow_reflection import ClusterFinding, Recommendation, SecondOpinion
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import STRENGTH
-from services.high_level.grid import MATERIAL_R, Winner
+from services.high_level.grid import MATERIAL_R, Winner, neighbour_value
+from services.high_level.leanings import gaining, loses_once_pooled, losing, may, supported_loss
 from services.playbooks.action_effects import MAX_RISK_FRACTION, MAX_RISK_RAISE, MINIMUM_RISK_FRACTION
 from services.playbooks.measures import eligible_cells
+from services.statistics.second_opinion import MEASURED_RATES
 
 RISK_STEP = 0.5  # a loss halves the risk, a gain doubles it
 EVIDENCE_SHOWN = 10
 PROMOTION_MINIMUM = JudgeSettings().promotion_minimum_trades
 
+HOLD = RecommendedAction.HOLD
 ADJUST = RecommendedAction.POLICY_ADJUST
 RESEARCH = RecommendedAction.RESEARCH_EXPERIMENT
 
@@ -39,6 +42,7 @@ class Context:
             request has it.
         promotion_minimum: trades that a banned cell has to show before its ban is lifted, and a risk cut
             before the next one.
+        regime_minimum: trades that a ban of a cell needs.
         risk_limit: the account's risk per trade: a playbook's own above it would change nothing.
     """
 
@@ -50,33 +54,11 @@ class Context:
     shadow_trials: tuple[Mapping[str, Any], ...] = ()
     risk_limit: float = MAX_RISK_FRACTION
     promotion_minimum: int = PROMOTION_MINIMUM
+    regime_minimum: int = GateSettings().regime_minimum
 
     def trials(self, kind: str) -> list[Mapping[str, Any]]:
         """The trials of one kind, in order."""
         return [trial for trial in self.shadow_trials if trial.get("kind") == kind]
-
-
-def losing(finding: ClusterFinding) -> bool:
-    """Whether a cluster leans to losing: both of its means, as they are printed, lie below the reference."""
-    means = _means(finding)
-    return finding.leaning == "losing" and bool(means) and max(means) < finding.reference_r
-
-
-def gaining(finding: ClusterFinding) -> bool:
-    """Whether a cluster leans to gaining, and both of its means lie above the reference and above nothing."""
-    means = _means(finding)
-    return finding.leaning == "gaining" and bool(means) and min(means) > max(finding.reference_r, 0.0)
-
-
-def _means(finding: ClusterFinding) -> tuple[float, ...]:
-    if finding.mean_r is None or finding.mean_raw_r is None:
-        return ()
-    return finding.mean_r, finding.mean_raw_r
-
-
-def may(finding: ClusterFinding, action: RecommendedAction) -> bool:
-    """Whether the gate lets this finding lead as far as `action`."""
-    return STRENGTH[finding.strongest_action] >= STRENGTH[action]
 
 
 def cells_to_ban(
@@ -116,16 +98,19 @@ def recommend(context: Context) -> tuple[Recommendation, ...]:
     made = [_ban(item) for item in cells_to_ban(context.findings, context.definitions)]
     for item in playbooks_to_adjust(context.findings, context.definitions):
         made += _adjust(item, context)
+    made += _recommend_supported(context, {item.playbook_id for item in made})
     made += _proven_experiments(context, made)
     made += _lifts(context) + _raises(context, {item.playbook_id for item in made}) + _replans(context)
     if not context.structural_allowed:
         made = [_not_this_week(item) for item in made]
-    touched = {item.playbook_id for item in made}
+    touched = {item.playbook_id for item in made if not item.supported}
     for item in context.findings:
         if _is_playbook(item) and item.playbook_id not in touched:
             made.append(_watch(item, context))
     if not made:
-        made.append(_hold_everything())
+        least = EvidenceGrade.INSUFFICIENT_SAMPLE
+        reason = "no resolved trade of a playbook version in force: nothing to learn from yet"
+        made.append(Recommendation(action=HOLD, playbook_id=None, grade=least, confidence=0.0, reason=reason))
     return tuple(sorted(made, key=_order))
 
 
@@ -188,11 +173,12 @@ def _adjust(finding: ClusterFinding, context: Context) -> list[Recommendation]:
     winner = context.winners.get(finding.playbook_id)
     made = [_less_risk(finding, definition, context)]
     if winner is not None and (definition.id, winner.parameter, winner.value) not in _find_refuted(context):
-        made.append(_candidate(finding, definition, winner))
+        made.append(_candidate(finding, winner, context))
     return made
 
 
-def _candidate(finding: ClusterFinding, definition: PlaybookDefinition, winner: Winner) -> Recommendation:
+def _candidate(finding: ClusterFinding, winner: Winner, context: Context) -> Recommendation:
+    definition = context.definitions[finding.playbook_id]
     role = definition.parameters[winner.parameter].role
     change = {"kind": f"set_{role}", "parameter": winner.parameter, "value": winner.value}
     reason = (
@@ -200,25 +186,62 @@ def _candidate(finding: ClusterFinding, definition: PlaybookDefinition, winner: 
         f"candidate {winner.parameter} {winner.value:g} made "
         f"{winner.mean_r:+.2f}R on {winner.n} trades against {winner.current_mean_r:+.2f}R"
     )
+    for trial in context.trials("candidate"):
+        if _tries(trial) == (definition.id, winner.parameter, winner.value):
+            return _recommend(finding, HOLD, {}, f"{reason}; {_on_trial(trial)}")
     return _recommend(finding, ADJUST, change, reason)
 
 
+def _recommend_supported(context: Context, touched: Set[str | None]) -> list[Recommendation]:
+    """Less exposure where the second opinion claims a loss that the gate has not proven.
+
+    A ban of the cells that lose once all are pooled, which is renewed or lifted as any ban; else less risk.
+    """
+    made = []
+    for item in filter(_is_playbook, context.findings):
+        definition = context.definitions.get(item.playbook_id)
+        opinion = supported_loss(context.findings, item.playbook_id)
+        if opinion is None or definition is None or item.playbook_id in touched:
+            continue
+        cells = [
+            cell
+            for cell in context.findings
+            if cell.playbook_id == item.playbook_id
+            and _is_open(cell, context.definitions)
+            and loses_once_pooled(cell, context.regime_minimum)
+        ]
+        found = [_ban(cell) for cell in cells] or [_less_risk(item, definition, context)]
+        made += [_by_opinion(item, opinion) for item in found if item.action is ADJUST]
+    return made
+
+
+def _by_opinion(item: Recommendation, opinion: SecondOpinion) -> Recommendation:
+    reason = (
+        f"second opinion, look {opinion.look} of {opinion.looks}: t {opinion.t:.2f} beyond "
+        f"{opinion.bound:.2f} ({MEASURED_RATES}); {item.reason}"
+    )
+    return item.model_copy(update={"supported": True, "reason": reason})
+
+
 def _find_refuted(context: Context) -> set[tuple[Any, ...]]:
-    refuted = context.trials("refuted")
-    return {(trial["playbook_id"], trial.get("parameter"), trial.get("value")) for trial in refuted}
+    return {_tries(trial) for trial in context.trials("refuted")}
+
+
+def _tries(trial: Mapping[str, Any]) -> tuple[Any, ...]:
+    return trial["playbook_id"], trial.get("parameter"), trial.get("value")
 
 
 def _less_risk(finding: ClusterFinding, definition: PlaybookDefinition, context: Context) -> Recommendation:
     lower = round(definition.risk_fraction * RISK_STEP, 6)
     if lower < MINIMUM_RISK_FRACTION:
         reason = f"{finding.playbook_id} loses and its risk is at the floor"
-        return _recommend(finding, RecommendedAction.HOLD, {}, f"{reason}: {_numbers(finding)}")
+        return _recommend(finding, HOLD, {}, f"{reason}: {_numbers(finding)}")
     reason = f"{finding.playbook_id} loses: {_numbers(finding)}"
     for cut in context.trials("risk_cut"):
         if cut["playbook_id"] == finding.playbook_id and _waits(cut, context):
             shown = f"{cut['n']} of {context.promotion_minimum} trades since it was cut to {cut['value']:g}"
             mean = "" if cut["mean_r"] is None else f", {cut['mean_r']:+.2f}R"
-            return _recommend(finding, RecommendedAction.HOLD, {}, f"{reason}; its risk waits: {shown}{mean}")
+            return _recommend(finding, HOLD, {}, f"{reason}; its risk waits: {shown}{mean}")
     return _recommend(finding, ADJUST, {"kind": "set_risk_fraction", "value": lower}, reason)
 
 
@@ -361,18 +384,22 @@ def _replans(context: Context) -> list[Recommendation]:
 
 def _not_this_week(item: Recommendation) -> Recommendation:
     reason = f"structural changes wait for their interval; would have been {item.action}: {item.reason}"
-    return item.model_copy(update={"action": RecommendedAction.HOLD, "change": {}, "reason": reason})
+    return item.model_copy(update={"action": HOLD, "change": {}, "reason": reason})
 
 
 def _watch(finding: ClusterFinding, context: Context) -> Recommendation:
     """Monitoring, or an experiment where a loss is suggested and the gate allows research."""
     if finding.grade is EvidenceGrade.INSUFFICIENT_SAMPLE:
         reason = f"{finding.playbook_id}: {_numbers(finding)}; {_detectable(finding)}"
-        return _recommend(finding, RecommendedAction.HOLD, {}, reason)
+        return _recommend(finding, HOLD, {}, reason)
     definition = context.definitions.get(finding.playbook_id)
     mean = finding.reference_r if finding.mean_r is None else finding.mean_r
     loses = losing(finding) and mean <= finding.reference_r - MATERIAL_R
     if definition is not None and loses and may(finding, RESEARCH):
+        running = [trial for trial in context.trials("experiment") if trial["playbook_id"] == definition.id]
+        if running:
+            reason = f"{finding.playbook_id} may lose: {_numbers(finding)}; {_on_trial(running[0])}"
+            return _recommend(finding, HOLD, {}, reason)
         step = neighbour_value(definition, _find_refuted(context))
         if step is not None:
             change = {"kind": "open_experiment", "parameter": step[0], "value": step[1]}
@@ -381,40 +408,17 @@ def _watch(finding: ClusterFinding, context: Context) -> Recommendation:
     word = "gains" if finding.grade is EvidenceGrade.SIGNIFICANT else "shows nothing proven"
     if definition is None and losing(finding) and may(finding, ADJUST):
         word = "loses, and its rules are its strategist's own: change them there"
-    return _recommend(
-        finding, RecommendedAction.HOLD, {}, f"{finding.playbook_id} {word}: {_numbers(finding)}"
-    )
+    return _recommend(finding, HOLD, {}, f"{finding.playbook_id} {word}: {_numbers(finding)}")
+
+
+def _on_trial(trial: Mapping[str, Any]) -> str:
+    """An experiment that runs already: it is not asked for again."""
+    tried = "" if trial.get("parameter") is None else f" {trial['parameter']} {trial['value']:g}"
+    mean = "" if trial["mean_r"] is None else f", {trial['mean_r']:+.2f}R"
+    return f"on trial already:{tried}, {trial['n']} paper trades{mean}"
 
 
 def _detectable(finding: ClusterFinding) -> str:
     if finding.smallest_detectable_r is None:
         return "no deviation inside the winsor bounds could have been detected yet"
     return f"the smallest detectable deviation is {finding.smallest_detectable_r:.2f}R"
-
-
-def neighbour_value(
-    definition: PlaybookDefinition, refuted: Set[tuple[Any, ...]] = frozenset()
-) -> tuple[str, float] | None:
-    """The grid step an experiment tries: one in a declared risk-reducing direction, else any, else None.
-
-    Never one that a candidate's own trades refute.
-    """
-    steps = []
-    for name, parameter in sorted(definition.parameters.items()):
-        position = parameter.grid.index(parameter.value)
-        up = parameter.grid[position + 1 : position + 2]
-        down = parameter.grid[position - 1 : position] if position else ()
-        cautious = {"up": up, "down": down, "none": ()}[parameter.risk_reducing]
-        for rank, values in ((0, cautious), (1, up), (2, down)):
-            steps += [(rank, name, value) for value in values if (definition.id, name, value) not in refuted]
-    return min(steps)[1:] if steps else None
-
-
-def _hold_everything() -> Recommendation:
-    return Recommendation(
-        action=RecommendedAction.HOLD,
-        playbook_id=None,
-        grade=EvidenceGrade.INSUFFICIENT_SAMPLE,
-        confidence=0.0,
-        reason="no resolved trade of a playbook version in force: nothing to learn from yet",
-    )

@@ -5,7 +5,7 @@ of the last look, with the first look at which a cluster was selected.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -13,11 +13,13 @@ import numpy as np
 from schemas.canonical import ns_to_datetime
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import GateSettings
+from schemas.slow_reflection import SecondOpinion
 from schemas.vocabulary import EvidenceGrade
-from services.high_level.clusters import Cluster, Measure, TradeTable, build_clusters
+from services.high_level.clusters import Cluster, Measure, TradeTable, build_clusters, pool
 from services.high_level.drift import DecayAlarm
 from services.high_level.grading import Range, Verdict, decide_measures, full_reason, range_of
 from services.high_level.hypotheses import declared_hypotheses
+from services.high_level.what_it_takes import Forecast, forecast, opinion_of
 from services.statistics.calendar_units import Integers, block_unit, unit_numbers, unit_starts
 from services.statistics.multiplicity import Family, register_family
 from services.statistics.slots import INTERVAL_NS, Interval, next_slot
@@ -32,6 +34,8 @@ class GradedCluster:
     verdict: Verdict
     shown: Range
     first_significant_at: int | None
+    needs: Forecast
+    second_opinion: SecondOpinion | None
 
     @property
     def cluster(self) -> Cluster:
@@ -75,6 +79,7 @@ def grade_table(
     definitions: Mapping[str, PlaybookDefinition] | None = None,
     tell: Callable[[Iterable[int]], Iterable[int]] = iter,
     bounds: Mapping[str, Bounds] | None = None,
+    tried_before: int = 0,
 ) -> GradedTable:
     """Grade a table at each look, ns in ascending order; the last one is what is reported.
 
@@ -85,14 +90,16 @@ def grade_table(
         definitions: playbooks whose declared cells join the family; what the table names always does.
         tell: wraps the looks, to show progress.
         bounds: what is known of the R of single playbooks' trades.
+        tried_before: other tables that this one was chosen from: they share the level.
 
     Raises:
         DataError: a reference does not lie strictly between the winsor bounds.
     """
-    clusters = build_clusters(table, gate, bounds)
     books = definitions or {}
     declared = declared_hypotheses(books.values(), table.timeframes)
-    family = register_family(sorted({*declared, *(item.tested_as for item in clusters)}), gate.q)
+    clusters = build_clusters(table, gate, bounds, declared=declared)
+    names = sorted({*declared, *(item.tested_as for item in clusters)})
+    family = register_family(names, gate.q, tried_before=tried_before)
     first: dict[int, int] = {}
     for look in tell(looks):
         measures = [Measure(cluster, cluster.track.at(look)) for cluster in clusters]
@@ -100,8 +107,17 @@ def grade_table(
         for index, verdict in enumerate(verdicts):
             if verdict.decision.grade is EvidenceGrade.SIGNIFICANT:
                 first.setdefault(index, look)
+    pooled = pool(clusters, table, gate, looks[-1])
+    measures = [replace(item, pooled=pooled.get(item.cluster.key)) for item in measures]
     graded = tuple(
-        GradedCluster(item, verdict, range_of(item, verdict, gate), first.get(index))
+        GradedCluster(
+            item,
+            verdict,
+            range_of(item, verdict, gate),
+            first.get(index),
+            forecast(item, verdict.alpha, verdict.claim is not None, gate, family),
+            opinion_of(item, looks[-1], gate, family),
+        )
         for index, (item, verdict) in enumerate(zip(measures, verdicts, strict=True))
     )
     return GradedTable(family, graded, tuple(looks))

@@ -20,7 +20,7 @@ from schemas.settings import MemorySettings
 from schemas.snapshot import MemoryBaseRates
 from schemas.state import PART, Stateful
 from services.memory.reuse import Answers, MemoryTelemetry
-from services.memory.scan import DISTANCE_UNIT, LOSERS, NONE, WINNERS, Found
+from services.memory.scan import DISTANCE_UNIT, Found
 from services.memory.store import Population, Populations
 from services.ports import MemoryQuery
 from trading_core.clock import SimulatedClock
@@ -159,7 +159,6 @@ class MemoryView:
             self._telemetry.requeried[changed] += 1
         self._answers.keep(query, summary)
         self._telemetry.insufficient.update(summary.insufficient)
-        self._telemetry.day_limited += summary.passed_over_at is not None
         self._telemetry.degraded += summary.degraded is not None
         self._note(started)
         return summary
@@ -192,8 +191,12 @@ class MemoryView:
         point = self._populations.point(query.fingerprint)
         rules = self._rules_of(query.playbook_hash)
         population = self._populations.of(query.playbook_id, query.direction, rules)
+        estimates = self._populations.estimates((query.playbook_id, rules, query.direction), point, known_at)
         if population is None:
-            return MemorySummary.trust(known_at=known_at, base_rates=_rates(0, 0, 0), insufficient=BUCKETS)
+            nothing = _rates(0, 0, 0)
+            return MemorySummary.trust(
+                known_at=known_at, base_rates=nothing, insufficient=BUCKETS, estimates=estimates
+            )
         settings, present = self._settings, present_retrievals()
         number = 0 if present is None else present.number()
         quotas = np.array([settings.winners, settings.losers, settings.failures], dtype=np.int64)
@@ -207,7 +210,7 @@ class MemoryView:
                 insufficient=BUCKETS,
                 degraded="over_budget",
             )
-        return _summary(population, found, known_at)
+        return _summary(population, found, known_at).model_copy(update={"estimates": estimates})
 
     def _lateness(self, started: int, number: int) -> Callable[[], bool] | None:
         present, deadline_ms = present_retrievals(), self._deadline_ms
@@ -235,23 +238,7 @@ def _summary(population: Population, found: Found, known_at: int) -> MemorySumma
         failures=failures,
         base_rates=_rates(*found.counts.tolist()),
         insufficient=tuple(name for name, is_short in zip(BUCKETS, short, strict=True) if is_short),
-        passed_over_at=_find_passed_over(found),
     )
-
-
-def _find_passed_over(found: Found) -> float | None:
-    """Distance of the nearest winner or loser that its day kept out of a bucket it was near enough for.
-
-    Nearer than the farthest kept: at that very distance a full bucket ends anyway, and whether the day or the
-    quota kept a tie out would hang on the order of arrival.
-    """
-    kept_out = []
-    for bucket in (WINNERS, LOSERS):
-        filled, at = int(found.filled[bucket]), int(found.passed_over[bucket])
-        is_full = filled == found.quotas[bucket]
-        if at != NONE and (not is_full or at < found.distances[bucket, filled - 1]):
-            kept_out.append(at)
-    return round(min(kept_out) * DISTANCE_UNIT, 9) if kept_out else None
 
 
 def _rates(population: int, winners: int, losers: int) -> MemoryBaseRates:

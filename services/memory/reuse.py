@@ -27,7 +27,6 @@ class MemoryTelemetry(Stateful):
         reused: answers given again within one evaluation, without a read.
         requeried: second retrievals within one evaluation, by what had changed.
         insufficient: retrievals whose bucket stayed below its quota, by bucket.
-        day_limited: retrievals in which a case was left out because its day had its share.
         over_budget: reads that took longer than the budget.
         degraded: retrievals that gave up at their deadline and returned base rates only.
     """
@@ -36,7 +35,6 @@ class MemoryTelemetry(Stateful):
     reused: int = 0
     requeried: Counter[str] = field(default_factory=Counter)
     insufficient: Counter[str] = field(default_factory=Counter)
-    day_limited: int = 0
     over_budget: int = 0
     degraded: int = 0
 
@@ -47,7 +45,6 @@ class MemoryTelemetry(Stateful):
             "reused": self.reused,
             "requeried": {reason: self.requeried[reason] for reason in REASONS},
             "insufficient": {bucket: self.insufficient[bucket] for bucket in BUCKETS},
-            "day_limited": self.day_limited,
             "over_budget": self.over_budget,
             "degraded": self.degraded,
             "latency_ms": quantiles(self.latencies_ms),

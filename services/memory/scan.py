@@ -23,7 +23,6 @@ LANES = 64  # rows of one block; their sums of squares lie in 512 bytes
 DISTANCE_UNIT = 1e-9
 WIN, LOSS, FAILURE, SCRATCH = 0, 1, 2, 3  # kinds of a row; a failure is a loss with a recognised mode
 WINNERS, LOSERS, FAILURES = 0, 1, 2  # buckets; a failure belongs to the last two
-NONE = 2**62  # further than anything
 
 
 class Cases(NamedTuple):
@@ -52,7 +51,6 @@ class Found(NamedTuple):
         rows: int64 (3, K), by nearness.
         distances: int64 (3, K), in units of 1e-9.
         filled: int64 (3,), cases in each bucket.
-        passed_over: int64 (3,), distance of the nearest case that the limit on a day kept out, or `NONE`.
         counts: int64 (3,), population, winners, losers.
         limits: float64 (4,), by kind: squared distance beyond which no bucket takes a row.
         sums: float64 (LANES,), scratch.
@@ -62,7 +60,6 @@ class Found(NamedTuple):
     rows: IntArray
     distances: IntArray
     filled: IntArray
-    passed_over: IntArray
     counts: IntArray
     limits: FloatArray
     sums: FloatArray
@@ -76,7 +73,6 @@ def nothing_found(quotas: IntArray) -> Found:
         rows=np.zeros((3, width), dtype=np.int64),
         distances=np.zeros((3, width), dtype=np.int64),
         filled=np.zeros(3, dtype=np.int64),
-        passed_over=np.full(3, NONE, dtype=np.int64),
         counts=np.zeros(3, dtype=np.int64),
         limits=np.array([np.inf, np.inf, np.inf, -1.0]),
         sums=np.zeros(LANES),
@@ -112,10 +108,8 @@ def offer(cases: Any, found: Any, bucket: int, row: int, distance: int) -> None:
             farthest = k
     if same == max(1, quota // 2):
         if not is_nearer(cases, found, bucket, row, distance, farthest):
-            found.passed_over[bucket] = min(found.passed_over[bucket], distance)
             return
         at = farthest
-        found.passed_over[bucket] = min(found.passed_over[bucket], found.distances[bucket, at])
     elif filled == quota:
         at = quota - 1
         if not is_nearer(cases, found, bucket, row, distance, at):

@@ -13,7 +13,9 @@ import numpy.typing as npt
 
 from schemas.episode import Episode
 from schemas.errors import InvariantViolation
+from schemas.reflection import LocalEstimate
 from schemas.vocabulary import Direction, FailureMode
+from services.memory.departures import Departures
 from services.memory.scan import FAILURE, LANES, LOSS, SCRATCH, WIN, Cases, Found, count, nothing_found, scan
 
 Key = tuple[str, str, Direction]
@@ -149,6 +151,8 @@ class Populations:
     def __init__(self) -> None:
         self._by_key: dict[Key, Population] = {}
         self._ids: set[str] = set()
+        self._arrived: list[tuple[Key, Episode]] = []
+        self._taken, self._departures = 0, Departures()
         self._latest = 0
         self._counts: tuple[int, int, int] | None = None  # of all; None until they are asked for
         self._width: int | None = None
@@ -169,6 +173,7 @@ class Populations:
         population = self._by_key.get(key) or Population(width)
         population.add(episode)
         self._by_key[key] = population
+        self._arrived.append((key, episode))
         self._ids.add(episode.episode_id)
         self._latest, self._counts = max(self._latest, episode.known_at), None
         self._width = width
@@ -192,6 +197,26 @@ class Populations:
         """The population of one playbook, its rules and direction, if there is any."""
         return self._by_key.get((playbook_id, rules, direction))
 
+    def estimates(self, key: Key, point: npt.NDArray[np.float32], known_at: int) -> tuple[LocalEstimate, ...]:
+        """What trades of these rules are expected to bring at a point, from what is known at `known_at`."""
+        return self.facts_at(known_at).at(key, point.astype(np.float64))
+
+    def facts_at(self, known_at: int) -> Departures:
+        """Departures of what is known; those of the present are kept and continued, those of a past made."""
+        new = _by_exit(self._arrived[self._taken :])
+        if known_at >= self._latest and (not new or new[0][1].known_at >= self._departures.through):
+            found = self._departures
+        else:
+            found, new = (
+                Departures(),
+                [item for item in _by_exit(self._arrived) if item[1].known_at <= known_at],
+            )
+        for key, episode in new:
+            found.add(key, self.point(episode.fingerprint).astype(np.float64), episode)
+        if known_at >= self._latest:
+            self._departures, self._taken = found, len(self._arrived)
+        return found
+
     def counts(self, known_at: int) -> tuple[int, int, int]:
         """Episodes, winners and losers of all of them known at `known_at`."""
         if known_at >= self._latest and self._counts is not None:
@@ -201,6 +226,10 @@ class Populations:
         if known_at >= self._latest:
             self._counts = total, winners, losers
         return total, winners, losers
+
+
+def _by_exit(arrived: list[tuple[Key, Episode]]) -> list[tuple[Key, Episode]]:
+    return sorted(arrived, key=lambda item: (item[1].known_at, item[1].episode_id))
 
 
 def room(rows: int, width: int) -> Cases:

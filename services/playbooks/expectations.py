@@ -9,6 +9,7 @@ from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import fsum
+from operator import itemgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,10 +18,19 @@ import numpy.typing as npt
 from schemas.episode import WIN_R, Episode
 from schemas.errors import InvariantViolation
 from schemas.playbook import LONGEST_HORIZON, Expectation, PlaybookDefinition
+from schemas.settings import GateSettings
 from schemas.snapshot import ExpectationSummary, PolicySnapshot
 from schemas.state import Stateful
+from services.statistics.blocks import winsorise
+from services.statistics.calendar_units import unit_numbers
 from services.statistics.quantiles import quantile
+from services.statistics.shrinkage import shrunken_means
 from trading_core.clock import SimulatedClock
+
+Kept = tuple[str, str]
+GATE = GateSettings()
+DIGITS = 6
+EVERY_TRADE_UNTIL = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,9 @@ class ExpectationBook(Stateful):
     """Resolved trades by playbook and rules, in the order in which they became known."""
 
     STATE: ClassVar = {"by_kernel": dict[str, Expectation]}
-    REBUILT = frozenset({"_clock", "_rules_of", "_trades", "_measured", "_ids", "_cache", "ignored"})
+    REBUILT = frozenset(
+        {"_clock", "_rules_of", "_trades", "_ordered", "_pooled", "_measured", "_ids", "_cache", "ignored"}
+    )
 
     def __init__(
         self, clock: SimulatedClock, rules_of: Callable[[str], str] = lambda version_hash: ""
@@ -86,9 +98,11 @@ class ExpectationBook(Stateful):
         self._clock = clock
         self._rules_of = rules_of
         self._trades: dict[tuple[str, str], list[Episode]] = {}
+        self._ordered: list[tuple[int, str, Kept, Episode]] = []
+        self._pooled: tuple[int, dict[Kept | None, float]] = 0, {}
         self._measured: dict[tuple[str, str], TradeOutcomes] = {}
         self._ids: set[str] = set()
-        self._cache: dict[tuple[str, str], dict[tuple[str, int], ExpectationSummary]] = {}
+        self._cache: dict[tuple[str, str], dict[tuple[str, int, int], ExpectationSummary]] = {}
         self.ignored = 0
         self.by_kernel: dict[str, Expectation] = {}  # by rules, of playbooks that leave theirs to be measured
 
@@ -108,6 +122,8 @@ class ExpectationBook(Stateful):
         self._ids.add(episode.episode_id)
         kept = episode.playbook_id, self._rules_of(episode.playbook_hash)
         insort(self._trades.setdefault(kept, []), episode, key=_order)
+        insort(self._ordered, (episode.known_at, episode.episode_id, kept, episode))
+        self._pooled = 0, {}
         self._measured.setdefault(kept, TradeOutcomes()).add(episode)
         self._cache.pop(kept, None)
         return True
@@ -156,12 +172,41 @@ class ExpectationBook(Stateful):
         trades = self._trades.get(kept, [])
         n = bisect_right(trades, known_at, key=lambda episode: episode.known_at)
         cache = self._cache.setdefault(kept, {})
-        key = (version_hash, n)
+        known, shrunken = self.shrunken_mean(kept, known_at)
+        key = (version_hash, n, known)
         if key not in cache:
             is_all = kept in self._measured and n == len(trades)
             measured = self._measured[kept] if is_all else TradeOutcomes.of(trades[:n])
-            cache[key] = summarise(name, version, prior, measured)
+            left = prior.expectancy_r * prior.weight_trades / (prior.weight_trades + n)
+            made = summarise(name, version, prior, measured)
+            cache[key] = made.model_copy(update={"shrunken_r": round(shrunken + left, DIGITS)})
         return cache[key]
+
+    def shrunken_mean(self, kept: Kept, known_at: int) -> tuple[int, float]:
+        """How many trades of all rules it was measured on, and the shrunken mean R of one playbook's rules.
+
+        As of `known_at`; rules without a trade have the mean of all. It is measured again when another two
+        in a hundred trades are known, so that a long run does not grow with its square.
+        """
+        count = bisect_right(self._ordered, known_at, key=itemgetter(0))
+        used = min(count, EVERY_TRADE_UNTIL)
+        while used + used // EVERY_TRADE_UNTIL <= count and used >= EVERY_TRADE_UNTIL:
+            used += used // EVERY_TRADE_UNTIL
+        if self._pooled[0] != used:
+            self._pooled = used, _pool(self._ordered[:used])
+        means = self._pooled[1]
+        return used, means.get(kept, means.get(None, 0.0))
+
+
+def _pool(ordered: Sequence[tuple[int, str, Kept, Episode]]) -> dict[Kept | None, float]:
+    """Shrunken mean R by playbook and rules, and of all under None, from trades in each regime."""
+    episodes = [row[3] for row in ordered]
+    books, regimes = sorted({row[2] for row in ordered}), sorted({item.regime for item in episodes})
+    keys = [[books.index(row[2]) for row in ordered], [regimes.index(item.regime) for item in episodes]]
+    r = winsorise([item.r for item in episodes], GATE.winsor_low, GATE.winsor_high)
+    months = unit_numbers([item.entry_label for item in episodes], "month")
+    found = shrunken_means(r, months, [np.array(key, dtype=np.int64) for key in keys])
+    return {books[name[0]] if name else None: band.mean for name, band in found.items() if len(name) < 2}
 
 
 def summarise(

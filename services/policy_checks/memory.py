@@ -1,53 +1,24 @@
-"""Do the cases most like this one contradict the plan?
+"""Is it different here, and is it below zero here? What memory says of the place where a plan would trade.
 
-The retrieved bundle is balanced by quota, so its raw share of losers says nothing. Sorted by distance,
-the union of its buckets is complete up to the farthest case of the nearest full bucket, and to just before
-the first case that was left out because its day had its share; within that radius the share is that of the
-whole population, and one bad day gives no more than half a quota of losers to it. It counts only together
-with a base rate that is adverse too, measured against the hit rate the playbook expects: a playbook that
-wins one trade in three is not contradicted by two losers in three.
+The nearest cases are balanced by quota, so their share of losers says nothing; the estimates stand on every
+case. One that answers both questions with yes asks for a revision, and never blocks.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from math import inf, log
 
-from schemas.reflection import Finding, MemoryCase, MemorySummary, PolicyLevelReflectionRequest
-from schemas.settings import ReflectionSettings
+from schemas.reflection import Finding, LocalEstimate, MemoryCase, MemorySummary, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, Severity
+from services.policy_checks.expectation import expectation_of
 from services.policy_checks.findings import finding
 
 info = partial(finding, CheckName.MEMORY, Severity.INFO)
-MATERIAL_SHARE = 0.10  # losers above what the playbook expects, in share
-CHANCE = 0.01  # how rarely as many losers may come by chance alone
-FARTHEST_LIKE = 0.5  # two random fingerprints lie 0.9 apart on average; farther than this is another setting
-SMALLEST_NEIGHBOURHOOD = 3
 RECURRENCE = 2
+LOWERED = 0.5  # of the hit rate: the most conviction that a plan may have where memory contradicts it
 
 
-@dataclass(frozen=True)
-class Neighbourhood:
-    """Every winner and loser within the radius up to which retrieval is complete, nearest first."""
-
-    cases: tuple[MemoryCase, ...]
-    losers: frozenset[str]
-
-    @property
-    def loss_share(self) -> float:
-        """Share of losers, 0 when empty."""
-        return sum(case.episode_id in self.losers for case in self.cases) / max(1, len(self.cases))
-
-    @property
-    def mean_r(self) -> float:
-        """Mean R of the cases, 0 when empty."""
-        return sum(case.r for case in self.cases) / max(1, len(self.cases))
-
-
-def check_memory(
-    request: PolicyLevelReflectionRequest, memory: MemorySummary | None, settings: ReflectionSettings
-) -> tuple[Finding, ...]:
+def check_memory(request: PolicyLevelReflectionRequest, memory: MemorySummary | None) -> tuple[Finding, ...]:
     """Findings over one retrieved summary; None means that nothing was retrieved."""
     if memory is None:
         return (info("memory_insufficient", "nothing was retrieved for this plan"),)
@@ -57,10 +28,7 @@ def check_memory(
     unread = memory_is_degraded(memory)
     if unread:
         return unread
-    short = memory_is_insufficient(memory, settings.minimum_cases)
-    if short:
-        return short
-    return memory_contradicts(request, memory, settings) + failure_pattern_recurs(memory)
+    return memory_speaks(request, memory) + failure_pattern_recurs(memory)
 
 
 def memory_is_from_the_future(
@@ -83,37 +51,29 @@ def memory_is_degraded(memory: MemorySummary) -> tuple[Finding, ...]:
     return (info("memory_degraded", f"{memory.degraded}: none of {known} known cases was compared"),)
 
 
-def memory_is_insufficient(memory: MemorySummary, minimum_cases: int) -> tuple[Finding, ...]:
-    """Fewer resolved winners and losers than a contradiction needs."""
-    resolved = memory.base_rates.winners + memory.base_rates.losers
-    if resolved >= minimum_cases:
-        return ()
-    message = f"{resolved} winners and losers are known, {minimum_cases} are needed"
-    return (info("memory_insufficient", message, *memory.insufficient),)
-
-
-def memory_contradicts(
-    request: PolicyLevelReflectionRequest, memory: MemorySummary, settings: ReflectionSettings
-) -> tuple[Finding, ...]:
-    """Near cases that lost, in a population that loses more than the playbook expects."""
-    near, rates = neighbourhood(memory), memory.base_rates
-    resolved, expected = rates.winners + rates.losers, 1.0 - request.playbook.expectation.hit_rate
-    adverse = min(1.0, expected + MATERIAL_SHARE)
-    base_share = rates.losers / resolved
-    if (
-        len(near.cases) < SMALLEST_NEIGHBOURHOOD
-        or near.loss_share < max(settings.contradiction_share, adverse)
-        or near.mean_r >= 0
-        or base_share < adverse
-        or not is_beyond_chance(base_share, resolved, expected)
-    ):
-        return ()
-    message = (
-        f"{near.loss_share:.2f} of the {len(near.cases)} nearest cases lost ({near.mean_r:+.2f}R on average) "
-        f"and {base_share:.2f} of all {resolved}; the playbook expects {expected:.2f}"
-    )
-    ids = tuple(case.episode_id for case in near.cases)
+def memory_speaks(request: PolicyLevelReflectionRequest, memory: MemorySummary) -> tuple[Finding, ...]:
+    """The estimates as a note, or as a contradiction where one answers both questions with yes."""
+    if not memory.estimates:
+        return ()  # put together by hand, as for `check`: nothing was estimated
+    if not any(estimate.n for estimate in memory.estimates):
+        return (info("memory_insufficient", "no resolved trade is known that says what is earned here"),)
+    shown = "; ".join(map(describe, memory.estimates))
+    most = LOWERED * expectation_of(request).hit_rate
+    if request.proposal.conviction <= most or not any(estimate.contradicts for estimate in memory.estimates):
+        return (info("memory_estimate", shown),)
+    message = f"{shown}: offer another playbook, or lower the conviction to {most:.3f} or less"
+    ids = (case.episode_id for case in memory.losers)
     return (finding(CheckName.MEMORY, Severity.MAJOR, "memory_contradicts", message, *ids),)
+
+
+def describe(estimate: LocalEstimate) -> str:
+    """An estimate in words: mean, band, cases, both probabilities, and what it could not see yet."""
+    whose = "own cases" if estimate.basis == "own" else "cases of all rules, as residuals"
+    unseen = "" if estimate.unseen_r is None else f", unseen below {estimate.unseen_r:.2f}R"
+    return (
+        f"{estimate.mean_r:+.2f}R here ({estimate.lower_r:+.2f} to {estimate.upper_r:+.2f}) by {estimate.n} "
+        f"{whose}, less than elsewhere {estimate.departs:.2f}, below zero {estimate.below_zero:.2f}{unseen}"
+    )
 
 
 def failure_pattern_recurs(memory: MemorySummary) -> tuple[Finding, ...]:
@@ -130,31 +90,6 @@ def failure_pattern_recurs(memory: MemorySummary) -> tuple[Finding, ...]:
         for mode, count in sorted(modes.items())
         if count >= RECURRENCE
     )
-
-
-def neighbourhood(memory: MemorySummary) -> Neighbourhood:
-    """The cases that are alike, within the radius up to which both buckets hold everything there is."""
-    buckets = ((memory.winners, memory.base_rates.winners), (memory.losers, memory.base_rates.losers))
-    cut = [max(case.distance for case in cases) for cases, total in buckets if cases and len(cases) < total]
-    radius = min([*cut, FARTHEST_LIKE])
-    missing_from = inf if memory.passed_over_at is None else memory.passed_over_at
-    cases = [case for cases, _ in buckets for case in cases]
-    near = [case for case in cases if case.distance <= radius and case.distance < missing_from]
-    near.sort(key=lambda case: (case.distance, case.episode_id))
-    return Neighbourhood(tuple(near), frozenset(case.episode_id for case in memory.losers))
-
-
-def is_beyond_chance(share: float, n: int, expected: float) -> bool:
-    """Whether a share above `expected` in n cases is too high for chance.
-
-    Chernoff's bound on the binomial tail, exp(-n KL(share || expected)): closed, conservative, and exact when
-    all lost. Without it six losers in a row would silence a playbook for good, because a plan that is never
-    traded never earns another case.
-    """
-    if not 0.0 < expected < 1.0 or share <= expected:
-        return False
-    divergence = sum(p * log(p / q) for p, q in ((share, expected), (1.0 - share, 1.0 - expected)) if p > 0)
-    return n * divergence >= -log(CHANCE)
 
 
 def needs_for_the_slow_loop(

@@ -50,8 +50,6 @@ def tolerances(settings: Settings) -> dict[str, Any]:
         "horizon_bars_at_most": bounds["max_horizon_bars"].default,
         "activation_window_bars_at_most": bounds["max_activation_window_bars"].default,
         "staleness_bars_at_most": reflection.max_staleness_bars,
-        "share_of_lost_nearest_cases_below": reflection.contradiction_share,
-        "cases_needed": reflection.minimum_cases,
         "revisions_at_most": settings.policy_loop.max_revisions,
         "directions": list(settings.envelope.allowed_directions),
         **tick,

@@ -8,8 +8,10 @@ from schemas.canonical import ns_to_datetime
 from schemas.judge import ReplanVerdict
 from schemas.slow_reflection import HighLevelReflectionReport
 from schemas.state import Stateful
-from schemas.vocabulary import InvocationOutcome
+from schemas.vocabulary import InvocationOutcome, RecommendedAction
 from services.deliberation.counters import TextCounters
+from services.high_level.hypotheses import hypothesis
+from services.high_level.what_it_takes import nearest_claim
 from services.statistics.quantiles import quantiles
 
 RULES = "rules"  # whose word a verdict is where no model was asked
@@ -54,12 +56,21 @@ class SlowCounters(Stateful):
                 "recommended_action": str(report.recommended_action),
                 "recommendations": len(report.recommendations),
                 "insufficient_sample": report.insufficient_sample,
+                "nearest_claim": nearest_claim(
+                    (hypothesis(item.playbook_id, item.regime), item.blocks_needed, item.to_prove)
+                    for item in report.clusters
+                ),
+                "second_opinions": {
+                    item.playbook_id: item.second_opinion.claim
+                    for item in report.clusters
+                    if item.second_opinion is not None
+                },
             }
         )
 
-    def count_verdict(self, verdict: ReplanVerdict) -> None:
-        """A judge has given a verdict on a report."""
-        self.replans[str(verdict.decision)] += 1
+    def count_verdict(self, verdict: ReplanVerdict, *, acted: bool) -> None:
+        """A judge has given a verdict on a report; one of whose actions none was carried out is a `hold`."""
+        self.replans[str(verdict.decision if acted else RecommendedAction.HOLD)] += 1
         self.refused.update(refusal.code for refusal in verdict.refused)
         if verdict.fallback is not None or verdict.model != RULES:
             self.opinions["model" if verdict.fallback is None else verdict.fallback.partition(":")[0]] += 1

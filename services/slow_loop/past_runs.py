@@ -141,10 +141,7 @@ class PastRuns(Stateful):
         return None
 
     def judge_history(self, slot: int, clock: int) -> list[JudgeActionSeen]:
-        """Every action of the judge in them, as later requests show it.
-
-        Those that wait for a person, or were declined, are not among them.
-        """
+        """Every action of the judge in them that was carried out, as later requests show it."""
         return [
             JudgeActionSeen(
                 verdict_id=run.verdict_id,
@@ -156,9 +153,7 @@ class PastRuns(Stateful):
                 value=action.value,
             )
             for run in self.list_completed(slot, clock)
-            if run.verdict is not None
-            for action in run.verdict.actions
-            if action not in run.waiting
+            for action in run.done
         ]
 
     def _request(self, row: JournalRow, payload: Mapping[str, Any]) -> None:

@@ -26,7 +26,15 @@ from services.playbooks.lifecycle import DISCOVERIES, PlaybookLifecycle, ShadowT
 from services.playbooks.measures import Measure, outcome_rules
 from services.slow_loop.promotion_levels import KINDS, Key, PromotionLevels, TrialKey
 from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
-from services.slow_loop.trial_evidence import Evidence, gains, paired_evidence, round_figure, trial_evidence
+from services.slow_loop.trial_evidence import (
+    Evidence,
+    beside,
+    gains,
+    paired_evidence,
+    round_figure,
+    trial_evidence,
+)
+from services.statistics.calendar_units import unit_numbers, unit_of_timeframe
 
 Promoter = Callable[[str, Evidence, int], tuple[PlaybookVersion, ...]]
 EvidenceOfMeasures = Mapping[Key, Evidence]
@@ -173,10 +181,15 @@ class ShadowTrials(Stateful):
         """What a trial has shown; a candidate's e-value is that of its difference from the incumbent."""
         ledger, other = self._open[key], self._beside.get(key)
         own = trial_evidence(ledger.episodes, self._gate, now, trial.definition, ledger.open_since)
+        unit = unit_of_timeframe(self._gate.block, self._ledgers.market.bars.timeframe)
+        reached, end = unit_numbers([now, trial.expires_at], unit).tolist()
+        own["blocks_left"] = max(0, end - reached)
         if other is None:
             return own
         other.advance(row + 1)
-        return own | paired_evidence(ledger, other, self._gate, now)
+        own |= beside(other)
+        is_weighed = trial.kind == "candidate"  # an experiment is shown beside it, and proven by its own
+        return own | paired_evidence(ledger, other, self._gate, now) if is_weighed else own
 
     def _note_measure(self, ledger: Key, evidence: Evidence) -> None:
         """Note what the trades since a measure have shown, and whether that contradicts it."""
@@ -266,7 +279,7 @@ class ShadowTrials(Stateful):
                     trial.definition, trial.directions, first, trial.regime_key
                 )
                 incumbent = self._lifecycle.active(trial.definition.id)
-                if trial.kind == "candidate" and _differs(trial, incumbent):
+                if _differs(trial, incumbent):
                     self._beside[key] = self._ledgers.open(incumbent, trial.directions, first)
         begun = [(trial.since, KINDS.index(trial.kind), _place(key)) for key, trial in trials.items()]
         begun += [(cut.since, KINDS.index("risk_cut"), cut.ledger) for cut in self._lifecycle.risk_cuts()]

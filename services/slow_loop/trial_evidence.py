@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import fsum
 from typing import Protocol
 
 import numpy as np
@@ -95,7 +96,7 @@ def paired_evidence(
     mine, theirs = (
         [episode for episode in ledger.episodes if not episode.no_learn] for ledger in (candidate, incumbent)
     )
-    shown: Evidence = {"incumbent_n": len(theirs), "difference_r": None}
+    shown: Evidence = {"difference_r": None}
     both = [*mine, *theirs]
     if not both:
         return shown
@@ -117,6 +118,12 @@ def paired_evidence(
         "difference_r": None if total is None else round_figure(total / max(seen.blocks, 1)),
         "e_value": seen.proof_of("gaining"),
     }
+
+
+def beside(incumbent: PaperLedger) -> Evidence:
+    """Trades and plain mean of what is in force, on paper on the bars of a trial."""
+    r = [episode.r for episode in incumbent.episodes if not episode.no_learn]
+    return {"incumbent_n": len(r), "incumbent_r": round_figure(fsum(r) / len(r)) if r else None}
 
 
 def gains(evidence: Mapping[str, float | int | str | None]) -> bool:

@@ -8,6 +8,7 @@ claim: at `low` for "losing", at `high` for "gaining"; the other side is cut at 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ Floats = NDArray[np.float64]
 LOSING, GAINING = 0, 1
 ADVERSE_CUT_R = 50.0
 WORST_ROWS = 2
+RESEMBLING_FROM = 12  # blocks from which on their resemblance can be seen
 NEVER = np.iinfo(np.int64).max
 
 
@@ -139,3 +141,14 @@ def _largest(rising: Floats, starts: Integers) -> Floats:
     ends = np.append(starts[1:], len(rising))
     places = ends - np.arange(1, WORST_ROWS + 1)[:, None]
     return np.where(places >= starts, rising[np.maximum(places, 0)], -ADVERSE_CUT_R)
+
+
+def resemblance(off: Floats) -> float:
+    """How much larger the error of a mean is than that of separate blocks; 1 where they do not resemble.
+
+    The root of (1 + r) / (1 - r) for the correlation r of neighbours, of deviations (b,), where it is clear.
+    """
+    if len(off) < RESEMBLING_FROM:
+        return 1.0
+    r = float((off[1:] * off[:-1]).sum() / (off**2).sum())
+    return sqrt((1.0 + r) / (1.0 - r)) if r * sqrt(len(off)) > 1.0 else 1.0

@@ -3,7 +3,7 @@
 Let y be the sum over a block of R less the reference, as the claim sees it, positive where it favours the
 claim. From the blocks before it alone, with n rows a block, mean mu and mean square V of a row,
 
-    icc = (P + SS_block - SS_row) / (P + pairs v),  P = 4 V (pairs a block), in [0, 1]; 1 without a pair
+    icc = (P + SS_block - SS_row) / (P + pairs v),  P = prior V (pairs a block), in [0, 1]; 1 without a pair
     s^2 = [n (1 + (n - 1) icc) V + sum (y - n mu)^2] / (blocks + 1)
     a   = max(A (1 + (n_max - 1) icc), the worst y so far)
 
@@ -13,8 +13,8 @@ against it never. There is no bet on the first block. The e-value is the mean ov
 of a third that is at stake from the first block on, and of two thirds that start anew at each of the first
 156 blocks in equal parts and stay cash until then.
 
-Where a block resembles the one before (r_1 sqrt(blocks) > 1), the value is the smaller one of single blocks
-and of four calendar periods together. The idea of betting on a bounded mean is that of Waudby-Smith and
+Where blocks may depend on each other, the value is the least of single blocks and of groups of them
+(`group_length`). The idea of betting on a bounded mean is that of Waudby-Smith and
 Ramdas, "Estimating means of bounded random variables by betting" (JRSS-B 2024); sums and stakes learned
 inside are ours, and no proof covers a block that is worse than a. `strict` takes icc = 1.
 
@@ -33,14 +33,10 @@ START_BLOCKS = 156
 PLAIN_SHARE = (
     1.0 / 3.0
 )  # of the capital is at stake from the first block on, the rest starts anew block by block
-PRIOR_BLOCKS = 4.0
 CUT_SPREADS = 3.0
-SPLIT_BLOCKS = 12
 SMALLEST_ROW_R = 0.05
 MOST_WEALTH = 1e280
 STEPS = 22
-
-NO, YES, UNKNOWN = 0, 1, -1
 
 WITH_RESTARTS, PLAIN, DETECTOR, SPREAD, ADVERSE = 0, 1, 2, 3, 4
 ROWS = 5
@@ -51,7 +47,6 @@ _SUMS = 10
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-FlagArray = npt.NDArray[np.int8]
 
 KERNELS = Kernels()
 
@@ -80,23 +75,25 @@ class Terms(NamedTuple):
         side: 1 for gaining, -1 for losing.
         most_trades: rows of a block that the account allows; 0 where nothing is declared.
         strict: whether the rows of a block count as one bet.
+        prior: blocks that the belief "the rows of a block are one bet" is worth.
     """
 
     side: float
     most_trades: float
     strict: bool
+    prior: float
 
 
-class Widening(NamedTuple):
-    """What is known of where blocks resemble each other, and how many groups of four are over; each (b,).
+class Looks(NamedTuple):
+    """What stands at each block, shape (lengths, b) and (b,), int64.
 
     Attributes:
-        flagged: int8, filled where it was asked for: 1, 0, or `UNKNOWN`.
-        groups: int64.
+        over: groups of each length that are over; single blocks come first.
+        agree: how many of the lengths, from the first on, have to agree.
     """
 
-    flagged: FlagArray
-    groups: IntArray
+    over: IntArray
+    agree: IntArray
 
 
 @KERNELS.inlined
@@ -111,7 +108,7 @@ def _stake(sums: FloatArray, row_r: float, claim: Terms) -> tuple[float, float]:
     between = max(sums[_YY] - 2.0 * mean * sums[_YN] + mean * mean * sums[_NN], 0.0)
     icc = 1.0
     if sums[_PAIRS] > 0.0 and not claim.strict:
-        prior = PRIOR_BLOCKS * square * sums[_PAIRS] / blocks
+        prior = claim.prior * square * sums[_PAIRS] / blocks
         total = prior + sums[_PAIRS] * within / n
         if total > 0.0:
             icc = min(max((prior + between - within) / total, 0.0), 1.0)
@@ -208,99 +205,33 @@ def _step(
 
 
 @KERNELS.kernel
-def _resembles(blocks: ClaimBlocks, count: int, scratch: FloatArray) -> bool:
-    """Whether the first `count` blocks resemble their neighbours; scratch (3, b)."""
-    values, sums, gains = scratch[0], scratch[1], scratch[2]
-    n = y = 0.0
-    for i in range(count):
-        n, y = n + blocks.sizes[i], y + blocks.totals[i]
-    total = 0.0
-    for i in range(count):
-        values[i] = blocks.totals[i] - blocks.sizes[i] * y / n
-        total += values[i]
-        sums[i] = total
-    first, second = total / count, total / count
-    split = count
-    if count >= SPLIT_BLOCKS:
-        low, high = count // 10 + 1, count - count // 10
-        for k in range(low, high):
-            apart = sums[k - 1] - k * total / count
-            gains[k] = apart * apart / (k * (count - k))
-        best = -1.0
-        for k in range(low, high):
-            if gains[k] > best:
-                best, split = gains[k], k
-        first, second = sums[split - 1] / split, (total - sums[split - 1]) / (count - split)
-    around = lagged = before = 0.0
-    for i in range(count):
-        value = values[i] - (first if i < split else second)
-        around += value * value
-        lagged += value * before
-        before = value
-    return around > 0.0 and lagged * np.sqrt(count) > around
-
-
-@KERNELS.kernel
-def resembling(losing: ClaimBlocks, gaining: ClaimBlocks, known: Widening, t: int) -> bool:
-    """Whether the blocks up to `t` resemble their neighbours for either claim; noted in `known`.
-
-    That is r_1 sqrt(blocks) > 1 of sums less n times the mean. A mean that moved once is a finding and no
-    dependence: from 12 blocks on the levels before and after the best split are taken out first; either
-    stretch holds at least a tenth.
-    """
-    if known.flagged[t] == UNKNOWN:
-        scratch = np.empty((3, t + 1))
-        found = _resembles(losing, t + 1, scratch) or _resembles(gaining, t + 1, scratch)
-        known.flagged[t] = YES if found else NO
-    return bool(known.flagged[t] == YES)
-
-
-@KERNELS.kernel
-def all_resembling(losing: ClaimBlocks, gaining: ClaimBlocks, known: Widening) -> None:
-    """Fill in what `resembling` says of every block."""
-    for t in range(known.flagged.size):
-        resembling(losing, gaining, known, t)
-
-
-@KERNELS.kernel
 def _find_refutation(
-    seen: tuple[ClaimBlocks, ClaimBlocks, ClaimBlocks],
-    grouped: ClaimBlocks,
-    known: Widening,
-    claim: Terms,
-    mean: float,
-    limit: float,
-    since: int,
-) -> int:
-    """Whether the claim "beyond `mean`" reaches `limit` at a look from block `since` on.
-
-    `UNKNOWN` where that depends on groups that `grouped` does not hold.
-    """
-    blocks, losing, gaining = seen
-    sums, wealth = np.zeros(_SUMS), np.ones(len(FRACTIONS))
-    group_sums, group_wealth = np.zeros(_SUMS), np.ones(len(FRACTIONS))
-    groups, together = 0, 1.0
-    for t in range(known.groups.size):
-        single = _step(sums, wealth, blocks, t, claim, mean)
-        if t < since or single < limit:
-            continue
-        if not resembling(losing, gaining, known, t):
-            return YES
-        if known.groups[t] > grouped.sizes.size:
-            return UNKNOWN
-        while groups < known.groups[t]:
-            together = _step(group_sums, group_wealth, grouped, groups, claim, mean)
-            groups += 1
-        if groups and together >= limit:
-            return YES
-    return NO
+    groups: tuple[ClaimBlocks, ...], looks: Looks, claim: Terms, mean: float, limit: float, since: int
+) -> bool:
+    """Whether the claim "beyond `mean`" reaches `limit` at a look from block `since` on."""
+    lengths = looks.over.shape[0]
+    sums, wealth = np.zeros((lengths, _SUMS)), np.ones((lengths, len(FRACTIONS)))
+    walked, held = np.zeros(lengths, np.int64), np.ones(lengths)
+    for t in range(looks.agree.size):
+        length = 0
+        while length < looks.agree[t]:
+            while walked[length] < looks.over[length, t]:
+                held[length] = _step(
+                    sums[length], wealth[length], groups[length], walked[length], claim, mean
+                )
+                walked[length] += 1
+            if t < since or held[length] < limit:
+                break
+            length += 1
+        if length == looks.agree[t]:
+            return True
+    return False
 
 
 @KERNELS.kernel
 def edge(
-    seen: tuple[ClaimBlocks, ClaimBlocks, ClaimBlocks],
-    grouped: ClaimBlocks,
-    known: Widening,
+    groups: tuple[ClaimBlocks, ...],
+    looks: Looks,
     claim: Terms,
     outside: float,
     inside: float,
@@ -309,30 +240,22 @@ def edge(
 ) -> float:
     """Where the means that the claim refutes end, between `outside` and `inside`; on the refuted side.
 
-    `outside` itself where it is not refuted, and `inside` where everything is; NaN where that depends on
-    groups that `grouped` does not hold. Looks from block `since` on.
+    `outside` itself where it is not refuted, and `inside` where everything is. Looks from block `since` on.
 
     Args:
-        seen: blocks as the claim sees them, as losing does, and as gaining does.
-        grouped: four periods together as the claim sees them, or nothing.
-        known: of as many blocks as there are looks.
+        groups: blocks as the claim sees them, alone and together by each length that is asked for.
+        looks: as many as there are blocks.
         claim: which side, and on what terms.
         outside: a mean that is refuted if any is.
         inside: the farthest mean that may be refuted.
         limit: of the evidence.
         since: first block that is looked at.
     """
-    found = _find_refutation(seen, grouped, known, claim, outside, limit, since)
-    if found == UNKNOWN:
-        return np.nan
-    if found == NO:
+    if not _find_refutation(groups, looks, claim, outside, limit, since):
         return outside
     for _ in range(STEPS):
         middle = 0.5 * (outside + inside)
-        found = _find_refutation(seen, grouped, known, claim, middle, limit, since)
-        if found == UNKNOWN:
-            return np.nan
-        if found == YES:
+        if _find_refutation(groups, looks, claim, middle, limit, since):
             outside = middle
         else:
             inside = middle

@@ -2,15 +2,20 @@
 
 A stake l on a block's sum of n rows, with spread s, gains about l n d - l^2 (s^2 + (n d)^2) / 2 in log wealth
 for a true deviation d, with standard deviation l s. The answer is the smallest d whose log wealth after all
-blocks passes the threshold with the wanted power, for the best of the stakes that were allowed. The second-
-order expansion of log(1 + x) is the source.
+blocks passes the threshold with the wanted power, for the best of the fractions and the stakes as they were:
+those of the first blocks are small, because the spread was not known yet. Where longer groups have to agree,
+it is that of the group that shows least. The second-order expansion of log(1 + x) is the source.
 """
 
-from math import log, sqrt
+from math import ceil, inf, log, sqrt
 from statistics import NormalDist
 
+import numpy as np
+
+from services.statistics.blocks import Floats
 from services.statistics.claim_path import FRACTIONS, PLAIN_SHARE
-from services.statistics.track import CLAIMS, Track
+from services.statistics.sample import CLAIMS
+from services.statistics.track import Track
 
 
 def smallest_detectable_effect(track: Track, blocks: int, alpha: float, power: float = 0.8) -> float | None:
@@ -23,32 +28,54 @@ def smallest_detectable_effect(track: Track, blocks: int, alpha: float, power: f
         return None
     bounds = track.bounds
     reach = (track.reference - bounds.low, bounds.high - track.reference)
-    rows = float(track.blocks.sizes[:blocks].mean())
     found = [
-        _smallest(track.stakes(claim, blocks), rows, blocks, alpha, power) for claim in range(len(CLAIMS))
+        max((_smallest(*bets, alpha, power) for bets in track.bets(claim, blocks)), default=inf)
+        for claim in range(len(CLAIMS))
     ]
-    worst = 0.0
-    for effect, farthest in zip(found, reach, strict=True):
-        if effect is None or effect > farthest:
-            return None
-        worst = max(worst, effect)
-    return worst
-
-
-def _smallest(
-    stakes: tuple[float, float], rows: float, blocks: int, alpha: float, power: float
-) -> float | None:
-    spread, adverse = stakes
-    if spread <= 0.0:
+    if any(effect > farthest for effect, farthest in zip(found, reach, strict=True)):
         return None
-    z = NormalDist().inv_cdf(power)
+    return max(found)
+
+
+def blocks_to_prove(
+    track: Track, blocks: int, claim: int, alpha: float, target: float | None = None
+) -> int | None:
+    """About how many more blocks until a claim holds at `alpha`, at the mean and spread of so many.
+
+    At least 1; None where no stake gains at this mean. `target`, in R, is believed instead of what the bounds
+    say is usual: the largest sum against a loss shrinks with it.
+    """
+    sums = track.outcomes(blocks)
+    d = abs(float(sums.mean())) if blocks > 1 else 0.0
+    if not d:
+        return None
+    spread, adverse = track.stakes(claim, blocks)
+    if target is not None:
+        seen = float(np.sort(track.blocks.worst[claim][:, :blocks], axis=None)[-2])
+        usual = track.bounds.usual(claim)
+        adverse *= max(min(target, usual), seen) / max(usual, seen)
+    threshold = log(len(FRACTIONS) / (PLAIN_SHARE * alpha))
+    stakes = [min(fraction / spread, 1.0 / adverse) for fraction in FRACTIONS] if spread else [1.0 / adverse]
+    gains = [stake * d - 0.5 * stake**2 * (spread**2 + d**2) for stake in stakes]
+    if max(gains) <= 0.0:
+        return None
+    return max(ceil(threshold / max(gains)) - blocks, 1)
+
+
+def _smallest(rows: Floats, spread: Floats, adverse: Floats, alpha: float, power: float) -> float:
+    known = spread > 0.0
+    if not known.any():
+        return inf
+    rows, spread, adverse = rows[known], spread[known], adverse[known]
+    z, last = NormalDist().inv_cdf(power), float(spread[-1])
     threshold = log(len(FRACTIONS) / (PLAIN_SHARE * alpha))
     roots = []
     for fraction in FRACTIONS:
-        stake = min(fraction / spread, 1.0 / adverse)
-        linear, square = stake * rows * blocks, blocks * (stake * rows) ** 2
-        needed = threshold + z * stake * spread * sqrt(blocks) + 0.5 * blocks * (stake * spread) ** 2
+        stake = np.minimum(fraction / spread, 1.0 / adverse)
+        linear, square = float((stake * rows).sum()), float(((stake * rows) ** 2).sum())
+        variance = float((stake**2).sum()) * last**2
+        needed = threshold + z * sqrt(variance) + 0.5 * variance
         discriminant = linear**2 - 2.0 * square * needed
         if discriminant >= 0.0:
             roots.append((linear - sqrt(discriminant)) / square)
-    return min(roots, default=None)
+    return min(roots, default=inf)

@@ -21,7 +21,8 @@ import numpy as np
 
 from schemas.vocabulary import Claim
 from services.statistics.blocks import Floats
-from services.statistics.track import FIXED_TIME_BLOCKS, Sample, Track
+from services.statistics.sample import Sample
+from services.statistics.track import FIXED_TIME_BLOCKS, Track
 
 EULER = 0.5772156649015329
 MINIMUM = 3
@@ -116,7 +117,7 @@ def sharpe_figures(track: Track, seen: Sample, variants: int, tried: Collection[
         tried: Sharpe ratios of a block of those that were measured, this cluster's among them.
     """
     readings = []
-    for together in (False, True) if seen.widened else (False,):
+    for together in (False, True) if seen.together > 1 else (False,):
         outcomes = track.outcomes(seen.blocks, together=together)
         found = moments(outcomes) if len(outcomes) >= FIXED_TIME_BLOCKS else None
         if found is None:

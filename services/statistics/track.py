@@ -4,44 +4,40 @@ Everything is computed once, over all blocks; a look reads what stood there at i
 `thinktwice gate` and the worlds all measure here.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, floor, isnan
+from math import ceil, floor
 from typing import Literal
 
 import numpy as np
 
 from schemas.errors import DataError
-from schemas.vocabulary import Claim
 from services.statistics.blocks import GAINING, LOSING, Blocks, Floats, Trades, blocks_of
-from services.statistics.calendar_units import BlockUnit, Integers
+from services.statistics.calendar_units import BlockUnit, Integers, unit_numbers
 from services.statistics.claim_path import (
     ADVERSE,
     DETECTOR,
     PLAIN,
     ROWS,
     SPREAD,
-    UNKNOWN,
     WITH_RESTARTS,
-    YES,
     ClaimBlocks,
+    Looks,
     Terms,
-    Widening,
-    all_resembling,
     edge,
-    resembling,
     second_largest,
     walk,
 )
+from services.statistics.group_length import LENGTHS, Judge, agreeing, groups_over
+from services.statistics.sample import INTERVAL_ALPHA, PROVEN_E, Sample
 
-CLAIMS: tuple[Claim, Claim] = ("losing", "gaining")
-INTERVAL_ALPHA = 0.05
-PROVEN_E = 2.0 / INTERVAL_ALPHA  # for one claim of two: what the interval excludes
 FIXED_TIME_BLOCKS = 10
-TOGETHER = 4
+TOGETHER = 4  # periods of a sum that PSR reads beside single ones
 LARGEST_ROW_R = 10.0
 GRAIN = 1e-6
-NOTHING = ClaimBlocks(*(np.zeros(0) for _ in ClaimBlocks._fields))
+PRIOR_BLOCKS, MANY_PRIOR_BLOCKS = 4.0, 16.0
+MANY_HYPOTHESES = 60  # beyond, one bet of several rows is given up later: so many have more chances to err
 
 IntervalKind = Literal["anytime", "open", "open below", "open above", "moved", "none"]
 
@@ -55,6 +51,7 @@ class Bounds:
         target: R that the playbook takes as its profit; None: `high`. What is seen beyond it widens it.
         most_trades: rows of a block that the account allows; 0 where nothing is declared.
         strict: whether the rows of a block count as one bet, see `claim_path`.
+        registered: hypotheses that are tested together.
     """
 
     low: float
@@ -62,10 +59,12 @@ class Bounds:
     target: float | None = None
     most_trades: int = 0
     strict: bool = False
+    registered: int = 0
 
     def terms(self, claim: int) -> Terms:
         """On what terms a claim is bet on."""
-        return Terms(1.0 if claim == GAINING else -1.0, float(self.most_trades), self.strict)
+        prior = PRIOR_BLOCKS if self.registered <= MANY_HYPOTHESES else MANY_PRIOR_BLOCKS
+        return Terms(1.0 if claim == GAINING else -1.0, float(self.most_trades), self.strict, prior)
 
     def usual(self, claim: int) -> float:
         """The largest R against a claim that a row is believed to bring before anything is seen."""
@@ -83,114 +82,19 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """What one cluster has shown at one look.
+class Company:
+    """Whose trades a cluster's belong to, in blocks of the same unit.
 
     Attributes:
-        n: resolved trades.
-        counted: those of complete blocks; the means and the evidence are theirs.
-        blocks: complete ones.
-        unit: what one block is.
-        reference: the mean R under both hypotheses.
-        mean_r, mean_raw: over the counted trades, winsorised and as it is; None without a block.
-        e_values: of losing and gaining, with restarts.
-        plain: the same without restarts.
-        widened: whether single blocks resemble each other, so that four of them have to agree.
-        otherwise: the other reading, where rows may be one trade or several; a claim has to stand in both.
+        account: blocks of all trades, the cluster's among them; None where there are no others.
+        playbook: the track of its playbook, which shows how large a row may be; None where that is itself.
     """
 
-    n: int
-    counted: int
-    blocks: int
-    unit: BlockUnit
-    reference: float
-    mean_r: float | None
-    mean_raw: float | None
-    e_values: tuple[float, float]
-    plain: tuple[float, float]
-    widened: bool
-    otherwise: "Sample | None" = None
+    account: Blocks | None = None
+    playbook: "Track | None" = None
 
-    @property
-    def readings(self) -> tuple["Sample", ...]:
-        """This reading of the rows, and the other one, if there is one."""
-        return (self,) if self.otherwise is None else (self, self.otherwise)
 
-    @cached_property
-    def side(self) -> Claim | None:
-        """The claim on whose side all means of all readings lie."""
-        sides = {reading._own_side for reading in self.readings}
-        return sides.pop() if len(sides) == 1 else None
-
-    @property
-    def _own_side(self) -> Claim | None:
-        if self.mean_r is None or self.mean_raw is None:
-            return None
-        if max(self.mean_r, self.mean_raw) < self.reference:
-            return "losing"
-        return "gaining" if min(self.mean_r, self.mean_raw) > self.reference else None
-
-    @property
-    def contested(self) -> bool:
-        """Whether the other claim is proven by some stretch: then the means of all trades say nothing."""
-        return self._against >= PROVEN_E
-
-    @property
-    def _against(self) -> float:
-        """The largest evidence of a reading for the claim that the means do not lie on the side of."""
-        if self.side is None:
-            return 1.0
-        return max(reading.e_values[1 - CLAIMS.index(self.side)] for reading in self.readings)
-
-    @property
-    def leaning(self) -> Claim | None:
-        """The claim on whose side both means lie, unless the other one is proven by some stretch."""
-        return None if self.contested else self.side
-
-    @property
-    def e_value(self) -> float:
-        """Evidence for what the cluster leans to, the smaller of both readings; 1 while that is nothing."""
-        if self.leaning is None:
-            return 1.0
-        return min(reading.e_values[CLAIMS.index(self.leaning)] for reading in self.readings)
-
-    def proof_of(self, claim: Claim) -> float:
-        """Evidence for a claim without restarts; 1 where the means do not lie on its side."""
-        if self.leaning != claim:
-            return 1.0
-        return min(reading.plain[CLAIMS.index(claim)] for reading in self.readings)
-
-    def _torn_by_readings(self) -> list[str]:
-        """That the other reading lies elsewhere, or proves less; nothing where this one has no claim."""
-        own, other = self._own_side, self.otherwise
-        if own is None or other is None or other.mean_r is None or other.mean_raw is None:
-            return []
-        nearest = (min if own == "gaining" else max)(other.mean_r, other.mean_raw)
-        both = f"the mean is {self.mean_r:+.3g}R or {nearest:+.3g}R, by which rows are a trade"
-        step = "name trades by a column position_id"
-        if self.side is None:
-            return [f"{both}: its side depends on that, and no claim stands; {step}"]
-        here, there = (reading.e_values[CLAIMS.index(own)] for reading in self.readings)
-        text = f"{both}, and E {here:.4g} or {there:.4g}: the smaller one counts; {step}"
-        return [text] if there < here else []
-
-    @property
-    def note(self) -> str:
-        """What was odd about the blocks: a mean that turned, four that were held together; mostly empty."""
-        found = []
-        if self.side is not None and self.contested:
-            other = 1 - CLAIMS.index(self.side)
-            found.append(
-                f"the means of all trades lie on the {self.side} side, but a stretch of blocks proves "
-                f"{CLAIMS[other]} (E {self._against:.4g}, at least {PROVEN_E:g}): the mean has "
-                "turned, and no claim stands"
-            )
-        found += self._torn_by_readings()
-        if any(reading.widened for reading in self.readings):
-            found.append(
-                f"{self.unit}s resemble each other: what four of them show together counts where it is less"
-            )
-        return "; ".join(found)
+ALONE = Company()
 
 
 class Track:
@@ -203,13 +107,13 @@ class Track:
         reference: float,
         bounds: Bounds,
         open_since: int | None = None,
-        teacher: Blocks | None = None,
+        company: Company = ALONE,
         otherwise: "Track | None" = None,
     ) -> None:
         """Take trades in any order; see `blocks_of` for `open_since`.
 
-        `teacher` holds more trades of the same playbook, whose rows show how large a row may be. `otherwise`
-        holds the same rows, where they may be one trade or several, read the other way, in the same blocks.
+        `otherwise` holds the same rows, where they may be one trade or several, read the other way, in the
+        same blocks.
 
         Raises:
             DataError: the reference does not lie strictly between the winsor bounds.
@@ -221,10 +125,19 @@ class Track:
             )
         self.unit, self.reference, self.bounds = unit, reference, bounds
         self.blocks = blocks_of(trades, unit, bounds.low, bounds.high, open_since)
-        self._trades, self._otherwise = trades, otherwise
+        self._trades, self._open_since, self.otherwise = trades, open_since, otherwise
         self._exits = np.sort(trades.exit_ns)
-        self._teacher = self.blocks if teacher is None else teacher
-        self._seen = self._claim_blocks(self.blocks)
+        self._company = company
+        self._grouped: dict[int, list[ClaimBlocks]] = {}
+        self._walked: dict[int, list[Floats]] = {}
+        self._teacher = self.blocks if company.playbook is None else company.playbook.blocks
+
+    @cached_property
+    def monthly(self) -> Blocks:
+        """The same trades in blocks of a month, or of its own unit where that is longer."""
+        if self.unit in ("month", "quarter"):
+            return self.blocks
+        return blocks_of(self._trades, "month", self.bounds.low, self.bounds.high, self._open_since)
 
     def complete(self, at_ns: int) -> int:
         """Blocks that count at a time."""
@@ -235,12 +148,12 @@ class Track:
         blocks = self.complete(at_ns)
         n = int(np.searchsorted(self._exits, at_ns, side="right"))
         if not blocks:
-            return Sample(n, 0, 0, self.unit, self.reference, None, None, (1.0, 1.0), (1.0, 1.0), False)
+            return Sample(n, 0, 0, self.unit, self.reference, None, None, (1.0, 1.0), (1.0, 1.0), 1)
         last = blocks - 1
-        widened = self._resembling(last)
+        lengths = int(self._looks.agree[last])
         winsorised, raw = (round(float(mean), 9) for mean in self._means[:, last])
         restarted, plain = (
-            (self._evidence(LOSING, row, last, widened), self._evidence(GAINING, row, last, widened))
+            (self._evidence(LOSING, row, last, lengths), self._evidence(GAINING, row, last, lengths))
             for row in (WITH_RESTARTS, PLAIN)
         )
         return Sample(
@@ -253,8 +166,8 @@ class Track:
             raw,
             restarted,
             plain,
-            widened,
-            None if self._otherwise is None else self._otherwise.at(at_ns),
+            LENGTHS[lengths - 1],
+            None if self.otherwise is None else self.otherwise.at(at_ns),
         )
 
     def log_e_at(self, looks: Integers) -> Floats:
@@ -272,7 +185,7 @@ class Track:
         logs = np.where(stands, logs, -np.inf)
         before = np.concatenate((np.zeros((2, 1)), logs), axis=1)
         found: Floats = before[:, blocks].T
-        return found if self._otherwise is None else np.minimum(found, self._otherwise.log_e_at(looks))
+        return found if self.otherwise is None else np.minimum(found, self.otherwise.log_e_at(looks))
 
     def interval(self, blocks: int, alpha: float = INTERVAL_ALPHA) -> Interval:
         """The trade-weighted mean of winsorised R after so many blocks, valid at every look up to there.
@@ -323,81 +236,96 @@ class Track:
     def decay(self) -> Floats:
         """Level of the e-detector for a loss after each block, the smaller of two readings, shape (b,)."""
         found: Floats = self._walks[LOSING][DETECTOR]
-        return found if self._otherwise is None else np.minimum(found, self._otherwise.decay)
+        return found if self.otherwise is None else np.minimum(found, self.otherwise.decay)
 
     def stakes(self, claim: int, blocks: int) -> tuple[float, float]:
         """Spread of a block's sum and the largest adverse sum behind the bet on block `blocks` (from 1)."""
         path = self._walks[claim]
         return float(path[SPREAD, blocks - 1]), float(path[ADVERSE, blocks - 1])
 
+    def bets(self, claim: int, blocks: int) -> Iterator[tuple[Floats, Floats, Floats]]:
+        """Rows, spread and largest adverse sum of each bet up to a block, of every length that counts."""
+        for place in range(int(self._looks.agree[blocks - 1])):
+            over = self._looks.over[place, blocks - 1]
+            path = self._walks_of(place)[claim]
+            yield self._groups(place)[claim].sizes[:over], path[SPREAD, :over], path[ADVERSE, :over]
+
     @cached_property
     def _walks(self) -> list[Floats]:
-        return [self._walk(seen, claim) for claim, seen in enumerate(self._seen)]
+        return self._walks_of(0)
 
-    def _walk(self, seen: ClaimBlocks, claim: int) -> Floats:
-        out = np.empty((ROWS, len(seen.sizes)))
-        walk(seen, self.bounds.terms(claim), self.reference, out)
-        return out
+    def _walks_of(self, place: int) -> list[Floats]:
+        """What both claims' wealth did over groups of a length."""
+        if place not in self._walked:
+            found = [np.empty((ROWS, len(seen.sizes))) for seen in self._groups(place)]
+            for claim, seen in enumerate(self._groups(place)):
+                walk(seen, self.bounds.terms(claim), self.reference, found[claim])
+            self._walked[place] = found
+        return self._walked[place]
 
-    def _evidence(self, claim: int, row: int, last: int, widened: bool) -> float:
+    def _evidence(self, claim: int, row: int, last: int, lengths: int) -> float:
         """E-value of a claim after block `last`, as it is printed."""
-        own = float(self._walks[claim][row, last])
-        return _round_printed(min(own, float(self._together(claim, row)[last])) if widened else own)
+        e = min(float(self._path(claim, row, place)[last]) for place in range(lengths))
+        return float(f"{e:.9g}")
 
-    def _together(self, claim: int, row: int) -> Floats:
-        """E-value of the groups of four periods that are over at each block, (b,)."""
-        path = np.concatenate(([1.0], self._group_walks[claim][row]))
-        return path[self._widening.groups]
-
-    @cached_property
-    def _group_walks(self) -> list[Floats]:
-        return [self._walk(seen, claim) for claim, seen in enumerate(self._grouped)]
+    def _path(self, claim: int, row: int, place: int) -> Floats:
+        """E-value of the groups of a length that are over at each block, (b,)."""
+        path = np.concatenate(([1.0], self._walks_of(place)[claim][row]))
+        return np.asarray(path[self._looks.over[place]])
 
     @cached_property
     def _paths(self) -> tuple[Floats, Floats]:
         """E-values of both claims after each block, with and without restarts, each (2, b)."""
-        all_resembling(self._seen[LOSING], self._seen[GAINING], self._widening)
-        flagged = self._widening.flagged == YES
-        found = []
+        agree, found = self._looks.agree, []
         for row in (WITH_RESTARTS, PLAIN):
-            alone = np.stack([path[row] for path in self._walks])
-            if flagged.any():
-                together = np.stack([self._together(claim, row) for claim in (LOSING, GAINING)])
-                alone = np.where(flagged, np.minimum(alone, together), alone)
-            found.append(alone)
+            least = np.stack([path[row] for path in self._walks])
+            for place in range(1, int(agree.max(initial=1))):
+                together = np.stack([self._path(claim, row, place) for claim in (LOSING, GAINING)])
+                least = np.where(agree > place, np.minimum(least, together), least)
+            found.append(least)
         return found[0], found[1]
 
-    def _resembling(self, last: int) -> bool:
-        """Whether four periods have to agree at block `last`."""
-        return bool(resembling(self._seen[LOSING], self._seen[GAINING], self._widening, last))
+    @cached_property
+    def judge(self) -> Judge:
+        """How much its blocks resemble their neighbours."""
+        return Judge.of(self.blocks)
 
     @cached_property
-    def _widening(self) -> Widening:
-        """Where four periods have to agree, as far as it was asked, and how many groups of four are over."""
-        numbers = self.blocks.numbers
-        group = numbers // TOGETHER
-        distinct = np.cumsum(np.concatenate(([True], group[1:] != group[:-1]))[: len(group)])
-        over = distinct - (numbers % TOGETHER != TOGETHER - 1)
-        unknown = np.full(len(numbers), UNKNOWN, dtype=np.int8)
-        return Widening(unknown, over.astype(np.int64))
+    def _looks(self) -> Looks:
+        """How many groups of each length are over at each block, and how many lengths have to agree."""
+        playbook, account = self._company.playbook, self._company.account
+        outside = None if account is None else Judge.outside(account, self.blocks)
+        agree = agreeing(self.judge, None if playbook is None else playbook.judge, outside, self._late())
+        over = [groups_over(self.blocks.numbers, length) for length in LENGTHS[: agree.max(initial=1)]]
+        return Looks(np.stack(over), agree)
 
-    @cached_property
-    def _grouped(self) -> list[ClaimBlocks]:
-        bounds = self.bounds
-        groups = blocks_of(self._trades, self.unit, bounds.low, bounds.high, together=TOGETHER)
-        return self._claim_blocks(groups, TOGETHER)
-
-    def _claim_blocks(self, blocks: Blocks, together: int = 1) -> list[ClaimBlocks]:
-        sizes = blocks.sizes.astype(np.float64)
+    def _late(self) -> list[Integers]:
+        """Of each length, how many trades of each block end after the group that they began in."""
+        trades, numbers = self._trades, self.blocks.numbers
+        began, ended = unit_numbers(trades.entry_ns, self.unit), unit_numbers(trades.exit_ns - 1, self.unit)
+        late = ended > began
+        places, began, ended = np.searchsorted(numbers, began[late]), began[late], ended[late]
         return [
-            ClaimBlocks(
-                sizes,
-                blocks.sums[claim],
-                blocks.squares[claim],
-                self._rows(blocks, claim, together),
-            )
-            for claim in (LOSING, GAINING)
+            np.bincount(places[ended // length > began // length], minlength=len(numbers))
+            for length in LENGTHS
         ]
+
+    def _groups(self, place: int) -> list[ClaimBlocks]:
+        """Blocks as both claims see them, held together by one of the lengths."""
+        if place not in self._grouped:
+            length = LENGTHS[place]
+            blocks = self.blocks
+            if length > 1:
+                bounds = self.bounds
+                blocks = blocks_of(self._trades, self.unit, bounds.low, bounds.high, together=length)
+            sizes = blocks.sizes.astype(np.float64)
+            self._grouped[place] = [
+                ClaimBlocks(
+                    sizes, blocks.sums[claim], blocks.squares[claim], self._rows(blocks, claim, length)
+                )
+                for claim in (LOSING, GAINING)
+            ]
+        return self._grouped[place]
 
     def _rows(self, blocks: Blocks, claim: int, together: int = 1) -> Floats:
         """The largest R against a claim that a row of each block is believed to bring, (b,).
@@ -432,18 +360,7 @@ class Track:
     def _edge(
         self, claim: int, blocks: int, outside: float, inside: float, limit: float, since: int
     ) -> float:
-        """Groups of four are put together only where the answer depends on them."""
-        flagged, groups = self._widening
-        known = Widening(flagged[:blocks], groups[:blocks])
-        seen = self._seen[claim], self._seen[LOSING], self._seen[GAINING]
-        terms = self.bounds.terms(claim)
-        found = float(edge(seen, NOTHING, known, terms, outside, inside, limit, since))
-        if isnan(found):
-            grouped = self._grouped[claim]
-            found = float(edge(seen, grouped, known, terms, outside, inside, limit, since))
-        return found
-
-
-def _round_printed(e_value: float) -> float:
-    """Nine significant digits: what reports print and hashes keep."""
-    return float(f"{float(e_value):.9g}")
+        over, agree = self._looks
+        known = Looks(np.ascontiguousarray(over[:, :blocks]), agree[:blocks])
+        groups = tuple(self._groups(place)[claim] for place in range(len(over)))
+        return float(edge(groups, known, self.bounds.terms(claim), outside, inside, limit, since))

@@ -16,13 +16,13 @@ from worker.runs.backtest import run_backtest
 from worker.runs.store_run import record_run
 from worker.studies.scenarios import PLANTED
 
-BARS = 1_060
+BARS = 1_100
 UNPROVEN = JudgeSettings(promotion_minimum_trades=10_000)  # paper trades prove nothing, experiments stay open
 
 
 @cache
 def world() -> BarSeries:
-    return in_trading_hours(make_world("reverting", seed=5, bars=BARS, symbols=6))
+    return in_trading_hours(make_world("reverting", seed=2, bars=BARS, symbols=6))
 
 
 @cache

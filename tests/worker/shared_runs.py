@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from agents.language_models.cassette import Cassette
-from schemas.settings import EnvelopeSettings, JudgeSettings, ReflectionSettings, Settings
+from schemas.settings import EnvelopeSettings, JudgeSettings, Settings
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -85,9 +85,9 @@ def planted_run() -> Run:
 
 
 @cache
-def planted_world() -> BarSeries:
-    """The bars of it: the candidate is promoted in the last seventh of them."""
-    return in_trading_hours(make_world("reverting", seed=6, bars=1_400, symbols=6))
+def planted_world(bars: int = 1_400) -> BarSeries:
+    """The bars of it: the candidate is promoted shortly before the end of the first 1,400."""
+    return in_trading_hours(make_world("reverting", seed=6, bars=bars, symbols=6))
 
 
 NO_EXPERIMENTS = JudgeSettings(max_open_experiments=0)
@@ -102,7 +102,7 @@ def losing_run() -> Run:
 @cache
 def losing_world(bars: int = 2_600) -> BarSeries:
     """The bars of it, or the first of them."""
-    return make_world("reverting", seed=3, bars=bars, symbols=6)
+    return make_world("reverting", seed=6, bars=bars, symbols=6)
 
 
 def losing_settings(judge: JudgeSettings | None = None) -> Settings:
@@ -114,7 +114,6 @@ def losing_settings(judge: JudgeSettings | None = None) -> Settings:
     """
     return Settings(
         envelope=EnvelopeSettings(allowed_playbooks=("buys_strength",), max_drawdown=0.9, max_daily_loss=0.5),
-        reflection=ReflectionSettings(minimum_cases=100_000),
         judge=judge or JudgeSettings(),
     )
 

@@ -29,6 +29,8 @@ def test_backtest_embedded_shows_every_kind_of_evidence() -> None:
     assert loop["sent_back_own"] == 0, "what cannot pass is not offered"
     assert loop["stand_downs"] < 100
     assert loop["finding_codes"]["memory_insufficient"] > 0
+    assert loop["finding_codes"]["memory_estimate"] > 1_000, "every reflection shows what is earned here"
+    assert "memory_contradicts" not in loop["finding_codes"], "no rules have the cases that it takes"
     assert document["high_level"]["runs"] >= 1
 
 

@@ -78,9 +78,6 @@ def test_memory_of_a_run_counts_the_short_buckets_of_its_retrievals() -> None:
     answers = {(snapshot, question): memory for snapshot, question, memory in retrievals(run)}
     short = Counter(bucket for memory in answers.values() for bucket in memory["insufficient"])
     assert run.document["memory"]["insufficient"] == short
-    assert run.document["memory"]["day_limited"] == sum(
-        memory["passed_over_at"] is not None for memory in answers.values()
-    )
 
 
 def test_memory_of_a_backtest_is_measured_by_its_budget_and_never_cut_by_it() -> None:

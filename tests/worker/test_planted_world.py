@@ -88,34 +88,31 @@ def test_planted_shadow_episodes_stay_out_of_memory_and_the_account() -> None:
 
 
 def test_planted_promotion_pays_after_costs_on_the_live_account() -> None:
-    run = planted_run()
+    run = run_on(planted_world(1_800), definitions=planted_books())
     promoted = next(
-        version
-        for version in _versions()
-        if version["state"] == "active" and version["evidence"].get("e_value")
+        row for row in _versions(run) if row["state"] == "active" and row["evidence"].get("e_value")
     )
-    r = {"before": [], "after": []}  # type: ignore[var-annotated]
-    for episode in run.of("episode"):
-        r["after" if episode["episode"]["playbook_version"] >= promoted["version"] else "before"].append(
-            episode["episode"]["r"]
-        )
-    assert len(r["after"]) > 20
-    assert sum(r["before"]) / len(r["before"]) < -0.3
-    assert sum(r["after"]) / len(r["after"]) > 0.0
+    traded = [row["episode"] for row in run.of("episode") if row["episode"]["playbook_id"] == "buys_strength"]
+    before = [row["r"] for row in traded if row["playbook_version"] < promoted["version"]]
+    after = [row["r"] for row in traded if row["playbook_version"] == promoted["version"]]
+    assert len(after) > 20
+    assert sum(before) / len(before) < -0.3
+    assert sum(after) / len(after) > 0.0
 
 
-def test_planted_reports_reach_the_judge_and_refused_repeats_say_why() -> None:
+def test_planted_reports_reach_the_judge_and_nothing_on_trial_is_tried_again() -> None:
     run = losing_run()
     assert [report["report_id"] for report in run.of("high_level_report")] == [
         verdict["report_id"] for verdict in run.of("replan_verdict")
     ]
-    refused = run.of("action_refused")
-    assert {finding["code"] for finding in refused} == {"already_in_shadow"}
-    assert run.document["judge"]["refused"]["already_in_shadow"] == len(refused)
     replans = run.document["judge"]["replans"]
     assert replans[RecommendedAction.REPLAN] >= 1
     assert sum(replans.values()) == len(run.of("high_level_report"))
-    mended = planted_run().document["judge"]["replans"]
+    tried = planted_run()
+    assert {trial["kind"] for trial in tried.document["high_level"]["on_trial"]} >= {"candidate", "experiment"}
+    assert list(tried.document["high_level"]["on_trial"]) == tried.of("shadow_trials")[-1]["trials"]
+    assert tried.of("action_refused") == []
+    mended = tried.document["judge"]["replans"]
     assert mended[RecommendedAction.RESEARCH_EXPERIMENT] >= 1
     assert mended[RecommendedAction.POLICY_ADJUST] >= 1
 
@@ -146,9 +143,10 @@ def test_planted_next_request_knows_what_open_trials_have_shown() -> None:
 def test_planted_trials_say_what_they_need() -> None:
     requests = [payload["request"] for payload in planted_run().of("high_level_request")]
     trials = [trial for request in requests for trial in request["shadow_trials"]]
-    needed = [trial["e_needed"] for trial in trials if trial["kind"] == "candidate"]
-    assert needed
-    assert set(needed) == {40.0}
+    needed = {(trial["playbook_id"], trial["e_needed"]) for trial in trials if trial["kind"] == "candidate"}
+    assert ("buys_strength", 40.0) in needed
+    assert len(needed) == len({book for book, _ in needed})  # each keeps the level it began at
+    assert min(level for _, level in needed) == 40.0
     assert {trial["e_needed"] for trial in trials if trial["kind"] == "experiment"} >= {40.0}
     assert all("e_needed" in trial for trial in trials)
 

@@ -262,16 +262,13 @@ def test_constant_part_holds_the_tolerances_that_the_checks_measure_by() -> None
 
     before = shown(asking())
     assert before["cost_bps_per_side"] == 7.0
-    reflection = ReflectionSettings(
-        conviction_tolerance=0.11, min_reward_to_risk=0.93, max_staleness_bars=5, minimum_cases=9
-    )
+    reflection = ReflectionSettings(conviction_tolerance=0.11, min_reward_to_risk=0.93, max_staleness_bars=5)
     execution = ExecutionSettings(fee_bps=4.0, slippage_bps=2.5, spread_bps=3.0, tick_size=0.25)
     after = shown(asking().model_copy(update={"reflection": reflection, "execution": execution}))
     assert {name: value for name, value in after.items() if before[name] != value} == {
         "conviction_at_most_hit_rate_plus": 0.11,
         "reward_to_risk_after_costs_at_least": 0.93,
         "staleness_bars_at_most": 5,
-        "cases_needed": 9,
         "cost_bps_per_side": 6.5,
         "spread_bps": 3.0,
         "tick_size": 0.25,
@@ -400,4 +397,4 @@ def times(value: Any, name: str = "") -> list[Any]:
     if isinstance(value, list):
         return [time for part in value for time in times(part, name)]
     shown = name in ("known_at", "since") or name.endswith("_at")
-    return [value] if shown and name not in ("expires_at", "passed_over_at") else []
+    return [value] if shown and name != "expires_at" else []

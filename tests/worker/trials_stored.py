@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from schemas.settings import Settings
+from schemas.settings import PolicyLoopSettings, Settings
 from services.store import NewRun, Store, open_store
 from tests.worker.shared_runs import fewer_bars
 from trading_core.bars import BarSeries
@@ -20,7 +20,7 @@ def slice_bars() -> BarSeries:
 
 def seeded(seed: int) -> Settings:
     """A configuration of its own that decides as every other does."""
-    return Settings(seed=seed)
+    return Settings(seed=seed, policy_loop=PolicyLoopSettings(explore=0.0))  # whose draws are of the seed
 
 
 def address(folder: Path) -> str:

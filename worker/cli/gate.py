@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from services.high_level.report_lines import interval_text
+from services.high_level.what_it_takes import nearest_claim
 from services.model_calls.quoting import count_noun
+from services.statistics.second_opinion import MEASURED_RATES
 from worker.cli.options import ConfigArgument, JsonOption, argument, option
 from worker.cli.printing import Part, print_document, rows_table
 from worker.pages.figures import DASH, shown_time
@@ -25,6 +27,11 @@ COLUMNS = {
     "against": lambda row: f"{row['reference']:+.2f}",
     "95 % at every look": lambda row: interval_text(row["lower"], row["upper"], row["interval_kind"]),
     "E": lambda row: None if row["leaning"] is None else f"{row['leaning']} {row['e_value']:.3g}",
+    "shrunken (90 %)": lambda row: (
+        DASH
+        if row["shrunken_mean"] is None
+        else f"{row['shrunken_mean']:+.2f} {interval_text(row['shrunken_lower'], row['shrunken_upper'])}"
+    ),
     "detectable": lambda row: (
         DASH if row["smallest_detectable"] is None else f"{row['smallest_detectable']:.2f}"
     ),
@@ -118,6 +125,12 @@ def _describe(graded: "GradedTable", document: dict[str, Any]) -> Iterator[Part]
         first = item.first_significant_at
         when = "" if first is None or len(graded.looks) == 1 else f"; first at {shown_time(first)}"
         yield f"{' '.join(_parts(row))}: {row['reason']}{_torn_means(row)}{when}"
+    near = [(" ".join(_parts(row)), row["blocks_needed"], row["to_prove"]) for _, row in rows]
+    if found := nearest_claim(near):
+        yield f"nearest claim: {found}"
+    for _, row in rows:
+        if row["second_opinion"] is not None:
+            yield _opinion(row)
     for alarm in filter(None, (item.alarm for item, _ in rows)):
         yield f"{decay_text(alarm)}; since {shown_time(alarm.known_at)}"
     yield f"e-BH selects {', '.join(document['family']['selected']) or 'nothing'}"
@@ -182,6 +195,16 @@ def _torn_means(row: dict[str, Any]) -> str:
     if row["mean"] is None or (row["mean"] - row["reference"]) * (row["mean_raw"] - row["reference"]) >= 0.0:
         return ""
     return f"; leans to nothing, raw mean {row['mean_raw']:+.3g}: outliers carry the mean"
+
+
+def _opinion(row: dict[str, Any]) -> str:
+    """What the yearly looks claim of a playbook, with the rates at which they are wrong."""
+    found = row["second_opinion"]
+    advice = "risk less, or try it on paper" if found["claim"] == "losing" else "no reason for more risk"
+    return (
+        f"second opinion: {row['playbook']} {found['claim']}, look {found['look']} of {found['looks']}, t "
+        f"{found['t']:.2f} beyond {found['bound']:.2f} ({MEASURED_RATES}); not proven: {advice}"
+    )
 
 
 def _parts(row: dict[str, Any]) -> list[str]:

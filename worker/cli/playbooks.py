@@ -237,7 +237,7 @@ def _ends(state: str) -> str:
 
 def _parts(shown: dict[str, Any]) -> Iterator[str]:
     """What was shown; `blocks` and `e_value` of what is paired with an incumbent are of the difference."""
-    if "incumbent_n" not in shown:
+    if "difference_r" not in shown:
         yield f": {_evidence(shown)}"
         return
     difference = shown.get("difference_r")

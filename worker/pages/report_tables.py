@@ -83,6 +83,12 @@ def pair(field: str) -> Callable[[Row], Any]:
     return lambda row: (row["before"][field], row["now"][field])
 
 
+def opinion_words(row: Row) -> str:
+    """The second opinion on a playbook, or a dash."""
+    found = row.get("second_opinion")
+    return DASH if not found else f"{found['claim']}, look {found['look']} of {found['looks']}"
+
+
 whole = partial(number, digits=0)
 PLAYBOOK, REGIME, MEAN = ("playbook", "playbook_id"), ("regime", either("regime", "all")), ("mean", "mean_r")
 RECOMMENDATIONS = columns(
@@ -97,11 +103,34 @@ CLUSTERS = columns(
     ("t from", "fixed_lower_r", r_multiple), ("t to", "fixed_upper_r", r_multiple),
     ("reference", "reference_r", r_multiple), ("claim", either("claim", DASH)),
     ("leans to", either("leaning", DASH)), ("E", "e_value", shown_e),
+    ("shrunken", "shrunken_mean", r_multiple), ("90 % from", "shrunken_lower", r_multiple),
+    ("90 % to", "shrunken_upper", r_multiple), ("second opinion", opinion_words),
+    ("until proven", "to_prove"),
     ("detectable", "smallest_detectable_r", r_multiple), ("PSR", "psr", number), ("DSR", "dsr", number),
     ("blocks for PSR 0.95", "minimum_track_record", whole), ("grade", "grade"),
     ("at most", "strongest_action"), ("reason", "reason"),
 )  # fmt: skip
-OF_A_RUN = ("playbook", "regime", "n", "blocks", "mean", "from", "to", "E", "grade", "at most", "reason")
+POOLED = columns(
+    PLAYBOOK, ("regime", "regime"), ("timeframe", "timeframe"), ("symbol", "symbol"), ("n", "n", number),
+    (*MEAN, r_multiple), ("shrunken", "shrunken_mean", r_multiple),
+    ("90 % from", "shrunken_lower", r_multiple), ("90 % to", "shrunken_upper", r_multiple),
+)  # fmt: skip
+OF_A_RUN = (
+    "playbook",
+    "regime",
+    "n",
+    "blocks",
+    "mean",
+    "from",
+    "to",
+    "E",
+    "shrunken",
+    "second opinion",
+    "until proven",
+    "grade",
+    "at most",
+    "reason",
+)
 REGIMES = columns(
     ("regime", "regime"), ("n", "n", number), (*MEAN, r_multiple), ("won", "win_rate", percent),
     ("failure modes seen twice or more", lambda row: ", ".join(row["recurring"])),
@@ -137,10 +166,13 @@ GRID = columns(
     (*MEAN, r_multiple), ("leans to", either("leaning", DASH)), ("E", "e_value", shown_e),
 )  # fmt: skip
 TRIALS = columns(
-    PLAYBOOK, ("version", "version", number), ("kind", "kind"), ("regime", "regime"), ("n", "n", number),
-    ("blocks", "blocks", number), (*MEAN, r_multiple), ("E above", "e_value", number),
+    PLAYBOOK, ("version", "version", number), ("kind", "kind"), ("regime", "regime"),
+    ("parameter", "parameter"), ("value", "value", number), ("paper trades", "n", number),
+    ("blocks", "blocks", number), ("blocks left", "blocks_left", number), (*MEAN, r_multiple),
+    ("in force, same bars", "incumbent_r", r_multiple), ("E above", "e_value", number),
     ("E to be active", "e_needed", number), ("E below", "e_value_below", number),
 )  # fmt: skip
+ON_TRIAL = "On trial: what is traded on paper, with risk cuts; it stands beside what is in force"
 ACTIONS = columns(
     ("at", lambda row: shown_time(row["at"])), ("action", "kind"), PLAYBOOK, ("regime", "regime"),
     ("parameter", "parameter"), ("value", "value", number), ("verdict", "verdict_id"),
@@ -157,6 +189,8 @@ def report_tables(report: Row, clusters: Sequence[Row]) -> dict[str, PageTable]:
                             report.get("recommendations", ())),
         "clusters": ("Clusters. From and to hold at every look; t, PSR and DSR (deflated by what was tried) "
                      "are over sums of blocks, for one look, and no grade reads them", CLUSTERS, clusters),
+        "pooled": ("Means alone, and drawn towards each other with a band of 90 %",
+                   POOLED, report.get("shrunken_means", ())),
         "regimes": ("Regimes over all playbooks; shown, not tested", REGIMES,
                     report.get("regime_cluster_summary", ())),
         "decay": ("E-detector, monitoring only", DECAY, report.get("decay", ())),
@@ -170,7 +204,7 @@ def report_tables(report: Row, clusters: Sequence[Row]) -> dict[str, PageTable]:
         "untraded": ("Signals since the report before", UNTRADED,
                      ({"why": name, **untraded[name]} for name in sorted(untraded))),
         "grid": ("Every value tried joined the tested family", GRID, report.get("grid_trials", ())),
-        "trials": ("Trials and risk cuts", TRIALS, report.get("shadow_trials", ())),
+        "trials": (ON_TRIAL, TRIALS, report.get("shadow_trials", ())),
         "actions": ("Actions of the judge inside the window", ACTIONS, report.get("judge_history", ())),
     }  # fmt: skip
     return {name: PageTable(caption, given, tuple(rows)) for name, (caption, given, rows) in found.items()}
@@ -180,3 +214,8 @@ def clusters_of_run(clusters: Sequence[Row]) -> PageTable:
     """The clusters of the newest report, for the page of a run: fewer columns."""
     shown = [column for column in CLUSTERS if column.head in OF_A_RUN]
     return PageTable("Clusters; from and to hold at every look", shown, clusters)
+
+
+def trials_of_run(trials: Sequence[Row]) -> PageTable:
+    """What was on trial at the end of a run."""
+    return PageTable(ON_TRIAL, TRIALS, trials)

@@ -10,7 +10,7 @@ from typing import Any
 from worker.pages.expectation_plot import expectation_plot
 from worker.pages.forest_plot import forest_plot, shown_clusters
 from worker.pages.rendering import render, template_text
-from worker.pages.report_tables import clusters_of_run
+from worker.pages.report_tables import clusters_of_run, trials_of_run
 from worker.pages.run_data import RunData, script_json
 from worker.pages.run_picture import RunPicture
 from worker.pages.run_summary import RunSummary
@@ -36,6 +36,7 @@ def run_html(picture: RunPicture) -> str:
         newest=newest,
         report=report,
         clusters=clusters_of_run(clusters),
+        trials=trials_of_run(picture.document["high_level"]["on_trial"]),
         forest=write(forest_plot(clusters)) if clusters else "",
         expectation=write(expectation_plot(expectations)) if expectations else "",
     )

@@ -40,7 +40,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "reason_not_so": "name rules that are true, and features that such rules use",
     "timeframe_not_eligible": "add the timeframe of the bars to timeframes, or leave it empty",
     "playbook_not_eligible": "widen [eligibility.*]",
-    "memory_contradicts": "its nearest past trades lost: reflection.contradiction_share in the settings",
+    "memory_contradicts": "past trades around these ranks lost: narrow [eligibility.*] to where it earns",
     "horizon_over_bound": "lower horizon_bars",
     "activation_window_over_bound": "lower activation_window_bars",
     "kill_switch": "set envelope.kill_switch = false, or let the operator release it",

@@ -215,7 +215,7 @@ class RunResult:
             "model": session.models.account.document(),
             "memory": session.experience.memory.document(),
             "episodes": len(session.slow_loop.facts.episodes),
-            "high_level": slow.document(),
+            "high_level": slow.document() | {"on_trial": list(session.slow_loop.on_trial())},
             "judge": {
                 "boundary": dict(sorted(policy.decisions.items())),
                 "replans": dict(sorted(slow.replans.items())),

@@ -135,6 +135,11 @@ def thoughts(document: Document) -> Rows:
     text = f"{count_noun(len(slow['reports']), 'report')} on {seen:,} of"
     yield "slow reflection", f"{text} {count_noun(document['episodes'], 'episode')}"
     yield "proven", _proven(slow["findings"])
+    last = slow["reports"][-1] if slow["reports"] else {}
+    yield "nearest claim", last.get("nearest_claim") or "none: too few trades to tell how many it takes"
+    if last.get("second_opinions"):
+        shown = (f"{name} {claim}" for name, claim in sorted(last["second_opinions"].items()))
+        yield "second opinion", f"{', '.join(shown)}: not proven, and no reason for more risk"
     yield "recommended", _most(slow["recommendations"])
     yield "judge", _most(document["judge"]["boundary"])
     request = describe_opinions(document)

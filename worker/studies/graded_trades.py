@@ -10,8 +10,9 @@ import numpy as np
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError, DataError
 from schemas.playbook import PlaybookDefinition
-from schemas.settings import GateSettings, Settings
+from schemas.settings import Settings
 from services.high_level.drift import LEVEL_SHOWN
+from services.high_level.grading import shrunken_fields
 from services.high_level.table_gate import (
     GradedCluster,
     GradedTable,
@@ -62,12 +63,6 @@ class Grading:
             raise ConfigError(f"--trials {self.variants!r}: give 1 or more, this table among them")
 
     @property
-    def gate(self) -> GateSettings:
-        """Of the settings, with the level that is left to one of the variants."""
-        gate = self.settings.gate
-        return gate.model_copy(update={"q": gate.q / (self.variants or 1)})
-
-    @property
     def definitions(self) -> dict[str, PlaybookDefinition]:
         """The playbooks by id."""
         return {item.id: item for item in self.books}
@@ -108,7 +103,8 @@ class Grading:
         times, most = _looks(self.looks, trades, settings), settings.envelope.max_entries_per_block
         named = sorted({*definitions, *trades.trades.playbooks})
         bounds = {name: bounds_of(definitions.get(name), settings.gate, most) for name in named}
-        return grade_table(trades.trades, self.gate, times, definitions, watched, bounds)
+        tried = (self.variants or 1) - 1
+        return grade_table(trades.trades, settings.gate, times, definitions, watched, bounds, tried)
 
 
 def _looks(option: str | None, file: TradeFile, settings: Settings) -> tuple[int, ...]:
@@ -193,7 +189,7 @@ def gate_document(
         "family": {
             "id": family.family_id,
             "size": len(family),
-            "q": family.q,
+            "q": family.q / (1 + family.tried_before),  # what is left to this table
             "spent": _round(family.q * CLAIMS * float(family.charged.sum())),
             "selected": list(graded.selected),
             "mode": settings.gate.mode,
@@ -236,6 +232,11 @@ def _cluster(item: GradedCluster) -> dict[str, Any]:
         "interval_kind": item.shown.interval.kind,
         "fixed_time": None if item.shown.fixed_time is None else list(item.shown.fixed_time),
         "smallest_detectable": item.shown.smallest_detectable,
+        **shrunken_fields(item.measured),
+        "blocks_needed": item.needs.blocks,
+        "blocks_needed_declared": item.needs.declared,
+        "to_prove": item.needs.text,
+        "second_opinion": None if item.second_opinion is None else item.second_opinion.payload(),
         "alpha": _round(item.verdict.alpha or 0.0),
         "decay": _decay(item),
         "strongest_action": str(decision.strongest_action),

@@ -148,6 +148,12 @@ class _Columns:
         _, same = np.unique([found.casefold() for found in names], return_inverse=True)
         return np.asarray(same, dtype=np.int64)[codes]
 
+    def symbols(self) -> tuple[IntArray, tuple[str, ...]]:
+        """Codes into sorted symbols, whatever their case; a row may leave its own out."""
+        codes, raw = _encode(self.lower("symbol"))
+        known = sorted({name or "" for name in raw})
+        return np.array([known.index(name or "") for name in raw], dtype=np.int64)[codes], tuple(known)
+
     def timeframes(self) -> tuple[IntArray, tuple[str, ...], tuple[int, ...]]:
         """Codes into labels, the labels, and the seconds of a bar of each; `60m` and `1h` are one label."""
         codes, labels = self.names("timeframe")
@@ -224,7 +230,9 @@ def read_trades(
     held = tuple(usual.get(name, usual[""]) if reference is None else reference for name in names)
     if "reference" in columns:
         held = _references(columns, books, names)
-    trades = TradeTable(entry, exit_ns, r, books, regimes, frames, names, cells, labels, bar_s, held)
+    symbol = columns.symbols() if "symbol" in columns else (None, ("",))
+    keys = books, regimes, frames, names, cells, labels
+    trades = TradeTable(entry, exit_ns, r, *keys, bar_s, held, *symbol)
     looks = columns.times("looks") if "looks" in columns else None
     if looks is not None:
         advice = ", when the trade was not known: correct one of them, or leave the column out"
@@ -406,6 +414,7 @@ def merge(table: TradeTable, number: IntArray, quantity: FloatArray | None) -> T
         playbook=table.playbook[kept],
         regime=table.regime[kept],
         timeframe=table.timeframe[kept],
+        symbol=None if table.symbol is None else table.symbol[kept],
     )
 
 

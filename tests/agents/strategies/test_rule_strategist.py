@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
-from agents.strategies.rule_strategist import RuleStrategist
+from agents.strategies.configured import configured_rules
+from agents.strategies.rule_strategist import Exploration, RuleStrategist
 from schemas.no_learn import NoLearnZone
 from schemas.reflection import Finding, Remedy
-from schemas.settings import ReflectionSettings
+from schemas.settings import PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.snapshot import SetupCount
 from schemas.vocabulary import CheckName, PlanKind, Severity
 from services.playbooks.registry import PlaybookRegistry
@@ -208,3 +209,52 @@ def test_base_check_finds_what_the_reflection_would_and_nothing_where_it_is_off(
     assert off.findings(request.proposal, request.snapshot) == ()
     over = changed(request.proposal, {"invalidation": "close < 200"})
     assert (on.is_over(over, request.snapshot), off.is_over(over, request.snapshot)) == (True, False)
+
+
+def shares(explore, bars=200, seed=0, **measured):
+    """How often each playbook is proposed over bars that differ in nothing else."""
+    strategist, found = RuleStrategist(READER, exploration=Exploration(explore, seed)), []
+    for k in range(bars):
+        bar = seen(**measured).model_copy(update={"ts_event": SNAPSHOT.ts_event + k})
+        found.append(strategist.rank(bar)[0].playbook.id)
+    return {name: found.count(name) / bars for name in ELIGIBLE}
+
+
+def test_exploration_gives_each_unproven_playbook_its_share_and_one_worse_beyond_doubt_none():
+    best, unproven, worse = ELIGIBLE[0], ELIGIBLE[1:-1], ELIGIBLE[-1]
+    measured = {name: {"expectancy_r": 0.1, "n": 20} for name in unproven}
+    measured |= {best: {"expectancy_r": 0.3, "n": 200}, worse: {"expectancy_r": -0.5, "n": 500}}
+    found = shares(0.1, **measured)
+    assert found[worse] == 0.0
+    for name in unproven:
+        assert found[name] == pytest.approx(0.1, abs=0.06)
+    assert found[best] > 0.6
+
+
+def test_exploration_of_nothing_and_none_at_all_are_the_ranking_itself():
+    best = {ELIGIBLE[0]: {"expectancy_r": 0.3, "n": 200}}
+    assert shares(0.0, bars=40, **best)[ELIGIBLE[0]] == 1.0
+
+
+def test_exploration_draws_the_same_again_and_differently_by_seed_symbol_bar_and_version():
+    draw = Exploration(1.0, 3).turn
+    moved = SNAPSHOT.model_copy(update={"ts_event": SNAPSHOT.ts_event + 1})
+    renamed = SNAPSHOT.model_copy(update={"symbol": "OTHER"})
+    drawn = [
+        draw(SNAPSHOT, "a"), draw(SNAPSHOT, "b"), draw(moved, "a"), draw(renamed, "a"),
+        Exploration(1.0, 4).turn(SNAPSHOT, "a"),
+    ]  # fmt: skip
+    assert len(set(drawn)) == 5
+    assert draw(SNAPSHOT, "a") == drawn[0]
+
+
+def test_exploration_says_in_its_reason_that_it_was_a_turn():
+    strategist = RuleStrategist(READER, exploration=Exploration(1.0))
+    assert asyncio.run(strategist.answer(seen(), None)).reason.startswith("its turn to be tried, rank 1 of")
+
+
+def test_configured_strategist_explores_by_the_settings_share_and_seed():
+    for share in (0.0, 1.0):
+        settings = Settings(policy_loop=PolicyLoopSettings(explore=share), seed=5)
+        turns = [base.turn for base in configured_rules(settings, READER, ("AAA",)).rank(seen())]
+        assert (max(turns) < 1.0) is (share == 1.0)

@@ -9,6 +9,7 @@ from benchmarks.gate_worlds.payoffs import Parameters
 from tests.each_case import check_each
 
 LONG = {"years": 20, "playbooks": 2, "regimes": 2}
+LASTING = ("persistent", "swinging", "paths")
 FINITE = {"trend": {"tail": 4.0}}
 
 
@@ -34,7 +35,7 @@ def test_mean_of_a_kind_is_what_it_states(kind, edge):
     sums = np.concatenate(
         [weekly_sums(cell, world.weeks, truth).reshape(-1, 4).sum(axis=1) for cell in cells]
     )
-    if kind in ("shock", "sequential"):  # one shock for all cells; a position reaches over weeks
+    if kind in ("shock", "sequential", *LASTING):  # one shock for all cells; a position reaches over weeks
         sums = np.sum([weekly_sums(cell, world.weeks, truth) for cell in cells], axis=0)
     error = sums.std(ddof=1) / np.sqrt(len(sums))
     assert abs(sums.mean()) <= 3.5 * error

@@ -9,9 +9,9 @@ from services.high_level.clusters import Cluster, Measure
 from services.high_level.gate import GateDecision
 from services.high_level.grading import Verdict, full_reason, range_of
 from services.high_level.report_lines import interval_text
-from services.statistics.blocks import GAINING, Trades
+from services.statistics.blocks import GAINING, Trades, blocks_of
 from services.statistics.calendar_units import DAY_NS
-from services.statistics.track import Bounds, Track
+from services.statistics.track import Bounds, Company, Track
 
 GATE = GateSettings()
 WEEK_NS, MONDAY = 7 * DAY_NS, 4 * DAY_NS
@@ -26,7 +26,9 @@ def read_shown(weeks, grade=EvidenceGrade.COUNT_ONLY, at=AFTER):
         for w, week in enumerate(weeks)
         for k, r in enumerate(week)
     ]
-    track = Track(Trades.of(rows), "week", 0.0, BOUNDS)
+    others = [(at, at, (-1.0) ** w) for w, (at, *_) in enumerate(dict.fromkeys(rows))]
+    account = blocks_of(Trades.of(rows + others), "week", BOUNDS.low, BOUNDS.high)
+    track = Track(Trades.of(rows), "week", 0.0, BOUNDS, company=Company(account))
     seen = track.at(at)
     decision = GateDecision(grade, RecommendedAction.HOLD, "reference_not_excluded: 1 of 2")
     whole = Measure(Cluster("a", None, None, "a", np.arange(len(rows)), track), seen)
@@ -40,7 +42,7 @@ def around(means, seed=1):
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "side"), [((-1, -1, -1, 2, -1, -1, -1), "below"), ((-1, -1, -1, -1, 2, -1, 2), "above")]
+    ("outcomes", "side"), [((-1, -1, -1, 2, -1, -1, -1), "below"), ((-1, -1, -1, 2, -1, -1, 2), "above")]
 )
 def test_interval_of_seven_trades_may_be_open_on_one_side_and_says_on_which(outcomes, side):
     _, shown, reason = read_shown([[r] for r in outcomes])

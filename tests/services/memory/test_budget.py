@@ -79,18 +79,10 @@ def test_budget_is_the_one_of_the_settings():
     assert [found.document()["over_budget"] for found in counts] == [2, 0]
 
 
-def test_document_counts_short_buckets_and_answers_a_day_limited():
+def test_document_counts_short_buckets():
     found = slow(0.0)
     reader = found.reader()
     reader.retrieve(query(), LATE)
     reader.retrieve(query(playbook="nobody"), LATE)
     document = found.document()
     assert document["insufficient"] == {"winners": 1, "losers": 1, "failures": 2}
-    assert document["day_limited"] == 0
-    for k in range(3):
-        found.add(episode(500 + k, entry_label=0))
-    assert reader.retrieve(query(), LATE).passed_over_at is None
-    for k in range(3):
-        found.add(loser(1 + 200 + k, playbook_id="beta", entry_label=0))
-    assert reader.retrieve(query(playbook="beta"), LATE).passed_over_at == 0.0
-    assert found.document()["day_limited"] == 1

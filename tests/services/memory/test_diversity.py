@@ -45,13 +45,10 @@ def test_diverse_buckets_equal_sorting_everything_and_skipping_full_days(history
     wanted = dict(zip(QUOTAS, quotas, strict=True))
     request, known_at = query(point), NOON + day * DAY
     found = memory(*history, settings=MemorySettings(**wanted)).reader().retrieve(request, known_at)
-    kept_out = []
     for name, items in buckets_of(eligible(history, request, known_at)).items():
-        taken, refused = greedy(items, request, wanted[name])
+        taken = greedy(items, request, wanted[name])
         assert [case.episode_id for case in getattr(found, name)] == [e.episode_id for e in taken]
         assert (name in found.insufficient) == (len(taken) < wanted[name])
-        kept_out += [refused] if refused is not None and name != "failures" else []
-    assert found.passed_over_at == (round(min(kept_out) * 1e-9, 9) if kept_out else None)
 
 
 @given(histories(), points(), st.integers(0, 21))
@@ -80,18 +77,14 @@ def test_second_nearest_of_one_day_gives_way_to_the_next_day():
     history = [near(1, 0), near(2, 0), near(3, 5), near(4, 7)]
     found = memory(*history).reader().retrieve(query(), LATE)
     assert ids(found.winners) == [1, 3, 4]
-    assert found.passed_over_at == pytest.approx(0.02, abs=1e-7)
-    assert memory(history[0], *history[2:]).reader().retrieve(query(), LATE).passed_over_at is None
 
 
 def test_loser_kept_out_by_its_day_may_be_among_the_failures():
-    """Then every winner and loser that is known is given, and one is still missing from its own bucket."""
     settings = MemorySettings(winners=2, losers=2, failures=4)
     lost = {"r": -1.0, "failure_mode": FailureMode.CHOP}
     history = [near(1, 0), near(2, 5, **lost), near(3, 5, **lost), near(4, 6, **lost)]
     found = memory(*history, settings=settings).reader().retrieve(query(), LATE)
     assert ids(found.losers) == [2, 4]
-    assert found.passed_over_at == pytest.approx(0.03, abs=1e-7)
     assert {*ids(found.losers), *ids(found.failures)} == {2, 3, 4}
 
 
@@ -112,16 +105,11 @@ def test_day_is_the_utc_day_of_the_entry_not_of_the_exit():
     assert ids(memory(*across).reader().retrieve(query(), LATE).winners) == [0, 1]
 
 
-def test_case_farther_than_a_full_bucket_is_not_called_passed_over():
-    history = [near(1, 0), near(2, 5), near(3, 7), near(4, 0)]
-    assert memory(*history).reader().retrieve(query(), LATE).passed_over_at is None
-
-
 @check_each("order", list(permutations(range(4))))
-def test_case_as_far_as_the_last_of_a_full_bucket_is_not_called_passed_over_in_any_order(order):
+def test_case_as_far_as_the_last_of_a_full_bucket_gives_way_by_its_id_in_any_order(order):
     history = [near(1, 0), near(2, 5), near(4, 7), near(4, 0, episode_id=f"{9:016x}")]
     found = memory(*(history[k] for k in order)).reader().retrieve(query(), LATE)
-    assert (ids(found.winners), found.passed_over_at) == ([1, 2, 4], None)
+    assert ids(found.winners) == [1, 2, 4]
 
 
 def test_failures_of_one_day_are_never_both_patterns():
@@ -157,7 +145,7 @@ def test_sixteen_ranks_equal_sorting_everything(history, point):
     request = query(point)
     found = memory(*history).reader().retrieve(request, LATE)
     for name, items in buckets_of(eligible(history, request, LATE)).items():
-        taken, _ = greedy(items, request, QUOTAS[name])
+        taken = greedy(items, request, QUOTAS[name])
         assert [case.episode_id for case in getattr(found, name)] == [e.episode_id for e in taken]
 
 
@@ -203,5 +191,5 @@ def test_answer_over_several_chunks_equals_sorting_everything_with_numpy():
 
 def test_distance_of_nothing_found_is_no_distance():
     found = memory().reader().retrieve(query(), LATE)
-    assert (found.winners, found.passed_over_at, found.degraded) == ((), None, None)
+    assert (found.winners, found.degraded) == ((), None)
     assert min((case.distance for case in found.losers), default=inf) == inf

@@ -89,23 +89,13 @@ def buckets_of(pool: list[Episode]) -> dict[str, list[Episode]]:
     return {"winners": [e for e in pool if e.outcome == "win"], "losers": lost, "failures": named}
 
 
-def greedy(items: list[Episode], memory_query: MemoryQuery, quota: int) -> tuple[list[Episode], int | None]:
-    """Sort everything, then take the next whose day has not half the quota.
-
-    Also the distance of the first refused for its day, if a full bucket reaches beyond it.
-    """
+def greedy(items: list[Episode], memory_query: MemoryQuery, quota: int) -> list[Episode]:
+    """Sort everything, then take the next whose day has not half the quota."""
     taken: list[Episode] = []
     days: Counter[int] = Counter()
-    refused = None
     for item in sorted(items, key=lambda e: (distance(e, memory_query), e.episode_id)):
         day = item.entry_label // DAY
-        if len(taken) == quota:
-            break
-        if days[day] == max(1, quota // 2):
-            refused = distance(item, memory_query) if refused is None else refused
-            continue
-        taken.append(item)
-        days[day] += 1
-    if len(taken) == quota and refused is not None and refused >= distance(taken[-1], memory_query):
-        refused = None
-    return taken, refused
+        if len(taken) < quota and days[day] < max(1, quota // 2):
+            taken.append(item)
+            days[day] += 1
+    return taken

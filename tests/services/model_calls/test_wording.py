@@ -35,7 +35,7 @@ def test_wording_tells_every_time_in_iso_8601_utc():
     assert shown({"window_start": datetime(2010, 1, 2, tzinfo=UTC)}) == {
         "window_start": "2010-01-02T00:00:00Z"
     }
-    assert shown({"passed_over_at": 0.5, "bars_ago": 3}) == {"passed_over_at": 0.5, "bars_ago": 3}
+    assert shown({"looked_at": 0.5, "bars_ago": 3}) == {"looked_at": 0.5, "bars_ago": 3}
 
 
 def test_wording_of_a_time_that_no_calendar_has_is_a_word_and_no_error():

@@ -80,7 +80,9 @@ def test_summary_is_cached_until_a_new_trade_of_the_playbook():
     first = found.summary(definition(), LATE)
     assert found.summary(definition(), LATE) is first
     found.record(episode(2, playbook_id="beta"))
-    assert found.summary(definition(), LATE) is first
+    pooled = found.summary(definition(), LATE)
+    assert pooled == first.model_copy(update={"shrunken_r": pooled.shrunken_r})
+    assert found.summary(definition(), LATE) is pooled
     found.record(episode(3))
     assert found.summary(definition(), LATE).n == 2
 

@@ -22,6 +22,7 @@ from tests.services.policy_checks.plans import (
     account,
     acting,
     changed,
+    estimate,
     held,
     summary,
 )
@@ -473,15 +474,16 @@ def timeframe_of_another_playbook(request: Request) -> Request:
 
 
 @fault("memory_contradicts")
-def near_losers_in_a_losing_population(request: Request) -> Request:
+def place_where_less_than_nothing_is_earned(request: Request) -> Request:
     lost = summary(
         winners=(1.0,),
         losers=(-1.0, -0.9, -1.1, -1.0),
         population=(10, 190),
-        losers_nearer=True,
         of=request.playbook.id,
+        estimates=(estimate(),),
     )
-    return changed(request, {"memory": lost})
+    sure = expectation_of(request).hit_rate  # a plan that doubts itself may stay
+    return changed(request, {"memory": lost, "proposal.conviction": sure})
 
 
 @fault("rationale_misses_playbook")

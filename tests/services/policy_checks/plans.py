@@ -7,7 +7,13 @@ from pydantic import BaseModel
 
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
-from schemas.reflection import InvariantContext, MemoryCase, MemorySummary, PolicyLevelReflectionRequest
+from schemas.reflection import (
+    InvariantContext,
+    LocalEstimate,
+    MemoryCase,
+    MemorySummary,
+    PolicyLevelReflectionRequest,
+)
 from schemas.regime import RegimeLabels, RegimeView
 from schemas.snapshot import (
     DataWindow,
@@ -160,6 +166,7 @@ def summary(
     losers_nearer: bool = False,
     known_at: int = NOW - DAY,
     of: str = "trend_pullback",
+    estimates: tuple[LocalEstimate, ...] = (),
 ) -> MemorySummary:
     """Retrieved winners and losers by R; distances ascend, winners nearer unless `losers_nearer`."""
     near, far = (0.1, 0.3) if losers_nearer else (0.3, 0.1)
@@ -168,8 +175,19 @@ def summary(
     failed = tuple(_case(f"f{i}", -1.0, 0.2 + 0.01 * i, known_at, of, mode) for i, mode in enumerate(modes))
     rates = MemoryBaseRates(population=sum(population) + 2, winners=population[0], losers=population[1])
     return MemorySummary(
-        known_at=max(NOW, known_at), winners=won, losers=lost, failures=failed, base_rates=rates
+        known_at=max(NOW, known_at),
+        winners=won,
+        losers=lost,
+        failures=failed,
+        base_rates=rates,
+        estimates=estimates,
     )
+
+
+def estimate(**changes: Any) -> LocalEstimate:
+    """One that says: it is different here, and below zero."""
+    values = {"basis": "own", "n": 150, "mean_r": -0.4, "lower_r": -0.7, "upper_r": -0.1}
+    return LocalEstimate(**{**values, "departs": 0.9, "below_zero": 0.97, "unseen_r": 0.64, **changes})
 
 
 def _case(

@@ -135,7 +135,7 @@ def test_checks_each_critic_alone_answers_any_request_with_findings(
         levels = read_levels(spoiled)
         found += [seen for critic in COHERENCE_CRITICS for seen in critic(spoiled, levels)]
         found += expectation.check_expectation(spoiled, levels, ReflectionSettings())
-        found += memory.check_memory(spoiled, spoiled.memory, ReflectionSettings())
+        found += memory.check_memory(spoiled, spoiled.memory)
     for finding in found:
         assert canonical_json(finding.payload())
 

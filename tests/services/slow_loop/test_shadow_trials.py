@@ -39,7 +39,7 @@ class Ledgers:
 
     def __init__(self, outcomes: dict[str, list[float]]) -> None:
         self.outcomes = outcomes
-        bars = SimpleNamespace(close_times=np.arange(100) * DAY_NS + START)
+        bars = SimpleNamespace(close_times=np.arange(100) * DAY_NS + START, timeframe="1d")
         self.market = SimpleNamespace(bars=bars)
 
     def open(self, definition: Any, directions: Any, start_row: int, regime_key: str | None = None) -> Paper:
@@ -65,7 +65,7 @@ class Lifecycle:
         return alter(made, eligibility=eligibility)
 
     def begin(self, name: str, kind: str = "candidate", since: int = START) -> None:
-        facts: dict[str, Any] = {"version_hash": name, "kind": kind, "since": since}
+        facts: dict[str, Any] = {"version_hash": name, "kind": kind, "since": since, "expires_at": OVER}
         facts["definition"] = playbook(name, horizon_bars=20 + len(self.begun))
         self.begun.append(name)
         self.open.append(SimpleNamespace(**facts, regime_key=None, directions=("long",)))
@@ -174,6 +174,18 @@ def test_candidate_that_gains_no_more_than_its_incumbent_is_not_promoted():
         shadow.step(10, OVER)
         assert lifecycle.promoted == promoted
         assert shadow.shown["proven"]["incumbent_n"] == 40
+
+
+def test_experiment_is_shown_beside_what_is_in_force_with_its_blocks_left_and_proven_by_its_own_trades():
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle, tried=[1.0] * 40, incumbent=[0.25] * 30)
+    lifecycle.begin("tried", kind="experiment")
+    shadow.step(10, OVER - 21 * DAY_NS)
+    (shown,) = shadow.summaries()
+    assert (shown["n"], shown["incumbent_n"], shown["incumbent_r"]) == (40, 30, 0.25)
+    assert shown["blocks_left"] == 1  # on daily bars a block is a month
+    assert "difference_r" not in shown
+    assert float(shown["e_value"] or 0.0) >= float(shown["e_needed"] or 0.0) > 1.0
 
 
 def test_refuted_candidate_is_told_while_the_rules_it_was_compared_with_and_the_bans_stay():

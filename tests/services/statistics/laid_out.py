@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from services.statistics.blocks import Trades
+from services.statistics.blocks import Trades, blocks_of
 from services.statistics.calendar_units import DAY_NS
-from services.statistics.track import Bounds, Track
+from services.statistics.track import Bounds, Company, Track
 
 HOUR_NS = DAY_NS // 24
 WEEK_NS = 7 * DAY_NS
@@ -38,6 +38,21 @@ def weekly_track(outcomes, reference=0.0, bounds=BOUNDS) -> Track:
 def uneven_track(weeks, reference=0.0, bounds=BOUNDS) -> Track:
     """The track of weeks of any numbers of trades."""
     return Track(uneven(weeks), "week", reference, bounds)
+
+
+def account_of(*outcomes, reference=0.0) -> list[Track]:
+    """Tracks of playbooks that trade weeks (w, k), each in the company of all."""
+    trades = [weekly(found) for found in outcomes]
+    names = ("entry_ns", "exit_ns", "r")
+    pooled = Trades(*(np.concatenate([getattr(found, name) for found in trades]) for name in names))
+    company = Company(blocks_of(pooled, "week", BOUNDS.low, BOUNDS.high))
+    return [Track(found, "week", reference, BOUNDS, company=company) for found in trades]
+
+
+def among_others(outcomes, reference=0.0) -> Track:
+    """The track of weeks (w, k), where another playbook trades the same ones and shows no change."""
+    others = t3(np.random.default_rng(97), (len(outcomes), 20))
+    return account_of(outcomes, others, reference=reference)[0]
 
 
 def t3(draw, shape):

@@ -37,7 +37,7 @@ def walked(weeks, side=1.0, reference=0.0, largest_row=3.0, most_trades=0, stric
         np.full(len(weeks), largest_row),
     )
     out = np.empty((ROWS, len(weeks)))
-    walk(blocks, Terms(side, float(most_trades), strict), reference, out)
+    walk(blocks, Terms(side, float(most_trades), strict, 4.0), reference, out)
     return out
 
 

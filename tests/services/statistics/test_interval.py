@@ -11,6 +11,7 @@ from services.statistics.track import GRAIN, Interval, Track
 from tests.services.statistics.laid_out import (
     BOUNDS,
     alike_brackets,
+    among_others,
     bracket,
     t3,
     uneven_track,
@@ -135,7 +136,7 @@ def test_interval_that_is_shown_holds_the_mean_that_it_names(weeks):
 
 def test_interval_that_earlier_looks_alone_would_narrow_beyond_the_mean_is_moved():
     """All looks together leave [.07, .15], and the mean has come down to nothing."""
-    one = weekly_track(turned(5, 120, 0.3))
+    one = among_others(turned(5, 120, 0.3))
     assert one._edges(120, LIMIT, 0) == pytest.approx((0.0723, 0.1529), abs=1e-4)
     mean, shown = one._means[0, -1], one.interval(120)
     assert shown.kind == "moved"
@@ -144,17 +145,17 @@ def test_interval_that_earlier_looks_alone_would_narrow_beyond_the_mean_is_moved
 
 
 def test_interval_of_which_even_the_last_look_excludes_the_mean_shows_no_edge():
-    one = weekly_track(turned(5, 120, 0.8, scale=0.5))
+    one = among_others(turned(5, 120, 0.8, scale=0.5))
     assert one.interval(120) == Interval(None, None, "none")
 
 
 def test_interval_of_a_mean_that_moved_is_that_of_the_last_look_and_says_so():
     outcomes = turned(6, 120, 0.6)
-    one = weekly_track(outcomes)
+    one = among_others(outcomes)
     shown = one.interval(120)
     assert shown.kind == "moved"
     for m in np.arange(-1.0, 1.0, 0.02):  # what the last look alone refutes
-        paths = Track(weekly(outcomes), "week", float(m), BOUNDS)._paths[1]
+        paths = among_others(outcomes, float(m))._paths[1]
         out = bool((paths[:, -1] >= LIMIT).any())
         assert out == (m < edges(shown)[0] or m > edges(shown)[1]), m
     assert one.interval(60).kind == "anytime"

@@ -1,4 +1,4 @@
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 import pytest
@@ -14,9 +14,9 @@ TERMS = {"t3": BOUNDS, "bracket": Bounds(-3.0, 4.0, target=2.0)}
 
 
 def effect_of(outcomes, alpha, bounds=BOUNDS) -> float:
+    """Infinite where nothing inside the bounds could have been shown: groups are held together by chance."""
     effect = smallest_detectable_effect(weekly_track(outcomes, bounds=bounds), len(outcomes), alpha)
-    assert effect is not None
-    return effect
+    return inf if effect is None else effect
 
 
 @pytest.mark.parametrize(

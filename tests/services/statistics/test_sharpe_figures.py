@@ -167,7 +167,7 @@ def test_psr_of_blocks_that_resemble_each_other_is_that_of_four_at_a_time_where_
     for seed in range(6):
         sums = np.repeat(drawn(seed, 0.5, 6), 8) + drawn(seed + 9, 0.0, 48) / 3
         (found,) = wholes(reflect(weekly(BOOKS[0], sums)))
-        assert "what four of them show together" in found.reason
+        assert "of them show together counts where it is less" in found.reason
         fours = np.add.reduceat(sums, sorted({0, *range(4 - first, 48, 4)}))
         values = [probabilistic_sharpe(moments_of(each)) for each in (sums, fours)]
         assert found.psr == pytest.approx(min(values, key=lambda value: abs(value - 0.5)), abs=1e-6)

@@ -331,6 +331,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "findings": {"count_only": 1},
             "recommendations": {},
             "latency_ms": latency,
+            "on_trial": [],
         },
         "judge": {
             "boundary": {"approve": 1},

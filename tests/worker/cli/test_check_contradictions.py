@@ -47,7 +47,6 @@ IMPOSSIBLE: dict[str, st.SearchStrategy[Any]] = {
     "snapshot.events[0]": st.sampled_from(["hearbeat", "", "HEARTBEAT", "none"]),
     "snapshot.features.atr_14": BELOW_ZERO,
     "memory.winners[0].distance": BELOW_ZERO,
-    "memory.passed_over_at": BELOW_ZERO,
     "memory.insufficient[0]": st.sampled_from(["failure", "", "Winners"]),
     "memory.base_rates.losers": FEWER,
     "invariants.gross_exposure": BELOW_ZERO,
@@ -227,8 +226,6 @@ def test_check_memory_of_another_playbook_or_a_larger_world_is_refused(data):
         ({"snapshot__regime__fingerprint": [0.5] * 4}, "snapshot.regime.fingerprint: "),
         ({"playbook__known_at": 2 * 10**18}, "playbook.known_at: 2000000000000000000 lies after snapshot"),
         ({"playbook__expectation__hit_rate": 0.5}, "snapshot.expectations[0].prior is not playbook"),
-        ({"memory__passed_over_at": 0.1, "memory__base_rates": {"population": 8, "winners": 3, "losers": 3}},
-         "passed_over_at 0.1 says that a case is missing"),
         ({"memory__insufficient": ["failures", "failures"]}, "insufficient holds 'failures' twice"),
     ],
 )  # fmt: skip
@@ -240,7 +237,7 @@ def test_check_fields_that_cannot_both_be_are_refused_with_value_and_place(chang
 @check_each(
     "place",
     ["snapshot.close", "snapshot.features.atr_14", "snapshot.risk.cash",
-     "snapshot.expectations.0.expectancy_r", "memory.winners.0.r", "memory.passed_over_at",
+     "snapshot.expectations.0.expectancy_r", "memory.winners.0.r", "memory.winners.0.distance",
      "invariants.spread_bps"],
 )  # fmt: skip
 def test_request_contract_refuses_numbers_that_are_none(place, number):

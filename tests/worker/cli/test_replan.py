@@ -6,11 +6,13 @@ import shutil
 
 import pytest
 
+from schemas.settings import JudgeSettings
 from services.playbooks.loader import load_playbooks, read_playbook
 from services.store import open_store
 from tests.agents.language_models.wire_server import events, stream
 from tests.services.store.stores import new_run
-from tests.worker.planted_store import definitions, new_planted, world
+from tests.worker.cli.conftest import with_planted
+from tests.worker.planted_store import definitions, new_planted, store_planted, world
 from tests.worker.shared_runs import losing_settings
 from tests.worker.wire import wire
 from worker.cli.printing import time_option
@@ -140,13 +142,20 @@ def test_replan_of_a_report_that_the_run_judged_applies_nothing_again(planted):
     assert "judged and applied in the run: nothing is applied again" in text
     assert "risk_fraction 0.005 -> 0.0025" in text
     assert "was judged already" in planted.complaint("replan", stored["report_id"], "--judge", "model")
+
+
+def test_replan_of_an_action_that_was_refused_says_that_it_was_not_carried_out(shell, monkeypatch):
+    store = shell.folder / "thinktwice.db"
+    store_planted(store, settings=losing_settings(JudgeSettings(max_open_experiments=0)))
+    planted = with_planted(shell, store, monkeypatch)
     refused = journalled(planted, "action_refused")[0]["payload"]
-    late = next(
-        row["payload"]["report_id"]
+    assert refused["code"] == "too_many_experiments"
+    verdict = next(
+        row["payload"]
         for row in journalled(planted, "replan_verdict")
         if row["payload"]["verdict_id"] == refused["verdict_id"]
     )
-    payload = answered(planted, "replan", late)
+    payload = answered(planted, "replan", verdict["report_id"])
     assert [finding["code"] for finding in payload["refused"]] == [refused["code"]]
     assert [item["carried_out"] for item in payload["actions"]] == [False]
 

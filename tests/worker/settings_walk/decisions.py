@@ -19,7 +19,6 @@ from tests.worker.settings_walk.runs_seen import (
     PATIENT_TRADES,
     REFLECTIONS,
     TRADES,
-    contradictions,
     late_answers,
     order_names,
     refusal,
@@ -68,7 +67,6 @@ SILENT = {
     "envelope.allowed_playbooks": ["buys_strength"],
     "envelope.max_drawdown": 0.9,
     "envelope.max_daily_loss": 0.5,
-    "reflection.minimum_cases": 100_000,
 }
 REGIME = "policy_loop.regime."
 ASKING = {"reflection.mode": "full", "llm.model": "anthropic/claude-haiku-5-5"}
@@ -149,6 +147,7 @@ DECISIONS: dict[str, Entry] = {
     "policy_loop.minimum_interval_s": Entry(36_000, HOURLY),
     "policy_loop.minimum_interval_bars": Entry(30, EVALUATIONS),
     "policy_loop.max_answer_bars": Entry(0, late_answers),
+    "policy_loop.explore": Entry(0.9, TRADES),
     "policy_loop.max_revisions": Entry(0, refused_rounds),
     f"{REGIME}weak_trend": Entry(0.6, EVALUATIONS),
     f"{REGIME}strong_trend": Entry(0.4, EVALUATIONS),
@@ -171,8 +170,6 @@ DECISIONS: dict[str, Entry] = {
     "reflection.budget_heartbeat_ms": Entry(1e-6, LATE_REFLECTIONS, PATIENT_BUDGETS),
     "reflection.min_reward_to_risk": Entry(3.0, REFLECTIONS),
     "reflection.max_staleness_bars": Entry(0, HOLED_REFLECTIONS),
-    "reflection.contradiction_share": Entry(0.9, contradictions),
-    "reflection.minimum_cases": Entry(2, REFLECTIONS),
     "reflection.conviction_tolerance": Entry(0.0, TRADES),
     "memory.winners": Entry(1, REFLECTIONS),
     "memory.losers": Entry(1, REFLECTIONS),

@@ -21,13 +21,11 @@ from schemas.vocabulary import CheckName, Severity
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from tests.services.policy_checks.plans import changed, right_request, summary
 from tests.worker.settings_walk.walking import Look, RowLook, content
 from tests.worker.shared_runs import fewer_bars, run_on
 from tests.worker.test_execution_settings import EAGER, PATIENT, always
 from tests.worker.test_session_wires import finished, late_by, session
 from trading_core.bars import COLUMNS, BarSeries
-from worker.bootstrap import assemble
 from worker.feeds.sample_data.worlds import make_world
 from worker.models import Models, Overrides
 from worker.runs.backtest import run_backtest
@@ -42,7 +40,6 @@ BUSY = always(
         "invalidation": "close < open",
     }
 )
-LOSING = summary(winners=(1.0,), losers=(-1.0,) * 5, population=(1, 45))
 TRADED = (
     "order_accepted", "order_clamped", "order_refused", "entry_filled", "scale_out_filled", "exit_filled",
     "stop_tightened", "episode", "envelope_breach", "envelope_released", "state_transition", "run_finished",
@@ -173,16 +170,6 @@ def refusal(settings: Settings) -> str:
     with pytest.raises(ConfigError) as caught:
         require_known_symbols(settings, year())
     return str(caught.value)
-
-
-def contradictions(settings: Settings) -> Any:
-    """Codes of the findings on a plan most of whose near cases lost."""
-    made = assemble(settings, hours(), JournalWriter(MemorySink()))
-    provider: Any = made.policy_loop.provider
-    result = asyncio.run(
-        provider.reflection.reflect(changed(right_request(), {"memory": LOSING}), source="heartbeat")
-    )
-    return [finding.code for finding in result.findings]
 
 
 def never_today(request: PolicyLevelReflectionRequest) -> Finding:

@@ -33,7 +33,7 @@ def settings() -> Settings:
     """Nothing but the reward check may refuse a plan, and no envelope cuts a losing arm short."""
     return Settings(
         envelope=EnvelopeSettings(max_drawdown=0.9, max_daily_loss=0.5, max_consecutive_losses=10_000),
-        reflection=ReflectionSettings(minimum_cases=100_000, conviction_tolerance=1.0),
+        reflection=ReflectionSettings(conviction_tolerance=1.0),
         execution=ExecutionSettings(fee_bps=0.0, slippage_bps=0.0),
     )
 

@@ -1,0 +1,186 @@
+"""How many blocks make one bet, where blocks depend on each other: groups of 1, 2, 4, 8 or 16, by rule R.
+
+Groups of L periods are *quiet* at a look when no judge that has four of them says otherwise. With S the sum
+of R of a group, n its trades and m the mean so far, a judge reads r = sum D_i D_(i-1) / sum D_i^2 of
+D = S - n m over its g groups that are over:
+
+    L = 1:        r <= min(2 / sqrt(g), .45 - 1 / sqrt(g))     dependence has to be seen
+    L = 2, 4, 8:  r sqrt(g) <= -.5                             that it is gone has to be seen
+    L = 16:       always
+
+The judges are the hypothesis and its playbook, the levels before and after their best split taken out: a mean
+that moved once is a finding, no dependence. Then all trades outside, split left in: a long shock is a split
+too, and the rest of the account tells it from a change of one cell. Where nothing is outside, the hypothesis
+judges itself with its split left in. What counts is the shortest length that is quiet at a block and was at
+the 12 before, and at least the shortest after whose groups at most half of the trades end.
+
+Rule and figures are ours, measured by `python -m benchmarks.gate_worlds`; no proof stands behind them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.statistics.blocks import Blocks, Floats
+from services.statistics.calendar_units import Integers
+
+LENGTHS = (1, 2, 4, 8, 16)
+MEMORY = 12  # blocks: most flags of a null year came in weeks 13 to 39, after a chance pause of the likeness
+FEWEST_GROUPS = 4
+SPLIT_GROUPS = 12
+Flags = NDArray[np.bool_]
+SPLITS = 32  # places at which a split is looked for: all of them up to 40 groups, and no square of the run
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Sums of R of some trades by calendar period, each (b,), and how much neighbours resemble each other.
+
+    Attributes:
+        numbers: of the periods, rising.
+        complete_at: when a period counts, ns.
+        sizes: trades.
+        totals: sums of winsorised R.
+    """
+
+    numbers: Integers
+    complete_at: Integers
+    sizes: Floats
+    totals: Floats
+    _found: dict[tuple[int, bool], tuple[Floats, Integers]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, blocks: Blocks) -> "Judge":
+        """Of the trades of these blocks."""
+        return cls(blocks.numbers, blocks.complete_at, blocks.sizes.astype(np.float64), blocks.winsorised)
+
+    @classmethod
+    def outside(cls, account: Blocks, own: Blocks) -> "Judge":
+        """Of all trades of the account but those of `own`; a period counts when it does for the account."""
+        sizes, totals = account.sizes.astype(np.float64), account.winsorised.copy()
+        places = np.searchsorted(account.numbers, own.numbers)
+        sizes[places] -= own.sizes
+        totals[places] -= own.winsorised
+        left = sizes > 0.0
+        return cls(account.numbers[left], account.complete_at[left], sizes[left], totals[left])
+
+    def read(self, length: int, known: Integers, *, split: bool) -> tuple[Floats, Integers]:
+        """Resemblance and number of groups over where so many blocks are known; NaN below four."""
+        if (length, split) not in self._found:
+            over, group = groups_over(self.numbers, length), self.numbers // length
+            starts = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
+            sums = (
+                np.add.reduceat(part, starts) if len(starts) else part for part in (self.sizes, self.totals)
+            )
+            self._found[length, split] = likeness(*sums, split=split), over
+        r, over = self._found[length, split]
+        groups = np.concatenate(([0], over))[known]
+        return np.concatenate((np.full(1, np.nan), r))[groups], groups
+
+
+def groups_over(numbers: Integers, length: int) -> Integers:
+    """How many groups of so many periods are over with each block; their last period may be without one."""
+    group = numbers // length
+    distinct = np.cumsum(np.diff(group, prepend=group[:1] - 1) != 0)
+    return np.asarray(distinct - (numbers % length != length - 1), dtype=np.int64)
+
+
+def likeness(sizes: Floats, totals: Floats, *, split: bool) -> Floats:
+    """First autocorrelation of the first 1, 2, ... groups, (g,); NaN below four, 0 where all are alike.
+
+    With `split`, from 12 groups on, what is left of r when the levels before and after the best split, either
+    of which holds a tenth at least, are taken out.
+    """
+    count = np.arange(1, len(sizes) + 1)
+    mean = totals.cumsum() / sizes.cumsum()
+    square = (totals**2).cumsum()
+    around = square - 2.0 * mean * (totals * sizes).cumsum() + mean**2 * (sizes**2).cumsum()
+    crossed = _cross(totals, sizes) + _cross(sizes, totals)
+    lagged = _cross(totals, totals) - mean * crossed + mean**2 * _cross(sizes, sizes)
+    if split and len(sizes) >= SPLIT_GROUPS:
+        off, lag = _levels(sizes, totals, mean)
+        around[SPLIT_GROUPS - 1 :] -= off
+        lagged[SPLIT_GROUPS - 1 :] -= lag
+    varies = around > 1e-12 * square
+    r = np.where(varies, lagged / np.where(varies, around, 1.0), 0.0)
+    return np.where(count < FEWEST_GROUPS, np.nan, r)
+
+
+def _cross(first: Floats, second: Floats) -> Floats:
+    """Sum of each value times the one before, up to each place."""
+    found = np.zeros(len(first))
+    found[1:] = (first[1:] * second[:-1]).cumsum()
+    return found
+
+
+def _levels(sizes: Floats, totals: Floats, mean: Floats) -> tuple[Floats, Floats]:
+    """What the levels on both sides of the best split add to the sums of squares and of neighbours."""
+    c = np.arange(SPLIT_GROUPS, len(sizes) + 1)
+    m = mean[c - 1]
+    low, tenth = c // 10 + 1, c // 10
+    k = low[:, None] + np.arange(SPLITS) * (c - tenth - low)[:, None] // SPLITS
+    apart = totals.cumsum()[k - 1] - m[:, None] * sizes.cumsum()[k - 1]
+    best = np.argmax(apart**2 / (k * (c[:, None] - k)), axis=1)[:, None]
+    k, apart = np.take_along_axis(k, best, 1)[:, 0], np.take_along_axis(apart, best, 1)[:, 0]
+    first, second = apart / k, -apart / (c - k)
+
+    def value(place: Integers | int) -> Floats:
+        return np.asarray(totals[place] - m * sizes[place])
+
+    before = first * (apart - value(k - 1)) + second * (value(k - 1) - apart - value(c - 1))
+    after = first * (apart + value(k) - value(0)) - second * (apart + value(k))
+    levels = (k - 1) * first**2 + first * second + (c - k - 1) * second**2
+    return apart * first - apart * second, before + after - levels
+
+
+def is_quiet(length: int, r: Floats, groups: Integers) -> Flags:
+    """Whether r of groups shorter than the longest says so, elementwise; False where it is NaN."""
+    root = np.sqrt(np.maximum(groups, 1))
+    limit = np.minimum(2.0 / root, 0.45 - 1.0 / root) if length == 1 else -0.5 / root
+    return np.asarray(r <= limit)
+
+
+def agreeing(own: Judge, playbook: Judge | None, outside: Judge | None, late: Sequence[Integers]) -> Integers:
+    """How many of the lengths have to agree at each block of `own`, (b,): 1 for single blocks alone.
+
+    Args:
+        own: the blocks of the hypothesis.
+        playbook: those of its playbook; None where that is itself.
+        outside: those of all trades outside it, if there are any.
+        late: of each length, how many trades of each block end after the group that they began in.
+    """
+    calm, ended = (np.full(len(own.numbers), len(LENGTHS), dtype=np.int64) for _ in range(2))
+    for place, length in reversed(list(enumerate(LENGTHS, start=1))):
+        if length < LENGTHS[-1]:
+            calm[_calm(_quiet(length, own, playbook, outside))] = place
+            ended[2 * late[place - 1].cumsum() <= own.sizes.cumsum()] = place
+    return np.maximum(calm, ended)
+
+
+def _quiet(length: int, own: Judge, playbook: Judge | None, outside: Judge | None) -> Flags:
+    """Whether no judge objects at a block, (b,); of groups of several, one at least has to have four."""
+    known = np.arange(1, len(own.numbers) + 1)
+    readings = [own.read(length, known, split=True)]
+    if playbook is not None:
+        readings.append(playbook.read(length, _count_known(playbook, own), split=True))
+    r, groups = own.read(length, known, split=False)
+    if outside is not None:
+        theirs, count = outside.read(length, _count_known(outside, own), split=False)
+        silent = np.isnan(theirs)
+        r, groups = np.where(silent, r, theirs), np.where(silent, groups, count)
+    readings.append((r, groups))
+    silent = np.stack([np.isnan(r) for r, _ in readings])
+    quiet = np.stack([is_quiet(length, *reading) for reading in readings]) | silent
+    return np.asarray(quiet.all(axis=0) & ((length == 1) | ~silent.all(axis=0)))
+
+
+def _calm(quiet: Flags) -> Flags:
+    """Whether it was quiet at a block and at the 12 before, as far as there are so many."""
+    loud = np.concatenate((np.zeros(MEMORY + 1, dtype=np.int64), (~quiet).cumsum()))
+    return np.asarray(loud[MEMORY + 1 :] == loud[: -MEMORY - 1])
+
+
+def _count_known(judge: Judge, own: Judge) -> Integers:
+    return np.asarray(np.searchsorted(judge.complete_at, own.complete_at, side="right"))
