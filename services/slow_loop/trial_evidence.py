@@ -47,7 +47,6 @@ def trial_track(
     episodes: EpisodeKey,
     gate: GateSettings,
     definition: PlaybookDefinition | None = None,
-    open_since: int | None = None,
 ) -> Track | None:
     """The blocks of a trial's trades; None without any. Kept, because most slots bring a trial no trade.
 
@@ -57,7 +56,7 @@ def trial_track(
     if not learnable:
         return None
     unit = unit_of_timeframe(gate.block, learnable[0].timeframe)
-    return Track(trades_of(learnable), unit, gate.reference_r, bounds_of(definition, gate), open_since)
+    return Track(trades_of(learnable), unit, gate.reference_r, bounds_of(definition, gate))
 
 
 def trial_evidence(
@@ -68,11 +67,11 @@ def trial_evidence(
     open_since: int | None = None,
 ) -> Evidence:
     """Trades, complete blocks, means, and e-values of both claims without restarts, at a time."""
-    track = trial_track(EpisodeKey(episodes), gate, definition, open_since)
+    track = trial_track(EpisodeKey(episodes), gate, definition)
     if track is None:
         nothing: Evidence = dict.fromkeys(("mean_r", "mean_raw_r", "e_value", "e_value_below"))
         return {"n": 0, "blocks": 0, "reference_r": gate.reference_r} | nothing
-    seen = track.at(at_ns)
+    seen = track.at(at_ns, open_since)
     return {
         "n": seen.n,
         "blocks": seen.blocks,
