@@ -44,12 +44,14 @@ class Judge:
         complete_at: when a period counts, ns.
         sizes: trades.
         totals: sums of winsorised R.
+        splits: whether anybody reads what is left without the best split.
     """
 
     numbers: Integers
     complete_at: Integers
     sizes: Floats
     totals: Floats
+    splits: bool = True
     _found: dict[int, Readings] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -65,7 +67,7 @@ class Judge:
         sizes[places] -= own.sizes
         totals[places] -= own.winsorised
         left = sizes > 0.0
-        return cls(account.numbers[left], account.complete_at[left], sizes[left], totals[left])
+        return cls(account.numbers[left], account.complete_at[left], sizes[left], totals[left], splits=False)
 
     def read(self, length: int, known: Integers) -> Readings:
         """Resemblance and number of groups over where so many blocks are known; see `likeness`."""
@@ -74,7 +76,7 @@ class Judge:
             sums = np.stack((self.totals, self.sizes))
             sums = np.add.reduceat(sums, starts, axis=1) if len(starts) else sums
             padded = np.full((2, len(starts) + 1), np.nan)
-            padded[:, 1:] = likeness(sums[1], sums[0])
+            padded[:, 1:] = likeness(sums[1], sums[0], split=self.splits)
             self._found[length] = padded, np.append(0, groups_over(self.numbers, length))
         r, over = self._found[length]
         groups = over[known]
@@ -91,11 +93,11 @@ def groups_over(numbers: Integers, length: int) -> Integers:
     return np.asarray(begins(numbers // length).cumsum() - (numbers % length != length - 1))
 
 
-def likeness(sizes: Floats, totals: Floats) -> Floats:
+def likeness(sizes: Floats, totals: Floats, *, split: bool = True) -> Floats:
     """First autocorrelation of the first 1, 2, ... groups, (2, g); NaN below four, 0 where all are alike.
 
     As it is, and, from 12 groups on, what is left of r when the levels before and after the best split,
-    either of which holds a tenth at least, are taken out.
+    either of which holds a tenth at least, are taken out; as it is twice without `split`.
     """
     count = len(sizes)
     if count < FEWEST_GROUPS:
@@ -107,7 +109,7 @@ def likeness(sizes: Floats, totals: Floats) -> Floats:
     around = np.tile(square - 2.0 * mean * products[0, 1] + mean**2 * products[1, 1], (2, 1))
     crossed = neighbours[0, 1] + neighbours[1, 0]
     lagged = np.tile(neighbours[0, 0] - mean * crossed + mean**2 * neighbours[1, 1], (2, 1))
-    if count >= SPLIT_GROUPS:
+    if split and count >= SPLIT_GROUPS:
         off, lag = _levels(sizes, totals, mean)
         around[1, SPLIT_GROUPS - 1 :] -= off
         lagged[1, SPLIT_GROUPS - 1 :] -= lag
