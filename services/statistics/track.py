@@ -139,16 +139,13 @@ class Track:
             return self.blocks
         return blocks_of(self._trades, "month", self.bounds.low, self.bounds.high, self._open_since)
 
-    def complete(self, at_ns: int, open_since: int | None = None) -> int:
-        """Blocks that count at a time; those from the period of `open_since` on wait."""
-        counted = int(np.searchsorted(self.blocks.complete_at, at_ns, side="right"))
-        if open_since is None:
-            return counted
-        return min(counted, int(np.searchsorted(self.blocks.numbers, unit_numbers(open_since, self.unit))))
+    def complete(self, at_ns: int) -> int:
+        """Blocks that count at a time."""
+        return int(np.searchsorted(self.blocks.complete_at, at_ns, side="right"))
 
-    def at(self, at_ns: int, open_since: int | None = None) -> Sample:
-        """What is known at a time, ns; `open_since`: entry of the oldest position that is open then."""
-        blocks = self.complete(at_ns, open_since)
+    def at(self, at_ns: int) -> Sample:
+        """What is known at a time, ns."""
+        blocks = self.complete(at_ns)
         n = int(np.searchsorted(self._exits, at_ns, side="right"))
         if not blocks:
             return Sample(n, 0, 0, self.unit, self.reference, None, None, (1.0, 1.0), (1.0, 1.0), 1)
@@ -170,7 +167,7 @@ class Track:
             restarted,
             plain,
             LENGTHS[lengths - 1],
-            None if self.otherwise is None else self.otherwise.at(at_ns, open_since),
+            None if self.otherwise is None else self.otherwise.at(at_ns),
         )
 
     def log_e_at(self, looks: Integers) -> Floats:
