@@ -19,6 +19,7 @@ from services.journal.chain import JournalRow
 from services.journal.index import Event
 from services.playbooks.version_diff import changes
 from services.slow_loop.trial_evidence import EpisodeKey, round_figure, trial_evidence, trial_track
+from services.statistics.calendar_units import unit_of_timeframe
 
 KINDS = frozenset({"playbook_version", "measure_renewed", "shadow_episode", "episode"})
 RENEWED = ("measure", "since", "until", "expires_at", "shown")
@@ -178,11 +179,13 @@ class PlaybookHistory:
         learnable = [episode for episode in episodes if not episode.no_learn]
         if self._settings is None:
             return {"n": len(learnable)} if learnable else None
-        gate, alpha = self._settings.gate, self._settings.judge.promotion_alpha
-        track = trial_track(EpisodeKey(learnable), gate)
-        if track is None:
+        if not learnable:
             return None
+        gate, alpha = self._settings.gate, self._settings.judge.promotion_alpha
         last = max(episode.known_at for episode in learnable)
+        track = trial_track(
+            EpisodeKey(learnable), gate, unit_of_timeframe(gate.block, learnable[0].timeframe)
+        )
         shown = track.interval(track.complete(last), alpha)
         return {
             **trial_evidence(learnable, gate, last),

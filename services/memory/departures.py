@@ -274,4 +274,4 @@ def _surface(
 
 def _below_zero(mean: FloatArray, variance: FloatArray) -> FloatArray:
     """Share of normal distributions below zero; by `erfc`, since numpy has none and scipy loads slowly."""
-    return np.array([0.5 * erfc(z) for z in (mean / np.sqrt(2.0 * variance)).tolist()])
+    return 0.5 * np.fromiter(map(erfc, (mean / np.sqrt(2.0 * variance)).tolist()), np.float64, mean.size)

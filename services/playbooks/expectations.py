@@ -122,8 +122,10 @@ class ExpectationBook(Stateful):
         self._ids.add(episode.episode_id)
         kept = episode.playbook_id, self._rules_of(episode.playbook_hash)
         insort(self._trades.setdefault(kept, []), episode, key=_order)
-        insort(self._ordered, (episode.known_at, episode.episode_id, kept, episode))
-        self._pooled = 0, {}
+        row = (episode.known_at, episode.episode_id, kept, episode)
+        if bisect_right(self._ordered, row) < self._pooled[0]:
+            self._pooled = 0, {}
+        insort(self._ordered, row)
         self._measured.setdefault(kept, TradeOutcomes()).add(episode)
         self._cache.pop(kept, None)
         return True
@@ -189,7 +191,8 @@ class ExpectationBook(Stateful):
         in a hundred trades are known, so that a long run does not grow with its square.
         """
         count = bisect_right(self._ordered, known_at, key=itemgetter(0))
-        used = min(count, EVERY_TRADE_UNTIL)
+        before = self._pooled[0]
+        used = before if EVERY_TRADE_UNTIL <= before <= count else min(count, EVERY_TRADE_UNTIL)
         while used + used // EVERY_TRADE_UNTIL <= count and used >= EVERY_TRADE_UNTIL:
             used += used // EVERY_TRADE_UNTIL
         if self._pooled[0] != used:

@@ -173,15 +173,17 @@ def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
             return snapshot.close
         return None if text in unreadable else price_of(text, snapshot, tick)
 
+    texts = {proposal.entry, proposal.stop, proposal.target, own_rules.entry, own_rules.stop}
+    prices = {text: price(text) for text in texts}  # a plan mostly has its playbook's
     waits = "setup" not in broken and _waits(proposal.setup, snapshot)
     readable = broken.keys().isdisjoint(("entry", "stop", "target"))
     return PlanLevels(
         close=snapshot.close,
-        entry=price(proposal.entry),
-        stop=price(proposal.stop),
-        target=price(proposal.target),
-        playbook_entry=price(own_rules.entry),
-        playbook_stop=price(own_rules.stop),
+        entry=prices[proposal.entry],
+        stop=prices[proposal.stop],
+        target=prices[proposal.target],
+        playbook_entry=prices[own_rules.entry],
+        playbook_stop=prices[own_rules.stop],
         waits=waits,
         differs=list_changes(proposal, request.playbook),
         reach=symbolic_reach(proposal) if waits and readable else None,

@@ -1,6 +1,6 @@
 """What the paper trades of a trial have shown: for its promotion or end, and for the next report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import fsum
 from typing import Protocol
@@ -12,7 +12,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import GateSettings
 from services.high_level.trade_bounds import bounds_of, trades_of
 from services.statistics.blocks import Trades
-from services.statistics.calendar_units import unit_of_timeframe
+from services.statistics.calendar_units import BlockUnit, unit_numbers, unit_of_timeframe, unit_starts
 from services.statistics.track import Bounds, Track
 
 Evidence = dict[str, float | int | str | None]
@@ -42,22 +42,19 @@ class EpisodeKey(tuple[Episode, ...]):
         return hash((len(self), self[-1].episode_id if self else None))
 
 
+def first_waiting(episodes: Iterable[Episode], unit: BlockUnit, at_ns: int, *open_since: int | None) -> int:
+    """Where the blocks end that count at a time, ns: no trade that comes later changes anything before."""
+    waiting = [episode.entry_label for episode in episodes if episode.exit_label > at_ns]
+    since = min((at_ns, *waiting, *(entry for entry in open_since if entry is not None)))
+    return int(unit_starts(unit_numbers(since, unit), unit))
+
+
 @lru_cache(maxsize=64)
 def trial_track(
-    episodes: EpisodeKey,
-    gate: GateSettings,
-    definition: PlaybookDefinition | None = None,
-    open_since: int | None = None,
-) -> Track | None:
-    """The blocks of a trial's trades; None without any. Kept, because most slots bring a trial no trade.
-
-    Episodes of no-learn zones teach nothing here either.
-    """
-    learnable = [episode for episode in episodes if not episode.no_learn]
-    if not learnable:
-        return None
-    unit = unit_of_timeframe(gate.block, learnable[0].timeframe)
-    return Track(trades_of(learnable), unit, gate.reference_r, bounds_of(definition, gate), open_since)
+    episodes: EpisodeKey, gate: GateSettings, unit: BlockUnit, definition: PlaybookDefinition | None = None
+) -> Track:
+    """The blocks of a trial's settled trades; kept, because most slots complete no block."""
+    return Track(trades_of(episodes), unit, gate.reference_r, bounds_of(definition, gate))
 
 
 def trial_evidence(
@@ -67,14 +64,20 @@ def trial_evidence(
     definition: PlaybookDefinition | None = None,
     open_since: int | None = None,
 ) -> Evidence:
-    """Trades, complete blocks, means, and e-values of both claims without restarts, at a time."""
-    track = trial_track(EpisodeKey(episodes), gate, definition, open_since)
-    if track is None:
+    """Trades, complete blocks, means, and e-values of both claims without restarts, at a time.
+
+    Episodes of no-learn zones teach nothing here either.
+    """
+    learnable = [episode for episode in episodes if not episode.no_learn]
+    if not learnable:
         nothing: Evidence = dict.fromkeys(("mean_r", "mean_raw_r", "e_value", "e_value_below"))
         return {"n": 0, "blocks": 0, "reference_r": gate.reference_r} | nothing
-    seen = track.at(at_ns)
+    unit = unit_of_timeframe(gate.block, learnable[0].timeframe)
+    end = first_waiting(learnable, unit, at_ns, open_since)
+    settled = EpisodeKey(episode for episode in learnable if episode.entry_label < end)
+    seen = trial_track(settled, gate, unit, definition).at(at_ns)
     return {
-        "n": seen.n,
+        "n": sum(episode.exit_label <= at_ns for episode in learnable),
         "blocks": seen.blocks,
         "mean_r": seen.mean_r,
         "mean_raw_r": seen.mean_raw,
@@ -100,24 +103,27 @@ def paired_evidence(
     both = [*mine, *theirs]
     if not both:
         return shown
-    sign = np.concatenate((np.ones(len(mine)), -np.ones(len(theirs))))
-    trades = trades_of(both)
-    reach = max(gate.winsor_high, -gate.winsor_low)
-    opened = [since for since in (candidate.open_since, incumbent.open_since) if since is not None]
-    track = Track(
-        Trades(trades.entry_ns, trades.exit_ns, trades.r * sign),
-        unit_of_timeframe(gate.block, both[0].timeframe),
-        0.0,
-        Bounds(-reach, reach, strict=gate.strict),
-        min(opened, default=None),
+    unit = unit_of_timeframe(gate.block, both[0].timeframe)
+    end = first_waiting(both, unit, at_ns, candidate.open_since, incumbent.open_since)
+    settled = (
+        EpisodeKey(episode for episode in part if episode.entry_label < end) for part in (mine, theirs)
     )
-    seen = track.at(at_ns)
+    seen = _track_difference(*settled, gate, unit).at(at_ns)
     total = None if seen.mean_raw is None else seen.mean_raw * seen.counted
     return shown | {
         "blocks": seen.blocks,
         "difference_r": None if total is None else round_figure(total / max(seen.blocks, 1)),
         "e_value": seen.proof_of("gaining"),
     }
+
+
+@lru_cache(maxsize=64)
+def _track_difference(mine: EpisodeKey, theirs: EpisodeKey, gate: GateSettings, unit: BlockUnit) -> Track:
+    trades = trades_of(mine + theirs)
+    sign = np.concatenate((np.ones(len(mine)), -np.ones(len(theirs))))
+    reach = max(gate.winsor_high, -gate.winsor_low)
+    bounds = Bounds(-reach, reach, strict=gate.strict)
+    return Track(Trades(trades.entry_ns, trades.exit_ns, trades.r * sign), unit, 0.0, bounds)
 
 
 def beside(incumbent: PaperLedger) -> Evidence:

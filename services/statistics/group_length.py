@@ -31,6 +31,7 @@ MEMORY = 12  # blocks: most flags of a null year came in weeks 13 to 39, after a
 FEWEST_GROUPS = 4
 SPLIT_GROUPS = 12
 Flags = NDArray[np.bool_]
+Readings = tuple[Floats, Integers]
 SPLITS = 32  # places at which a split is looked for: all of them up to 40 groups, and no square of the run
 
 
@@ -43,13 +44,15 @@ class Judge:
         complete_at: when a period counts, ns.
         sizes: trades.
         totals: sums of winsorised R.
+        splits: whether anybody reads what is left without the best split.
     """
 
     numbers: Integers
     complete_at: Integers
     sizes: Floats
     totals: Floats
-    _found: dict[tuple[int, bool], tuple[Floats, Integers]] = field(default_factory=dict, repr=False)
+    splits: bool = True
+    _found: dict[int, Readings] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, blocks: Blocks) -> "Judge":
@@ -64,55 +67,56 @@ class Judge:
         sizes[places] -= own.sizes
         totals[places] -= own.winsorised
         left = sizes > 0.0
-        return cls(account.numbers[left], account.complete_at[left], sizes[left], totals[left])
+        return cls(account.numbers[left], account.complete_at[left], sizes[left], totals[left], splits=False)
 
-    def read(self, length: int, known: Integers, *, split: bool) -> tuple[Floats, Integers]:
-        """Resemblance and number of groups over where so many blocks are known; NaN below four."""
-        if (length, split) not in self._found:
-            over, group = groups_over(self.numbers, length), self.numbers // length
-            starts = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
-            sums = (
-                np.add.reduceat(part, starts) if len(starts) else part for part in (self.sizes, self.totals)
-            )
-            self._found[length, split] = likeness(*sums, split=split), over
-        r, over = self._found[length, split]
-        groups = np.concatenate(([0], over))[known]
-        return np.concatenate((np.full(1, np.nan), r))[groups], groups
+    def read(self, length: int, known: Integers) -> Readings:
+        """Resemblance and number of groups over where so many blocks are known; see `likeness`."""
+        if length not in self._found:
+            starts = np.flatnonzero(begins(self.numbers // length))
+            sums = np.stack((self.totals, self.sizes))
+            sums = np.add.reduceat(sums, starts, axis=1) if len(starts) else sums
+            padded = np.full((2, len(starts) + 1), np.nan)
+            padded[:, 1:] = likeness(sums[1], sums[0], split=self.splits)
+            self._found[length] = padded, np.append(0, groups_over(self.numbers, length))
+        r, over = self._found[length]
+        groups = over[known]
+        return r[:, groups], groups
+
+
+def begins(group: Integers) -> Flags:
+    """Whether each is the first of its number, of numbers that do not fall."""
+    return np.asarray(np.concatenate(([True], group[1:] != group[:-1]))[: len(group)])
 
 
 def groups_over(numbers: Integers, length: int) -> Integers:
     """How many groups of so many periods are over with each block; their last period may be without one."""
-    group = numbers // length
-    distinct = np.cumsum(np.diff(group, prepend=group[:1] - 1) != 0)
-    return np.asarray(distinct - (numbers % length != length - 1), dtype=np.int64)
+    return np.asarray(begins(numbers // length).cumsum() - (numbers % length != length - 1))
 
 
-def likeness(sizes: Floats, totals: Floats, *, split: bool) -> Floats:
-    """First autocorrelation of the first 1, 2, ... groups, (g,); NaN below four, 0 where all are alike.
+def likeness(sizes: Floats, totals: Floats, *, split: bool = True) -> Floats:
+    """First autocorrelation of the first 1, 2, ... groups, (2, g); NaN below four, 0 where all are alike.
 
-    With `split`, from 12 groups on, what is left of r when the levels before and after the best split, either
-    of which holds a tenth at least, are taken out.
+    As it is, and, from 12 groups on, what is left of r when the levels before and after the best split,
+    either of which holds a tenth at least, are taken out; as it is twice without `split`.
     """
-    count = np.arange(1, len(sizes) + 1)
-    mean = totals.cumsum() / sizes.cumsum()
-    square = (totals**2).cumsum()
-    around = square - 2.0 * mean * (totals * sizes).cumsum() + mean**2 * (sizes**2).cumsum()
-    crossed = _cross(totals, sizes) + _cross(sizes, totals)
-    lagged = _cross(totals, totals) - mean * crossed + mean**2 * _cross(sizes, sizes)
-    if split and len(sizes) >= SPLIT_GROUPS:
+    count = len(sizes)
+    if count < FEWEST_GROUPS:
+        return np.full((2, count), np.nan)
+    both, neighbours = np.stack((totals, sizes)), np.zeros((2, 2, count))
+    summed, products = both.cumsum(axis=1), (both[:, None] * both).cumsum(axis=2)
+    neighbours[..., 1:] = (both[:, None, 1:] * both[:, :-1]).cumsum(axis=2)
+    mean, square = summed[0] / summed[1], products[0, 0]
+    around = np.tile(square - 2.0 * mean * products[0, 1] + mean**2 * products[1, 1], (2, 1))
+    crossed = neighbours[0, 1] + neighbours[1, 0]
+    lagged = np.tile(neighbours[0, 0] - mean * crossed + mean**2 * neighbours[1, 1], (2, 1))
+    if split and count >= SPLIT_GROUPS:
         off, lag = _levels(sizes, totals, mean)
-        around[SPLIT_GROUPS - 1 :] -= off
-        lagged[SPLIT_GROUPS - 1 :] -= lag
+        around[1, SPLIT_GROUPS - 1 :] -= off
+        lagged[1, SPLIT_GROUPS - 1 :] -= lag
     varies = around > 1e-12 * square
     r = np.where(varies, lagged / np.where(varies, around, 1.0), 0.0)
-    return np.where(count < FEWEST_GROUPS, np.nan, r)
-
-
-def _cross(first: Floats, second: Floats) -> Floats:
-    """Sum of each value times the one before, up to each place."""
-    found = np.zeros(len(first))
-    found[1:] = (first[1:] * second[:-1]).cumsum()
-    return found
+    r[:, : FEWEST_GROUPS - 1] = np.nan
+    return r
 
 
 def _levels(sizes: Floats, totals: Floats, mean: Floats) -> tuple[Floats, Floats]:
@@ -161,18 +165,19 @@ def agreeing(own: Judge, playbook: Judge | None, outside: Judge | None, late: Se
 
 def _quiet(length: int, own: Judge, playbook: Judge | None, outside: Judge | None) -> Flags:
     """Whether no judge objects at a block, (b,); of groups of several, one at least has to have four."""
-    known = np.arange(1, len(own.numbers) + 1)
-    readings = [own.read(length, known, split=True)]
+    (plain, split), groups = own.read(length, np.arange(1, len(own.numbers) + 1))
+    readings = [(split, groups)]
     if playbook is not None:
-        readings.append(playbook.read(length, _count_known(playbook, own), split=True))
-    r, groups = own.read(length, known, split=False)
+        (_, theirs), count = playbook.read(length, _count_known(playbook, own))
+        readings.append((theirs, count))
     if outside is not None:
-        theirs, count = outside.read(length, _count_known(outside, own), split=False)
+        (theirs, _), count = outside.read(length, _count_known(outside, own))
         silent = np.isnan(theirs)
-        r, groups = np.where(silent, r, theirs), np.where(silent, groups, count)
-    readings.append((r, groups))
-    silent = np.stack([np.isnan(r) for r, _ in readings])
-    quiet = np.stack([is_quiet(length, *reading) for reading in readings]) | silent
+        plain, groups = np.where(silent, plain, theirs), np.where(silent, groups, count)
+    readings.append((plain, groups))
+    r, counts = (np.stack(part) for part in zip(*readings, strict=True))
+    silent = np.isnan(r)
+    quiet = is_quiet(length, r, counts) | silent
     return np.asarray(quiet.all(axis=0) & ((length == 1) | ~silent.all(axis=0)))
 
 

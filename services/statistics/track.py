@@ -265,7 +265,10 @@ class Track:
 
     def _evidence(self, claim: int, row: int, last: int, lengths: int) -> float:
         """E-value of a claim after block `last`, as it is printed."""
-        e = min(float(self._path(claim, row, place)[last]) for place in range(lengths))
+        over = enumerate(self._looks.over[:lengths, last].tolist())
+        e = min(
+            float(self._walks_of(place)[claim][row, ended - 1]) if ended else 1.0 for place, ended in over
+        )
         return float(f"{e:.9g}")
 
     def _path(self, claim: int, row: int, place: int) -> Floats:

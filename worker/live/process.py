@@ -231,23 +231,17 @@ class PaperProcess:
 
     async def _items(self, run: TradedRun) -> AsyncGenerator[BarRow | FeedAnomaly]:
         """What the feed hands over, until it ends or a stop is asked for."""
-        stop = asyncio.create_task(self._stop.wait())
         items = run.items()
         try:
-            while not self._stop.requested and not run.is_over:
-                coming = asyncio.ensure_future(anext(items))
-                await asyncio.wait({coming, stop}, return_when=asyncio.FIRST_COMPLETED)
-                if not coming.done():
-                    coming.cancel()
-                    await asyncio.gather(coming, return_exceptions=True)
+            while True:
+                await asyncio.sleep(0)  # a feed that never waits leaves time to what works beside the bars
+                if self._stop.requested or run.is_over:
                     return
-                try:
-                    item = coming.result()
-                except StopAsyncIteration:
+                item = await self._stop.first(anext(items, None))
+                if item is None:
                     return
                 yield item
         finally:
-            stop.cancel()
             await items.aclose()
 
     async def _end(self, run: TradedRun, polling: Polling, began: float) -> PaperOutcome:

@@ -6,7 +6,8 @@ committed before the next is taken where the feed waits, and beside the bars whe
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import TypeVar
 
 from schemas.errors import StoreError
 from services.feeds.port import BarRow, FeedAnomaly
@@ -34,6 +35,8 @@ from worker.operations.logs import EventSink
 from worker.runs.stored_trial import BegunTrial, StoredTrial
 from worker.runs.trials import ledger_of_run
 
+Item = TypeVar("Item")
+
 STOP_S = 10.0
 NOBODYS = 0  # the number of a command that no operator gave: theirs begin at 1
 
@@ -50,7 +53,8 @@ class StopRequest:
     def __init__(self, note: EventSink) -> None:
         self._note = note
         self.patience_s = STOP_S
-        self._requested = asyncio.Event()
+        self._requested = False
+        self._waiting: asyncio.Timeout | None = None
         self.why: str | None = None
         self.until: float | None = None
 
@@ -64,16 +68,28 @@ class StopRequest:
 
     def wake(self) -> None:
         """Wait for no more bars, whatever the reason."""
-        self._requested.set()
+        self._requested = True
+        if self._waiting is not None:
+            self._waiting.reschedule(0.0)
+        self._waiting = None
 
     @property
     def requested(self) -> bool:
         """Whether no more bars are waited for."""
-        return self._requested.is_set()
+        return self._requested
 
-    async def wait(self) -> None:
-        """Until no more bars are waited for."""
-        await self._requested.wait()
+    async def first(self, coming: Awaitable[Item]) -> Item | None:
+        """What comes; None, and it is cancelled, where no more bars are waited for before it does."""
+        try:
+            async with asyncio.timeout(None) as waiting:
+                self._waiting = waiting
+                return await coming
+        except TimeoutError:
+            if waiting.expired():
+                return None
+            raise
+        finally:
+            self._waiting = None
 
 
 class TradedRun:

@@ -54,14 +54,14 @@ def test_likeness_is_the_first_autocorrelation_with_the_best_split_taken_out(see
     draw = np.random.default_rng(seed)
     sizes = draw.integers(1, 6, groups).astype(np.float64)
     totals = shocks(seed, groups, 1)[:, 0] * sizes
-    found = likeness(sizes, totals, split=split)
+    found = likeness(sizes, totals)[int(split)]
     assert np.isnan(found[:3]).all()
     wanted = [plain_likeness(sizes[:k], totals[:k], split=split) for k in range(4, groups + 1)]
     assert found[3:] == pytest.approx(wanted, abs=1e-9)
 
 
 def test_likeness_of_groups_that_are_alike_is_none():
-    assert likeness(np.ones(20), np.full(20, -0.7), split=True)[3:].tolist() == [0.0] * 17
+    assert likeness(np.ones(20), np.full(20, -0.7))[1, 3:].tolist() == [0.0] * 17
 
 
 def test_quiet_is_assumed_of_single_blocks_and_has_to_be_seen_of_longer_groups():
@@ -94,7 +94,7 @@ def test_any_judge_makes_groups_longer_and_a_pause_of_twelve_blocks_does_not_end
     # Loud until block 60, then as quiet as can be: it stays longer for the memory after the last loud block.
     ended = judge_of(np.concatenate((np.repeat([1.0, -1.0], 6), np.tile([40.0, -40.0], 40))))
     found = agreeing(ended, None, quiet, none_late(ended))
-    r = likeness(ended.sizes, ended.totals, split=True)
+    r = likeness(ended.sizes, ended.totals)[1]
     last = int(np.flatnonzero(~is_quiet(1, r, np.arange(1, 93)) & ~np.isnan(r)).max())
     assert (found[last : last + MEMORY + 1] > 1).all()
     assert (found[last + MEMORY + 1 :] == 1).all()
