@@ -28,7 +28,7 @@ from worker.pages import __name__ as pages_package
 from worker.pages.equity_sketch import equity_sketch
 from worker.pages.figures import shown_time
 from worker.pages.rendering import page_environment
-from worker.review import run_list, run_status
+from worker.review import run_list
 from worker.review.plan_document import document_of, revision_changes
 from worker.review.playbook_versions import document_of_run
 from worker.review.run_reports import find_position, list_reports, list_slots
@@ -265,25 +265,37 @@ async def _equity(request: Request, desk: Desk, record: "RunRecord") -> Markup:
 
 @pages.get("/runs/{run}")
 async def run_page(request: Request, run: str, desk: PageDesk) -> Response:
-    """A run: its page, reflections, lessons and reports."""
+    """A run: its figures, its chart, and its decisions one by one."""
     record = await desk.run(run)
-    is_guard = record.mode == "guard"
-    return page(
-        request,
-        "run_of_console.html",
-        f"Run {record.run_id}",
-        record=record,
-        document=record.document or {},
-        status=await run_status.status_of(desk.store, record),
-        reflections=None if is_guard else await reflections_of(desk.store, record),
-        playbooks=None if is_guard else await document_of_run(desk.store, record, None, lambda _: None),
-        slots=None if is_guard else await list_slots(desk.store, record),
-        reports=await list_reports(desk.store, record.run_id),
-        trials=[
-            found for found in list_ranges(await desk.store.trials.all()) if record.run_id in found["runs"]
-        ],
-        bokeh=bokeh_scripts(),
-    )
+    shown = {"record": record, "document": record.document or {}, "bokeh": bokeh_scripts()}
+    return page(request, "run_of_console.html", f"Run {record.run_id}", **shown)
+
+
+@pages.get("/runs/{run}/reflections")
+async def reflections_page(request: Request, run: str, desk: PageDesk) -> Response:
+    """What the fast reflection found in a run, and how long it took."""
+    record = await desk.run(run)
+    found = await reflections_of(desk.store, record)
+    return page(request, "reflections.html", f"Reflections of run {record.run_id}", record=record, **found)
+
+
+@pages.get("/runs/{run}/lessons")
+async def lessons_page(request: Request, run: str, desk: PageDesk) -> Response:
+    """Versions of playbooks with their evidence, what runs in shadow, and the ledger of trials."""
+    record = await desk.run(run)
+    found = await document_of_run(desk.store, record, None, lambda _: None)
+    ranges = list_ranges(await desk.store.trials.all())
+    trials = [item for item in ranges if record.run_id in item["runs"]]
+    title = f"Lessons of run {record.run_id}"
+    return page(request, "lessons.html", title, record=record, versions=found["versions"], trials=trials)
+
+
+@pages.get("/runs/{run}/reports")
+async def reports_page(request: Request, run: str, desk: PageDesk) -> Response:
+    """The slots of the slow loop and the reports of a run."""
+    record = await desk.run(run)
+    slots = (await list_slots(desk.store, record))["slots"]
+    return page(request, "reports.html", f"Reports of run {record.run_id}", record=record, slots=slots)
 
 
 @pages.get("/runs/{run}/page")
@@ -340,7 +352,7 @@ async def claims_page(request: Request, run: str, report: str, desk: PageDesk) -
 async def models_page(request: Request, run: str, desk: PageDesk) -> Response:
     """What models were asked in a run, what they replied, and what it cost."""
     record = await desk.run(run)
-    found = await questions_of(desk.store, desk.views, record)
+    found = await questions_of(desk.store, record)
     return page(request, "models.html", f"Models of run {record.run_id}", record=record, **found)
 
 
@@ -356,7 +368,8 @@ async def why_page(request: Request, run: str, fill: str, desk: PageDesk) -> Res
 async def ask_page(request: Request, desk: PageDesk) -> Response:
     """A form for each tool, made from its schema, and words where a model is configured."""
     tools = [tool.definition.payload() for tool in TOOLS.values() if tool.reads_only]
-    records = [record.run_id for record in await desk.views.records()]
+    stored = await desk.store.runs.all()
+    records = [record.run_id for record in stored if record.damage is None and record.mode != "guard"]
     return page(
         request,
         "ask.html",

@@ -1,7 +1,7 @@
 """What the fast reflection found in a run over time, and where two runs part."""
 
 import json
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,11 +9,12 @@ import numpy as np
 from schemas.canonical import ns_to_datetime
 from services.evidence.tool_arguments import CostArguments
 from services.evidence_tools.account_answers import CALL, costs
+from services.evidence_tools.run_view import RunView
+from services.journal.index import JournalIndex
 
 if TYPE_CHECKING:
     from services.journal.chain import JournalRow
     from services.store import RunRecord, Store
-    from worker.review.run_views import RunViews
 
 MONTH = 7  # characters of an ISO date
 QUANTILES = (0.5, 0.95, 0.99)
@@ -78,28 +79,25 @@ async def making_of(store: "Store", record: "RunRecord", report_id: str) -> list
     return found
 
 
-async def questions_of(store: "Store", views: "RunViews", record: "RunRecord") -> dict[str, Any]:
+async def questions_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
     """What models were asked in a run: calls and cost by seat, and the newest questions, newest first.
 
     The words of a question are made of rows before it and are not stored: `key` is their hash.
     """
-    view = await views.view(record.run_id, None)
-    seats = costs(view, CostArguments(run=record.run_id)).seats
-    newest: deque[dict[str, Any]] = deque(maxlen=MOST_QUESTIONS)
-    outcomes: dict[str, Counter[str]] = defaultdict(Counter)
-    latencies: dict[str, list[float]] = defaultdict(list)
-    async for row in store.journal.rows(record.run_id, kinds={CALL}):
-        found = _question(row)
-        newest.append(found)
-        outcomes[found["prompt"]][found["outcome"]] += 1
-        latencies[found["prompt"]].append(found["latency_ms"] or 0.0)
+    index = await JournalIndex.read(store.journal.rows(record.run_id, kinds={CALL}))
+    calls = [_question(event.row) for event in index.of_kind(CALL)]
+    seats = costs(RunView(record.run_id, index, 0, None), CostArguments(run=record.run_id)).seats
+    by_seat = {seat.seat: [call for call in calls if call["prompt"] == seat.seat] for seat in seats}
     return {
         "seats": [
             seat.model_dump()
-            | {"outcomes": dict(outcomes[seat.seat]), "latency_ms": _quantiles(latencies[seat.seat])}
+            | {
+                "outcomes": dict(Counter(call["outcome"] for call in by_seat[seat.seat])),
+                "latency_ms": _quantiles([call["latency_ms"] or 0.0 for call in by_seat[seat.seat]]),
+            }
             for seat in seats
         ],
-        "questions": [*reversed(newest)],
+        "questions": calls[: -MOST_QUESTIONS - 1 : -1],
     }
 
 
