@@ -23,11 +23,11 @@ from worker.console.backtests import bar_files
 from worker.console.desk import Desk, desk_of
 from worker.console.guards import COOKIE, TOKEN, address_of
 from worker.console.people import Person, TooManyTries
-from worker.console.reflections import compare_runs, making_of, questions_of, reflections_of
+from worker.console.reflections import asked_of, compare_runs, making_of, questions_of, reflections_of
 from worker.pages import __name__ as pages_package
 from worker.pages.equity_sketch import equity_sketch
 from worker.pages.figures import shown_time
-from worker.pages.rendering import page_environment
+from worker.pages.rendering import page_environment, template_text
 from worker.review import run_list
 from worker.review.plan_document import document_of, revision_changes
 from worker.review.playbook_versions import document_of_run
@@ -145,6 +145,12 @@ async def style() -> Response:
     """The style of every page of ours, and what the console adds."""
     text = "".join(templates().get_template(name).render() for name in ("style.css", "console.css"))
     return Response(text, media_type="text/css")
+
+
+@pages.get("/chart.js")
+async def chart_script() -> Response:
+    """What the pages of runs draw alike."""
+    return Response(template_text("chart.js"), media_type="text/javascript")
 
 
 @pages.get("/login")
@@ -377,6 +383,7 @@ async def ask_page(request: Request, desk: PageDesk) -> Response:
         tools=tools,
         runs=records[::-1],
         in_words=desk.settings.uses_models,
+        asked=await asked_of(desk.store),
     )
 
 

@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +37,10 @@ DECISIONS = frozenset({"policy_frozen", "policy_amended", "boundary_verdict", "p
 
 
 async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
-    """Statuses and findings by month, latency by tier (ms), and how many answers of models were missing."""
+    """Statuses and findings by month, latency by tier (ms), and how many answers of models were missing.
+
+    With the mean conviction of what was proposed, and which share of it was revised after a reflection.
+    """
     months: dict[str, Counter[str]] = defaultdict(Counter)
     statuses: dict[str, Counter[str]] = defaultdict(Counter)
     latencies: dict[str, list[float]] = defaultdict(list)
@@ -52,10 +57,19 @@ async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
         measured = json.loads(row.telemetry) if row.telemetry else {}
         if isinstance(spent := measured.get("latency_ms"), (int, float)):
             latencies[meta["tier"]].append(float(spent))
+    convictions, revised = list[float](), 0
+    async for row in store.journal.as_stored(record.run_id, {"policy_proposal"}):
+        payload = json.loads(row.payload)
+        if payload["proposal"] is not None:
+            convictions.append(payload["proposal"]["conviction"])
+            revised += payload["round"] > 0
     count = sum(outcomes.values())
     return {
         "reflections": count,
         "outcomes": dict(outcomes),
+        "proposals": len(convictions),
+        "mean_confidence": fmean(convictions) if convictions else None,
+        "refinement_rate": revised / len(convictions) if convictions else None,
         "degraded_share": outcomes["degraded"] / count if count else None,
         "months": [
             {"month": month, "statuses": dict(statuses[month]), "findings": dict(months[month])}
@@ -63,6 +77,28 @@ async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
         ],
         "latency_ms": {tier: _quantiles(spent) for tier, spent in sorted(latencies.items())},
     }
+
+
+async def asked_of(store: "Store") -> dict[str, Any]:
+    """How the newest questions of conversations were answered: confidence, shares, calls with their ms."""
+    documents = await store.conversations.newest(MOST_QUESTIONS)
+    sure = [found["confidence"] for found in documents if found.get("confidence") is not None]
+    calls = [call for found in documents for call in found.get("tool_calls") or ()]
+    count = len(documents)
+    return {
+        "questions": count,
+        "mean_confidence": fmean(sure) if sure else None,
+        "clarification_rate": _share(documents, lambda found: bool(found.get("clarification"))),
+        "refinement_rate": _share(documents, lambda found: bool(found.get("refined"))),
+        "calls_per_question": len(calls) / count if count else None,
+        "latency_ms": _quantiles(
+            [call["latency_ms"] for call in calls if call.get("latency_ms") is not None]
+        ),
+    }
+
+
+def _share(found: Sequence[Any], holds: Callable[[Any], bool]) -> float | None:
+    return sum(map(holds, found)) / len(found) if found else None
 
 
 async def making_of(store: "Store", record: "RunRecord", report_id: str) -> list[dict[str, Any]]:
@@ -101,8 +137,9 @@ async def questions_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
     }
 
 
-def _quantiles(spent: list[float]) -> dict[str, float]:
-    return {"n": len(spent), **{f"p{q * 100:.0f}": float(np.quantile(spent, q)) for q in QUANTILES}}
+def _quantiles(spent: list[float]) -> dict[str, float | None]:
+    found = {f"p{q * 100:.0f}": float(np.quantile(spent, q)) if spent else None for q in QUANTILES}
+    return {"n": len(spent), **found}
 
 
 def _question(row: "JournalRow") -> dict[str, Any]:

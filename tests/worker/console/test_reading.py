@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import worker
 from services.journal.chain import JournalRow
 from services.journal.index import JournalIndex
 from services.store import journal_repository, open_store
@@ -215,6 +216,16 @@ def test_rows_that_are_read_for_a_view_are_as_many_of_a_run_of_any_length(shell,
         counts.append(ask(steps))
     assert counts[0] == counts[1] == counts[2]
     assert all(counts[0][1:6])
+
+
+def test_scripts_of_ours_have_600_lines_and_draw_by_one_that_both_pages_load(planted):
+    scripts = [path.read_text() for path in Path(next(iter(worker.__path__))).rglob("*.js")]
+    assert sum(text.count("\n") for text in scripts) <= 600
+    for name in ("element", "time", "embed", "dress", "fitted", "onTap", "candleChart"):
+        assert sum(f"function {name}(" in text for text in scripts) == 1, name
+    assert "function candleChart(" in get("/chart.js").text
+    assert 'src="/chart.js"' in get("/runs/latest", accept="text/html").text
+    assert get("/runs/latest/page", accept="text/html").text.count("function candleChart(") == 1
 
 
 def test_compared_runs_say_where_they_part(planted):
