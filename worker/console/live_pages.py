@@ -35,7 +35,7 @@ async def live(request: Request, desk: PageDesk, run: RunQuery = None) -> Respon
         f"Live: {record.run_id}",
         record=record,
         **now,
-        runs=[known.run_id for known in traded],
+        runs=[known.run_id for known in records if known in traded or known.run_id == record.run_id],
         rows=rows[::-1],
         last=rows[-1]["seq"] if rows else -1,
     )

@@ -91,6 +91,10 @@ def templates() -> Environment:
     """Templates of the console, and the style of every page of ours."""
     made = page_environment(str(__package__), pages_package)
     made.globals |= {"signs": SIGNS, "now_ns": time.time_ns}
+    made.tests |= {
+        "telling": lambda value: value not in (None, "", [], {}),
+        "is_id": lambda name: name.endswith(("_id", "_hash")),
+    }
     return made
 
 

@@ -68,9 +68,8 @@
     }, (error) => answer.replaceChildren(element("p", error.message, "warn")));
   }
 
-  const filter = document.getElementById("filter");
-  filter?.addEventListener("input", () => document.querySelectorAll("#compare tbody tr").forEach((row) => {
-    row.hidden = !row.textContent.toLowerCase().includes(filter.value.toLowerCase());
+  document.getElementById("filter")?.addEventListener("input", ({target}) => document.querySelectorAll("#compare tbody tr").forEach((row) => {
+    row.hidden = !row.textContent.toLowerCase().includes(target.value.toLowerCase());
   }));
 
   function count() {
@@ -83,8 +82,10 @@
   count();
   setInterval(count, 1000);
 
+  const told = ([name, inner]) => !/_(id|hash)$/.test(name) && inner !== null && inner !== "" && inner.length !== 0;
   const shown = (value) => value === null || value === undefined ? "-" : Array.isArray(value) ? value.map(shown).join(", ") :
-    typeof value === "object" ? Object.entries(value).map(([name, inner]) => `${name} ${shown(inner)}`).join(", ") || "-" : String(value);
+    value > 1e17 ? time(value / 1e6) : typeof value !== "object" ? String(value) :
+    Object.entries(value).filter(told).map(([name, inner]) => `${name} ${shown(inner)}`).join(", ") || "-";
   async function poll(place, show, form = "json") {
     try {
       const response = await fetch(place.dataset.url);
@@ -106,8 +107,7 @@
     if (found.state !== plan.dataset.state || steps !== plan.dataset.steps) window.location.reload();
     else if (found.hash !== plan.dataset.hash) say(`it was edited meanwhile: revision ${found.revision} stands now, load the page again`);
   }), 2000);
-  const backtests = document.getElementById("backtests");
-  for (const card of backtests?.querySelectorAll("[data-backtest]") || []) {
+  for (const card of document.querySelectorAll("#backtests [data-backtest]")) {
     const source = new EventSource(`/api/backtests/${card.dataset.backtest}/events`);
     const show = (event) => {
       const found = JSON.parse(event.data), fields = {state: found.state, progress: found.progress.at(-1), run_id: found.run_id};

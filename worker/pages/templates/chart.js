@@ -25,13 +25,13 @@ async function embed(item, name) {
   return embedded.at(-1);
 }
 function dress(made) {
-  const style = getComputedStyle(document.documentElement);
-  const ink = style.getPropertyValue("--ink").trim(), rule = style.getPropertyValue("--rule").trim();
+  const style = getComputedStyle(document.documentElement), [ink, rule] = ["--ink", "--rule"].map((name) => style.getPropertyValue(name).trim());
   for (const root of made.roots()) for (const plot of root.children === undefined ? [root] : figuresIn(root)) {
     for (const axis of [...plot.below, ...plot.left].filter((one) => "axis_label" in one.attributes)) {
       axis.setv({axis_label_text_color: ink, major_label_text_color: ink, axis_line_color: rule,
                  major_tick_line_color: rule, minor_tick_line_color: null});
     }
+    if (innerWidth < 600) for (const {ticker} of plot.below) if (ticker) ticker.desired_num_ticks = 3;
     for (const part of plot.center) {
       if ("grid_line_color" in part.attributes) part.grid_line_color = rule;
       if ("label_text_color" in part.attributes) part.setv({label_text_color: ink, background_fill_alpha: 0, border_line_alpha: 0});
