@@ -29,15 +29,13 @@ from worker.console.decisions import (
     SymbolDecisions,
     decisions_of,
 )
-from worker.pages.figures import r_multiple, shown_time
-from worker.pages.run_figures import candle_figure, source
+from worker.pages.figures import shown_time
+from worker.pages.run_figures import MOST_CANDLES, candle_columns, candle_figure, mark_columns, source
 from worker.pages.run_marks import (
     CLOSING,
     MARKED_KINDS,
     MOVES,
     OPENING,
-    FillMark,
-    ReflectionMark,
     SymbolMarks,
     marks_of,
 )
@@ -48,15 +46,13 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from services.store.journal_repository import JournalRepository
 
-MOST_CANDLES, MOST_MARKS, KEPT, LAST_BARS = 1_500, 1_000, 3, 150
+MOST_MARKS, KEPT, LAST_BARS = 1_000, 3, 150
 NEAR_ROWS = 1_000  # that are looked through first for the next decision
 WINDOW_KINDS = (*MARKED_KINDS, CHANGE)
 STANDING = {CHANGE, BLOCKS, OPENING}  # the last of each before a window still holds in it
 STATE = ("x0", "x1", "bottom", "top", "state", "time", "color", "hatch")
 ReadBars = Callable[["Store", "RunRecord"], Awaitable[BarSeries | None]]
 KeptBars = Callable[["Store", "RunRecord"], Awaitable[BarSeries]]
-UP, DOWN, NEUTRAL = "#009e73", "#d55e00", "#0072b2"
-STATUS_COLORS = {"pass": UP, "revise": "#c79200", "block": DOWN, "error": "#b4568a"}
 
 
 @dataclass(frozen=True)
@@ -154,28 +150,22 @@ class ChartedRun:
         labels = bars.times[rows] // NS_PER_MS
         first, last = np.searchsorted(labels, start), np.searchsorted(labels, end, side="right")
         step = max(1, -(-int(last - first) // MOST_CANDLES))
-        candles = self._candles(symbol, rows[first - first % step : last], step)
+        candles = candle_columns(bars, symbol, rows[first - first % step : last], step)
         low, high = (min(candles["low"]), max(candles["high"])) if candles["low"] else (0.0, 1.0)
-        inside = range(int(start), int(end) + 1)
-        fills = [mark for mark in marks.fills if mark.label // NS_PER_MS in inside]
-        levels = [
-            span for span in marks.levels if span.end // NS_PER_MS >= start and span.start // NS_PER_MS <= end
+        lines = [
+            line for line in marks.levels if line.end // NS_PER_MS >= start and line.start // NS_PER_MS <= end
         ]
-        seen = [mark for mark in marks.reflections if mark.known_at // NS_PER_MS in inside]
+        inside = SymbolMarks(
+            tuple(mark for mark in marks.fills if start <= mark.label // NS_PER_MS <= end),
+            tuple(lines),
+            tuple(mark for mark in marks.reflections if start <= mark.known_at // NS_PER_MS <= end),
+        )
+        shown = (start, end if until is None else until // NS_PER_MS)
         return {
             "candles": candles,
-            "fills": _fills(fills),
-            "levels": {
-                "x0": [span.start // NS_PER_MS for span in levels],
-                "x1": [span.end // NS_PER_MS for span in levels],
-                "y": [span.price for span in levels],
-                "color": [DOWN if span.kind == "stop" else NEUTRAL for span in levels],
-            },
-            "reflections": self._reflections(seen, low),
-            "states": self._states(
-                decisions_of(index, name), (start, end if until is None else until // NS_PER_MS), (low, high)
-            ),
-            "low": low,
+            **mark_columns(bars, symbol, inside),
+            "states": self._states(decisions_of(index, name), shown, (low, high)),
+            "low": low - 0.05 * (high - low),
             "high": high,
             "bars_in_a_candle": step,
             "until": None if until is None else until // NS_PER_MS,
@@ -200,65 +190,6 @@ class ChartedRun:
             "color": [color for color, _ in looks],
             "hatch": [hatch for _, hatch in looks],
         }
-
-    def _candles(self, symbol: int, rows: Any, step: int) -> dict[str, list[Any]]:
-        bars = self.bars
-        starts = np.arange(0, len(rows), step)
-        if not len(starts):
-            return {name: [] for name in ("x", "time", "open", "high", "low", "close", "width", "color")}
-        ends = np.minimum(starts + step, len(rows)) - 1
-        opened, closed = bars.open[rows[starts], symbol], bars.close[rows[ends], symbol]
-        times = bars.times[rows]
-        return {
-            "x": (times[starts] // NS_PER_MS).tolist(),
-            "time": [
-                shown_time(a) if a == b else f"{shown_time(a)} to {shown_time(b)}"
-                for a, b in zip(times[starts].tolist(), times[ends].tolist(), strict=True)
-            ],
-            "open": opened.tolist(),
-            "high": np.maximum.reduceat(bars.high[rows, symbol], starts).tolist(),
-            "low": np.minimum.reduceat(bars.low[rows, symbol], starts).tolist(),
-            "close": closed.tolist(),
-            "width": [0.7 * step * bars.bar_ns / NS_PER_MS] * len(starts),
-            "color": np.where(closed >= opened, UP, DOWN).tolist(),
-        }
-
-    def _reflections(self, marks: list[ReflectionMark], low: float) -> dict[str, list[Any]]:
-        found = [", ".join(dict.fromkeys(str(item["code"]) for item in mark.findings)) for mark in marks]
-        return {
-            "x": [mark.known_at // NS_PER_MS for mark in marks],
-            "y": [low] * len(marks),
-            "time": [shown_time(mark.known_at) for mark in marks],
-            "status": [visible(mark.status) for mark in marks],
-            "decision": [visible(mark.decision or "not asked") for mark in marks],
-            "told": [visible(text or "nothing found") for text in found],
-            "color": [STATUS_COLORS.get(mark.status, NEUTRAL) for mark in marks],
-            "size": [7 if mark.matters else 4 for mark in marks],
-            "chain": [None] * len(marks),
-        }
-
-
-def _fills(marks: list[FillMark]) -> dict[str, list[Any]]:
-    def marker(mark: FillMark) -> str:
-        if mark.kind == "exit_filled":
-            return "x"
-        if mark.kind != "entry_filled":
-            return "diamond"
-        return "triangle" if mark.direction == "long" else "inverted_triangle"
-
-    return {
-        "x": [mark.label // NS_PER_MS for mark in marks],
-        "y": [mark.price for mark in marks],
-        "time": [shown_time(mark.label) for mark in marks],
-        "told": [
-            visible(" ".join(filter(None, (mark.kind, mark.direction, mark.playbook_id, mark.reason))))
-            for mark in marks
-        ],
-        "r": [r_multiple(mark.r) for mark in marks],
-        "marker": [marker(mark) for mark in marks],
-        "color": [NEUTRAL if mark.r is None else UP if mark.r > 0 else DOWN for mark in marks],
-        "chain": [mark.event.own_id for mark in marks],
-    }
 
 
 class Charts:

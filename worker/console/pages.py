@@ -23,7 +23,7 @@ from worker.console.backtests import bar_files
 from worker.console.desk import Desk, desk_of
 from worker.console.guards import COOKIE, TOKEN, address_of
 from worker.console.people import Person, TooManyTries
-from worker.console.reflections import asked_of, compare_runs, making_of, questions_of, reflections_of
+from worker.console.reflections import IDS, asked_of, compare_runs, making_of, questions_of, reflections_of
 from worker.pages import __name__ as pages_package
 from worker.pages.equity_sketch import equity_sketch
 from worker.pages.figures import shown_time
@@ -93,7 +93,7 @@ def templates() -> Environment:
     made.globals |= {"signs": SIGNS, "now_ns": time.time_ns}
     made.tests |= {
         "telling": lambda value: value not in (None, "", [], {}),
-        "is_id": lambda name: name.endswith(("_id", "_hash")),
+        "is_id": lambda name: name.endswith(IDS),
     }
     return made
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from services.journal.chain import JournalRow
     from services.store import RunRecord, Store
 
+IDS = ("_id", "_ids", "_hash")  # how names of fields end that say which, and not what
 MONTH = 7  # characters of an ISO date
 QUANTILES = (0.5, 0.95, 0.99)
 MOST_QUESTIONS = 200
@@ -45,7 +46,7 @@ async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
     statuses: dict[str, Counter[str]] = defaultdict(Counter)
     latencies: dict[str, list[float]] = defaultdict(list)
     outcomes: Counter[str] = Counter()
-    async for row in store.journal.rows(record.run_id, kinds={"policy_reflection"}):
+    async for row in store.journal.as_stored(record.run_id, {"policy_reflection"}):
         result = json.loads(row.payload)["result"]
         meta = result.get("meta", result)  # one that did not run is its own invocation
         outcomes[meta["outcome"]] += 1
@@ -110,7 +111,7 @@ async def making_of(store: "Store", record: "RunRecord", report_id: str) -> list
             made.add(payload.get("deliberation_id"))
         elif payload.get("deliberation_id") is None or payload["deliberation_id"] not in made:
             continue
-        fields = {name: value for name, value in payload.items() if not name.endswith(("_id", "_hash"))}
+        fields = {name: value for name, value in payload.items() if not name.endswith(IDS)}
         found.append({"seq": row.seq, "kind": row.kind, "fields": fields})
     return found
 
@@ -195,7 +196,14 @@ async def _first_parting(store: "Store", first: "RunRecord", second: "RunRecord"
 
 
 def _content(row: "JournalRow") -> Any:
-    return row.known_at, row.kind, row.symbol, row.payload
+    """What was decided: ids and hashes also differ where something else was seen and the same was decided."""
+    return row.known_at, row.kind, row.symbol, _without_ids(json.loads(row.payload))
+
+
+def _without_ids(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_ids(inner) for name, inner in value.items() if not name.endswith(IDS)}
+    return [_without_ids(inner) for inner in value] if isinstance(value, list) else value
 
 
 def document_of_row(row: "JournalRow") -> dict[str, Any]:

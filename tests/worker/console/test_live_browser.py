@@ -127,7 +127,7 @@ def test_live_page_shows_each_symbol_and_follows_the_process(tmp_path):
         assert [line.split("\t")[0] for line in limits[:4]] == [
             *("kill switch", "daily loss", "drawdown", "consecutive losses")
         ]
-        assert limits[1].split("\t")[3] == "2.0 %"
+        assert limits[1].split("\t")[3] == "3.0 %"
         before = page.inner_text("#status")
         run.to(45)
         page.wait_for_function("(text) => document.getElementById('status').innerText !== text", arg=before)

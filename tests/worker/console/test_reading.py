@@ -20,7 +20,7 @@ from tests.worker.console.rows_of_a_run import stored
 from worker.console.chart import Charts
 from worker.console.decisions import NS_PER_MS, decisions_of
 from worker.console.reflections import making_of
-from worker.pages.figures import number
+from worker.pages.figures import number, shown_time
 from worker.pages.run_marks import marks_of
 from worker.review.rebuilt import traded_bars
 from worker.runs.kept_run import kept_bars
@@ -144,7 +144,7 @@ def drawn(found, start, end):
     )
     names = ("x0", "x1", "state")
     bands = [*zip(*(found["states"][name] for name in names), strict=True)]
-    return found["fills"]["chain"], found["reflections"]["x"], lines, bands, found["until"]
+    return found["fills"]["chain"], found["reflections"]["time"], lines, bands, found["until"]
 
 
 def drawn_of(marks, decided, bars, start, end):
@@ -162,7 +162,7 @@ def drawn_of(marks, decided, bars, start, end):
     bands = decided.bands(max(int(bars.times[0]), start * NS_PER_MS), last)
     return (
         [mark.event.own_id for mark in marks.fills if inside(mark.label)],
-        [mark.known_at // NS_PER_MS for mark in marks.reflections if inside(mark.known_at)],
+        [shown_time(mark.known_at) for mark in marks.reflections if inside(mark.known_at)],
         lines,
         [(since // NS_PER_MS, until // NS_PER_MS, state) for since, until, state in bands],
         None,

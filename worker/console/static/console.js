@@ -82,7 +82,7 @@
   count();
   setInterval(count, 1000);
 
-  const told = ([name, inner]) => !/_(id|hash)$/.test(name) && inner !== null && inner !== "" && inner.length !== 0;
+  const told = ([name, inner]) => !/_(ids?|hash)$/.test(name) && inner !== null && inner !== "" && inner.length !== 0;
   const shown = (value) => value === null || value === undefined ? "-" : Array.isArray(value) ? value.map(shown).join(", ") :
     value > 1e17 ? time(value / 1e6) : typeof value !== "object" ? String(value) :
     Object.entries(value).filter(told).map(([name, inner]) => `${name} ${shown(inner)}`).join(", ") || "-";
