@@ -19,7 +19,7 @@ from worker.console.decisions import NS_PER_MS, Move
 from worker.console.desk import Desk, desk_of
 from worker.console.guards import demand_operator
 from worker.console.people import Person
-from worker.console.reflections import asked_of, compare_runs, questions_of, reflections_of
+from worker.console.reflections import compare_runs, questions_of, reflections_of, sum_up_questions
 from worker.console.stream import event_stream, progress_stream
 from worker.review import run_list, run_status
 from worker.review.asking import AskedQuestion, ask, ask_tool
@@ -242,7 +242,7 @@ async def ask_run(given: Question, desk: ApiDesk) -> dict[str, Any]:
 @api.get("/questions")
 async def questions(desk: ApiDesk) -> dict[str, Any]:
     """How the newest questions of conversations were answered: confidence, shares, calls and their ms."""
-    return await asked_of(desk.store)
+    return await sum_up_questions(desk.store)
 
 
 @api.get("/config")

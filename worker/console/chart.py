@@ -83,7 +83,7 @@ class ChartedRun:
         `at` is null where there is none; with `skips`, an event that started no evaluation counts. More rows
         are read each time that those near by hold no decision.
         """
-        name, forward = self._named(symbol), move == "next"
+        name, forward = self._find_symbol(symbol), move == "next"
         place, width = await self._place(at if move == "previous" else at + 1), NEAR_ROWS
         while True:
             first, last = (place, place + width) if forward else (place - width, place)
@@ -103,7 +103,7 @@ class ChartedRun:
     async def _place(self, at: int) -> int:
         return await self.journal.place(self.run_id, at)
 
-    def _named(self, symbol: int) -> str:
+    def _find_symbol(self, symbol: int) -> str:
         """The name of a symbol, by its number.
 
         Raises:
@@ -139,7 +139,7 @@ class ChartedRun:
 
         `until` is where marks end, ms, because more of them lie in between than can be drawn; else null.
         """
-        name, bars = self._named(symbol), self.bars
+        name, bars = self._find_symbol(symbol), self.bars
         span = range(
             await self._place(start * NS_PER_MS), await self._place(end * NS_PER_MS + bars.bar_ns + 1)
         )

@@ -60,7 +60,7 @@ async def _live_now(desk: Desk, record: "RunRecord") -> dict[str, Any]:
     )
     labels = signs.get("last_bars") or {}
     names = sorted({*(record.data.get("symbols") or ()), *labels, *positions, *blocked})
-    shut = [(one["symbol"], one["limit"]) for one in limits if one["blocks"]]
+    shut = [(limit["symbol"], limit["limit"]) for limit in limits if limit["blocks"]]
     halts = [*dict.fromkeys((*halts_of(ends), *(limit for symbol, limit in shut if symbol is None)))]
     reasons = {
         name: ", ".join(

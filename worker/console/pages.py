@@ -23,7 +23,14 @@ from worker.console.backtests import bar_files
 from worker.console.desk import Desk, desk_of
 from worker.console.guards import COOKIE, TOKEN, address_of
 from worker.console.people import Person, TooManyTries
-from worker.console.reflections import IDS, asked_of, compare_runs, making_of, questions_of, reflections_of
+from worker.console.reflections import (
+    IDS,
+    compare_runs,
+    making_of,
+    questions_of,
+    reflections_of,
+    sum_up_questions,
+)
 from worker.pages import __name__ as pages_package
 from worker.pages.equity_sketch import equity_sketch
 from worker.pages.figures import shown_time
@@ -387,7 +394,7 @@ async def ask_page(request: Request, desk: PageDesk) -> Response:
         tools=tools,
         runs=records[::-1],
         in_words=desk.settings.uses_models,
-        asked=await asked_of(desk.store),
+        asked=await sum_up_questions(desk.store),
     )
 
 

@@ -80,7 +80,7 @@ async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
     }
 
 
-async def asked_of(store: "Store") -> dict[str, Any]:
+async def sum_up_questions(store: "Store") -> dict[str, Any]:
     """How the newest questions of conversations were answered: confidence, shares, calls with their ms."""
     documents = await store.conversations.newest(MOST_QUESTIONS)
     sure = [found["confidence"] for found in documents if found.get("confidence") is not None]

@@ -21,7 +21,7 @@ def entry_limits(engine: TriggerEngine, envelope: EnvelopeSettings) -> tuple[dic
         return ()
     found = [*_of_account(engine, envelope), *_of_symbols(engine)]
     names = ("limit", "symbol", "used", "bound", "blocks")
-    return tuple(dict(zip(names, one, strict=True)) for one in found)
+    return tuple(dict(zip(names, limit, strict=True)) for limit in found)
 
 
 Limit = tuple[str, str | None, float, float, bool]

@@ -37,12 +37,12 @@ def test_limits_of_the_account_say_how_much_is_used():
     assert limits["entries_per_block", None]["used"] == port["block_entries"]
     held = {s: float(row["quantity"] * row["last_close"]) for s, row in enumerate(state) if row["direction"]}
     assert held
-    shares = {symbol: one["used"] for (name, symbol), one in limits.items() if name == "symbol_exposure"}
+    shares = {symbol: limit["used"] for (name, symbol), limit in limits.items() if name == "symbol_exposure"}
     names = session.bars.symbols
     assert shares == pytest.approx({names[s]: worth / port["equity"] for s, worth in held.items()})
     inside = sum(worth for s, worth in held.items() if names[s] in BUCKET.symbols)
     assert limits["bucket_exposure old", None]["used"] == pytest.approx(inside / port["equity"])
-    assert not any(one["blocks"] for one in limits.values() if one["used"] < one["bound"])
+    assert not any(limit["blocks"] for limit in limits.values() if limit["used"] < limit["bound"])
 
 
 @pytest.mark.parametrize(
@@ -57,4 +57,4 @@ def test_limits_of_the_account_say_how_much_is_used():
 )
 def test_limit_that_keeps_entries_out_is_the_one_that_blocks(name, envelope):
     limits, _ = limits_after(**envelope)
-    assert {limit for (limit, _), one in limits.items() if one["blocks"]} == {name}
+    assert {found for (found, _), limit in limits.items() if limit["blocks"]} == {name}
