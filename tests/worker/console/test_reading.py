@@ -16,7 +16,7 @@ from services.store import journal_repository, open_store
 from tests.commands.started import thinktwice
 from tests.worker.cli.test_plans import made
 from tests.worker.console.asked import DB, ask, get, settings_of, token_of
-from tests.worker.console.rows_of_a_run import stored
+from tests.worker.console.rows_of_a_run import row_of_bars, stored
 from worker.console.chart import Charts
 from worker.console.decisions import NS_PER_MS, decisions_of
 from worker.console.reflections import making_of
@@ -216,6 +216,31 @@ def test_rows_that_are_read_for_a_view_are_as_many_of_a_run_of_any_length(shell,
         counts.append(ask(steps))
     assert counts[0] == counts[1] == counts[2]
     assert all(counts[0][1:6])
+
+
+def test_chart_of_a_run_that_trades_takes_the_bars_that_came_and_reads_none_again(shell):
+    stored([], bars=3)
+    read = []
+
+    async def reading(store, record):
+        read.append(record.run_id)
+        return await kept_bars(store, record)
+
+    async def work():
+        async with await open_store(DB, create=False) as store:
+            charts, lengths = Charts(traded_bars, reading), []
+            for more in ((), (3, 4), ()):
+                taken = [(number, row_of_bars(number)) for number in more]
+                lease = await store.leases.take("r0001", "w", 10**9)
+                await store.trading.commit(lease, "r0001", taken, [])
+                charted = await charts.of(store, await store.runs.find("r0001"))
+                lengths.append((await charted.head())["bars"])
+            return lengths, charted.bars.close[:, 0].tolist()
+
+    lengths, closes = asyncio.run(work())
+    assert lengths == [3, 5, 5]
+    assert closes == [1.0] * 5
+    assert read == ["r0001"]
 
 
 def test_scripts_of_ours_have_600_lines_and_draw_by_one_that_both_pages_load(planted):
