@@ -139,6 +139,11 @@ class TriggerEngine:
         """float64 (T,): gross exposure at every close in quote currency, NaN until validated."""
         return self._gross[: self.bars.shape[0]]
 
+    @property
+    def flags(self) -> npt.NDArray[np.uint8]:
+        """uint8 (T, S): `records.FLAG_...` of every bar."""
+        return self._flags[: self.bars.shape[0]]
+
     def open_entry_rows(self) -> npt.NDArray[np.int64]:
         """Rows at which the open positions were entered, by symbol."""
         held = self.state["quantity"] != 0.0

@@ -48,6 +48,17 @@ class Conversations(Repository):
         query = select(turns).where(turns.c.name == name).order_by(turns.c.number.desc()).limit(most)
         return tuple(self._turn(row) for row in reversed((await self._select(query)).all()))
 
+    async def newest(self, most: int) -> list[Mapping[str, Any]]:
+        """The documents of the newest turns of all conversations, newest first.
+
+        Raises:
+            StoreDamaged: a turn is not what was written.
+        """
+        query = (
+            select(turns).order_by(turns.c.asked_ms.desc(), turns.c.name, turns.c.number.desc()).limit(most)
+        )
+        return [self._turn(row).document for row in (await self._select(query)).all()]
+
     def _turn(self, row: Any) -> ConversationTurn:
         try:
             document = json.loads(row.document)

@@ -130,6 +130,63 @@ class JournalRepository(Repository):
         """Rows as they lie there, held against nothing: for whoever checks or only draws them."""
         return stored_rows(self._run_read, run_id, kinds=kinds)
 
+    async def some(
+        self,
+        run_id: str,
+        kinds: Collection[str],
+        span: range,
+        most: int,
+        *,
+        symbol: str | None = None,
+        newest: bool = False,
+    ) -> list[JournalRow]:
+        """At most so many rows of each kind, in order, as they lie there: for whoever draws a part of a run.
+
+        Args:
+            run_id: the run.
+            kinds: of rows.
+            span: their numbers.
+            most: of each kind.
+            symbol: only rows of it and of none; None for all.
+            newest: the last of each kind rather than the first.
+        """
+        own = [journal.c.run_id == run_id, journal.c.seq.between(span.start, span.stop - 1)]
+        if symbol is not None:
+            own.append(or_(journal.c.symbol == symbol, journal.c.symbol.is_(None)))
+        order = journal.c.seq.desc() if newest else journal.c.seq
+        query = select(*ROW_COLUMNS).select_from(LINKED).where(*own).order_by(order).limit(most)
+
+        async def work(connection: AsyncConnection) -> list[JournalRow]:
+            found: list[Any] = []
+            for kind in kinds:  # each from the index of kinds, which has its rows in order
+                found += (await connection.execute(query.where(journal.c.kind == kind))).all()
+            return sorted((JournalRow(*record) for record in found), key=lambda row: row.seq)
+
+        return await self._run_read(work)
+
+    async def place(self, run_id: str, at: int) -> int:
+        """How many rows of a run, which are known in order, were known before a time, ns."""
+        known_at = select(journal.c.known_at).where(
+            journal.c.run_id == run_id, journal.c.seq == bindparam("seq")
+        )
+
+        async def work(connection: AsyncConnection) -> int:
+            low, high = 0, await connection.scalar(select(runs.c.events).where(runs.c.run_id == run_id)) or 0
+            while low < high:
+                middle = (low + high) // 2
+                known = await connection.scalar(known_at, {"seq": middle})
+                low, high = (middle + 1, high) if known is not None and known < at else (low, middle)
+            return low
+
+        return await self._run_read(work)
+
+    async def count_by_symbol(self, run_id: str, kinds: Collection[str]) -> dict[str | None, int]:
+        """How many rows of some kinds a run has of each symbol."""
+        own = (journal.c.run_id == run_id) & journal.c.kind.in_(sorted(kinds))
+        query = select(journal.c.symbol, func.count()).where(own).group_by(journal.c.symbol)
+        found = await self._run_read(lambda connection: connection.execute(query))
+        return {symbol: count for symbol, count in found}
+
     async def hashes(self, run_id: str, first: int, last: int) -> list[str]:
         """Stored hashes of rows first..last, inclusive, ascending; fewer when the journal ends before."""
         query = (

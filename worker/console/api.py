@@ -19,7 +19,7 @@ from worker.console.decisions import NS_PER_MS, Move
 from worker.console.desk import Desk, desk_of
 from worker.console.guards import demand_operator
 from worker.console.people import Person
-from worker.console.reflections import compare_runs, questions_of, reflections_of
+from worker.console.reflections import compare_runs, questions_of, reflections_of, sum_up_questions
 from worker.console.stream import event_stream, progress_stream
 from worker.review import run_list, run_status
 from worker.review.asking import AskedQuestion, ask, ask_tool
@@ -122,8 +122,8 @@ async def events(
 @api.get("/runs/{run}/chart")
 async def chart(run: Name, desk: ApiDesk, charts: ApiCharts) -> dict[str, Any]:
     """Symbols, the last window in ms, and the empty figure of the candles."""
-    charted = await charts.of(desk.store, desk.views, await desk.run(run))
-    return {**charted.head(), "figure": chart_figure()}
+    charted = await charts.of(desk.store, await desk.run(run))
+    return {**await charted.head(), "figure": chart_figure()}
 
 
 @api.get("/runs/{run}/window", response_class=JSONResponse)
@@ -136,8 +136,8 @@ async def window(
     symbol: Annotated[int, Query(ge=0, le=100_000)] = 0,
 ) -> JSONResponse:
     """Candles, fills, levels and reflections between two times, ms; 1,500 candles at most."""
-    charted = await charts.of(desk.store, desk.views, await desk.run(run))
-    return JSONResponse(charted.window(symbol, int(start), int(end)))  # unchecked: ten times as fast
+    charted = await charts.of(desk.store, await desk.run(run))
+    return JSONResponse(await charted.window(symbol, int(start), int(end)))  # unchecked: ten times as fast
 
 
 @api.get("/runs/{run}/decision")
@@ -151,8 +151,8 @@ async def decision(
     skips: bool = False,
 ) -> dict[str, Any]:
     """What was decided on a symbol at a time, ms, or at the next or previous one: findings, verdict, skip."""
-    charted = await charts.of(desk.store, desk.views, await desk.run(run))
-    return charted.of_symbol(symbol).decision(int(at) * NS_PER_MS, move, skips=skips)
+    charted = await charts.of(desk.store, await desk.run(run))
+    return await charted.decision(symbol, int(at) * NS_PER_MS, move, skips=skips)
 
 
 @api.get("/runs/{run}/why/{fill}")
@@ -171,7 +171,7 @@ async def reflections(run: Name, desk: ApiDesk) -> dict[str, Any]:
 @api.get("/runs/{run}/models")
 async def models(run: Name, desk: ApiDesk) -> dict[str, Any]:
     """What models were asked in a run, what they replied, and what it cost, by seat and by question."""
-    return await questions_of(desk.store, desk.views, await desk.run(run))
+    return await questions_of(desk.store, await desk.run(run))
 
 
 @api.get("/runs/{run}/playbooks")
@@ -237,6 +237,12 @@ async def ask_run(given: Question, desk: ApiDesk) -> dict[str, Any]:
         return (await ask(desk.store, asked, desk.settings, desk.environment)).document
     except (ToolRefused, ConfigError) as error:
         raise HTTPException(422, str(error)) from error
+
+
+@api.get("/questions")
+async def questions(desk: ApiDesk) -> dict[str, Any]:
+    """How the newest questions of conversations were answered: confidence, shares, calls and their ms."""
+    return await sum_up_questions(desk.store)
 
 
 @api.get("/config")

@@ -1,5 +1,6 @@
 """The console as an application: guards before everything, the API, the pages, and what draws them."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -83,11 +84,18 @@ async def console_app(
         app.router.routes += [Route(path, process) for path in PROCESS_PATHS]
     app.mount("/static/bokeh", StaticFiles(directory=Path(static_path()) / "js"))
     app.mount("/static", StaticFiles(directory=STATIC))
+    preparing = asyncio.create_task(asyncio.to_thread(_import_readers))
     try:
         yield app
     finally:
         desk.end()
+        await preparing
         await backtests.close()
+
+
+def _import_readers() -> None:
+    """Import what reads bar files while nobody waits: it takes longer than a chart may."""
+    import worker.feeds.files.files  # noqa: F401
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

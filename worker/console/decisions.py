@@ -1,12 +1,14 @@
-"""What a run decided at each of its bars, and in which policy state a symbol was: a fold over its journal."""
+"""What a run decided at each of its bars, and in which policy state a symbol was: a fold over some rows."""
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 from schemas.vocabulary import PolicyState
+from services.journal.chain import JournalRow
 from services.journal.index import Event, JournalIndex
 from services.model_calls.quoting import visible
 from worker.pages.figures import shown_time
@@ -36,21 +38,22 @@ BANDS = {
     PolicyState.INVALIDATED: ("#d55e00", "left_diagonal_line"),
 }
 Move = Literal["here", "previous", "next"]
+NOTHING: dict[str, Any] = {"at": None, "time": None, "state": None, "entries": []}
 
 
-@dataclass
+@dataclass(frozen=True)
 class SymbolDecisions:
-    """Of one symbol: times, ns, at which something was decided or skipped, and its states.
+    """Of one symbol, among rows that were read: what was decided or skipped, and its states.
 
     Attributes:
         symbol: its name.
-        events: in order of their time.
+        events: in order.
         changes: when a state began, ns, and which; ascending.
     """
 
-    symbol: str = ""
-    events: list[Event] = field(default_factory=list)
-    changes: list[tuple[int, str]] = field(default_factory=list)
+    symbol: str
+    events: list[Event]
+    changes: list[tuple[int, str]]
 
     def state_at(self, at: int) -> str:
         """The policy state at a time, ns."""
@@ -64,64 +67,44 @@ class SymbolDecisions:
         ends = [*edges, (end, "")]
         return [(since, until, state) for (since, state), (until, _) in pairwise(ends)]
 
-    def decision(self, at: int, move: Move, *, skips: bool) -> dict[str, Any]:
-        """What was decided at a time, ns, or at the next or previous one at which something was.
+    def times(self, span: range, *, skips: bool) -> list[int]:
+        """When something was decided in a span of rows, ns, ascending; `skips`: also what began nothing."""
+        events = (event.row for event in self.events if event.row.seq in span)
+        return [row.known_at for row in events if skips or row.kind != SKIP]
 
-        `at` is null where there is none; with `skips`, an event that started no evaluation counts.
-        """
-        times = sorted({event.row.known_at for event in self.events if skips or event.row.kind != SKIP})
-        place = {
-            "here": bisect_right(times, at) - 1,
-            "previous": bisect_left(times, at) - 1,
-            "next": bisect_right(times, at),
-        }[move]
-        if not 0 <= place < len(times):
-            return {"at": None, "time": None, "state": None, "entries": []}
-        found = times[place]
-        same = [event for event in self.events if event.row.known_at == found]
+    def decision(self, at: int) -> dict[str, Any]:
+        """What was decided at a time, ns."""
+        same = [event for event in self.events if event.row.known_at == at]
         return {
-            "at": found // NS_PER_MS,
-            "time": shown_time(found),
-            "state": self.state_at(found),
+            "at": at // NS_PER_MS,
+            "time": shown_time(at),
+            "state": self.state_at(at),
             "entries": [_entry(event, self.symbol) for event in same],
         }
 
 
-def decisions_of(index: JournalIndex) -> dict[str, SymbolDecisions]:
-    """Decisions and states of each symbol of a run."""
-    found: dict[str, SymbolDecisions] = {}
-
-    def of(symbol: str) -> SymbolDecisions:
-        return found.setdefault(symbol, SymbolDecisions(symbol))
-
-    for event in index.of_kind(CHANGE):
-        of(str(event.row.symbol)).changes.append((event.row.known_at, str(event.glance()["to"])))
-    for kind in DECISION_KINDS:
-        for event in index.of_kind(kind):
-            of(str(event.row.symbol)).events.append(event)
-    before: dict[str, str] = {}
+def decisions_of(index: JournalIndex, symbol: str) -> SymbolDecisions:
+    """Decisions on a symbol and its states, among rows of it and of none."""
+    kinds = (*DECISION_KINDS, BREACH, RELEASED)
+    events = [event for kind in kinds for event in index.of_kind(kind) if event.row.symbol in (symbol, None)]
+    before = None
     for event in index.of_kind(BLOCKS):
-        now = event.glance()["blocked"]
-        for symbol in before.keys() | now.keys():
-            if before.get(symbol) != now.get(symbol):
-                of(symbol).events.append(event)
+        now = event.glance()["blocked"].get(symbol)
+        if now != before:
+            events.append(event)
         before = now
-    for event in (*index.of_kind(BREACH), *index.of_kind(RELEASED)):
-        own = event.row.symbol
-        for known in found.values() if own is None else [of(own)]:
-            known.events.append(event)
-    for known in found.values():
-        known.events.sort(key=lambda event: event.row.seq)
-    return found
+    changes = [
+        (event.row.known_at, str(event.glance()["to"]))
+        for event in index.of_kind(CHANGE)
+        if event.row.symbol == symbol
+    ]
+    return SymbolDecisions(symbol, sorted(events, key=lambda event: event.row.seq), changes)
 
 
-def halts_of(index: JournalIndex) -> list[str]:
-    """Limits that broke and are not released yet: no symbol enters."""
-    last = {
-        kind: {str(event.glance()["limit"]): event.row.seq for event in index.of_kind(kind)}
-        for kind in (BREACH, RELEASED)
-    }
-    return [name for name in HALTS if last[BREACH].get(name, -1) > last[RELEASED].get(name, -1)]
+def halts_of(rows: Iterable[JournalRow]) -> list[str]:
+    """Limits that broke and are not released yet, by the last rows that say so: no symbol enters."""
+    last = {(row.kind, json.loads(row.payload)["limit"]): row.seq for row in rows}
+    return [name for name in HALTS if last.get((BREACH, name), -1) > last.get((RELEASED, name), -1)]
 
 
 def _entry(event: Event, symbol: str) -> dict[str, Any]:

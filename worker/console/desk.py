@@ -12,9 +12,9 @@ from starlette.requests import Request
 from schemas.errors import ConfigError
 from services.journal.kinds import JOURNAL_KINDS
 from services.journal.lineage import trace_named
+from services.journal.sparse_index import read_sparsely
 from worker.console.people import People
 from worker.console.reflections import document_of_row
-from worker.review.run_views import RunViews
 
 if TYPE_CHECKING:
     from schemas.settings import Settings
@@ -33,7 +33,6 @@ class Desk:
         people: who may ask.
         backtests: that were started here.
         environment: of keys.
-        views: rows of runs, each read once.
         ending: set when the console ends: streams end with it.
     """
 
@@ -42,11 +41,7 @@ class Desk:
     people: People
     backtests: "Backtests"
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    views: RunViews = field(init=False)
     ending: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "views", RunViews(self.store))
 
     def end(self) -> None:
         """End every stream."""
@@ -110,7 +105,10 @@ class Desk:
         Raises:
             HTTPException: there is no such fill: 404.
         """
-        root = trace_named((await self.views.view(record.run_id, None)).index, fill)
+        root = await read_sparsely(
+            lambda sought: self.store.journal.rows(record.run_id, sought=sought),
+            lambda index: trace_named(index, fill),
+        )
         if isinstance(root, list):
             raise HTTPException(404, f"no single fill {fill[:64]!r} in run {record.run_id}")
         return root

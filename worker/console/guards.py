@@ -19,7 +19,7 @@ from worker.operations.hosts import own_hosts, require_own_host
 
 MOST_BODY = 1_000_000
 COOKIE, TOKEN = "thinktwice_session", "x-csrf-token"
-OPEN = frozenset({"/login", "/style.css", "/health", "/metrics", "/ready", "/status"})
+OPEN = frozenset({"/login", "/style.css", "/chart.js", "/health", "/metrics", "/ready", "/status"})
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from services.model_calls.quoting import visible
-from worker.console.decisions import halts_of
+from worker.console.decisions import BREACH, RELEASED, halts_of
 from worker.console.desk import Desk
 from worker.console.pages import PageDesk, RunQuery, page, templates
 from worker.review import run_status
@@ -15,7 +15,7 @@ from worker.review import run_status
 if TYPE_CHECKING:
     from services.store import RunRecord
 
-SHOWN_ROWS = 200
+SHOWN_ROWS, MOST_HALTS = 200, 50
 live_pages = APIRouter(include_in_schema=False)
 
 
@@ -35,7 +35,7 @@ async def live(request: Request, desk: PageDesk, run: RunQuery = None) -> Respon
         f"Live: {record.run_id}",
         record=record,
         **now,
-        runs=[known.run_id for known in traded],
+        runs=[known.run_id for known in records if known in traded or known.run_id == record.run_id],
         rows=rows[::-1],
         last=rows[-1]["seq"] if rows else -1,
     )
@@ -54,25 +54,29 @@ async def _live_now(desk: Desk, record: "RunRecord") -> dict[str, Any]:
     status = await run_status.status_of(desk.store, record)
     signs = (status["process"] or {}).get("signs", {})
     positions, blocked = signs.get("open_positions") or {}, signs.get("blocked") or {}
-    states: dict[str, str] = {}
-    halts: list[str] = []
-    if record.mode != "guard":
-        index = (await desk.views.view(record.run_id, None)).index
-        halts = halts_of(index)
-        for event in reversed(index.of_kind("state_transition")):  # the newest of each symbol is enough
-            if event.row.symbol not in states:
-                states[str(event.row.symbol)] = event.glance()["to"]
-            if len(states) == len(record.data.get("symbols") or ()):
-                break
+    states, limits = signs.get("states") or {}, signs.get("limits") or ()
+    ends = await desk.store.journal.some(
+        record.run_id, (BREACH, RELEASED), range(record.events), MOST_HALTS, newest=True
+    )
     labels = signs.get("last_bars") or {}
     names = sorted({*(record.data.get("symbols") or ()), *labels, *positions, *blocked})
-    halts += ["kill_switch"] if signs.get("kill_switch") else []
-    reasons = {name: ", ".join(filter(None, (*halts, blocked.get(name)))) for name in names}
+    shut = [(limit["symbol"], limit["limit"]) for limit in limits if limit["blocks"]]
+    halts = [*dict.fromkeys((*halts_of(ends), *(limit for symbol, limit in shut if symbol is None)))]
+    reasons = {
+        name: ", ".join(
+            (
+                *halts,
+                *(limit for symbol, limit in shut if symbol == name),
+                *([blocked[name]] if name in blocked else ()),
+            )
+        )
+        for name in names
+    }
     symbols = [
         {
             "name": visible(name),
             "position": positions.get(name, 0.0),
-            "state": states.get(name, "IDLE"),
+            "state": states.get(name),
             "last_bar": labels.get(name),
             "entries": "STALE"
             if name in (signs.get("stale_symbols") or ())
@@ -95,4 +99,4 @@ async def _live_now(desk: Desk, record: "RunRecord") -> dict[str, Any]:
         }.items()
         if holds
     ]
-    return {"status": status, "signs_of": signs, "symbols": symbols, "alerts": alerts}
+    return {"status": status, "signs_of": signs, "symbols": symbols, "alerts": alerts, "limits": limits}

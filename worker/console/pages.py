@@ -23,12 +23,19 @@ from worker.console.backtests import bar_files
 from worker.console.desk import Desk, desk_of
 from worker.console.guards import COOKIE, TOKEN, address_of
 from worker.console.people import Person, TooManyTries
-from worker.console.reflections import compare_runs, making_of, questions_of, reflections_of
+from worker.console.reflections import (
+    IDS,
+    compare_runs,
+    making_of,
+    questions_of,
+    reflections_of,
+    sum_up_questions,
+)
 from worker.pages import __name__ as pages_package
 from worker.pages.equity_sketch import equity_sketch
 from worker.pages.figures import shown_time
-from worker.pages.rendering import page_environment
-from worker.review import run_list, run_status
+from worker.pages.rendering import page_environment, template_text
+from worker.review import run_list
 from worker.review.plan_document import document_of, revision_changes
 from worker.review.playbook_versions import document_of_run
 from worker.review.run_reports import find_position, list_reports, list_slots
@@ -91,6 +98,10 @@ def templates() -> Environment:
     """Templates of the console, and the style of every page of ours."""
     made = page_environment(str(__package__), pages_package)
     made.globals |= {"signs": SIGNS, "now_ns": time.time_ns}
+    made.tests |= {
+        "telling": lambda value: value not in (None, "", [], {}),
+        "is_id": lambda name: name.endswith(IDS),
+    }
     return made
 
 
@@ -145,6 +156,12 @@ async def style() -> Response:
     """The style of every page of ours, and what the console adds."""
     text = "".join(templates().get_template(name).render() for name in ("style.css", "console.css"))
     return Response(text, media_type="text/css")
+
+
+@pages.get("/chart.js")
+async def chart_script() -> Response:
+    """What the pages of runs draw alike."""
+    return Response(template_text("chart.js"), media_type="text/javascript")
 
 
 @pages.get("/login")
@@ -265,25 +282,37 @@ async def _equity(request: Request, desk: Desk, record: "RunRecord") -> Markup:
 
 @pages.get("/runs/{run}")
 async def run_page(request: Request, run: str, desk: PageDesk) -> Response:
-    """A run: its page, reflections, lessons and reports."""
+    """A run: its figures, its chart, and its decisions one by one."""
     record = await desk.run(run)
-    is_guard = record.mode == "guard"
-    return page(
-        request,
-        "run_of_console.html",
-        f"Run {record.run_id}",
-        record=record,
-        document=record.document or {},
-        status=await run_status.status_of(desk.store, record),
-        reflections=None if is_guard else await reflections_of(desk.store, record),
-        playbooks=None if is_guard else await document_of_run(desk.store, record, None, lambda _: None),
-        slots=None if is_guard else await list_slots(desk.store, record),
-        reports=await list_reports(desk.store, record.run_id),
-        trials=[
-            found for found in list_ranges(await desk.store.trials.all()) if record.run_id in found["runs"]
-        ],
-        bokeh=bokeh_scripts(),
-    )
+    shown = {"record": record, "document": record.document or {}, "bokeh": bokeh_scripts()}
+    return page(request, "run_of_console.html", f"Run {record.run_id}", **shown)
+
+
+@pages.get("/runs/{run}/reflections")
+async def reflections_page(request: Request, run: str, desk: PageDesk) -> Response:
+    """What the fast reflection found in a run, and how long it took."""
+    record = await desk.run(run)
+    found = await reflections_of(desk.store, record)
+    return page(request, "reflections.html", f"Reflections of run {record.run_id}", record=record, **found)
+
+
+@pages.get("/runs/{run}/lessons")
+async def lessons_page(request: Request, run: str, desk: PageDesk) -> Response:
+    """Versions of playbooks with their evidence, what runs in shadow, and the ledger of trials."""
+    record = await desk.run(run)
+    found = await document_of_run(desk.store, record, None, lambda _: None)
+    ranges = list_ranges(await desk.store.trials.all())
+    trials = [item for item in ranges if record.run_id in item["runs"]]
+    title = f"Lessons of run {record.run_id}"
+    return page(request, "lessons.html", title, record=record, versions=found["versions"], trials=trials)
+
+
+@pages.get("/runs/{run}/reports")
+async def reports_page(request: Request, run: str, desk: PageDesk) -> Response:
+    """The slots of the slow loop and the reports of a run."""
+    record = await desk.run(run)
+    slots = (await list_slots(desk.store, record))["slots"]
+    return page(request, "reports.html", f"Reports of run {record.run_id}", record=record, slots=slots)
 
 
 @pages.get("/runs/{run}/page")
@@ -340,7 +369,7 @@ async def claims_page(request: Request, run: str, report: str, desk: PageDesk) -
 async def models_page(request: Request, run: str, desk: PageDesk) -> Response:
     """What models were asked in a run, what they replied, and what it cost."""
     record = await desk.run(run)
-    found = await questions_of(desk.store, desk.views, record)
+    found = await questions_of(desk.store, record)
     return page(request, "models.html", f"Models of run {record.run_id}", record=record, **found)
 
 
@@ -356,7 +385,8 @@ async def why_page(request: Request, run: str, fill: str, desk: PageDesk) -> Res
 async def ask_page(request: Request, desk: PageDesk) -> Response:
     """A form for each tool, made from its schema, and words where a model is configured."""
     tools = [tool.definition.payload() for tool in TOOLS.values() if tool.reads_only]
-    records = [record.run_id for record in await desk.views.records()]
+    stored = await desk.store.runs.all()
+    records = [record.run_id for record in stored if record.damage is None and record.mode != "guard"]
     return page(
         request,
         "ask.html",
@@ -364,6 +394,7 @@ async def ask_page(request: Request, desk: PageDesk) -> Response:
         tools=tools,
         runs=records[::-1],
         in_words=desk.settings.uses_models,
+        asked=await sum_up_questions(desk.store),
     )
 
 

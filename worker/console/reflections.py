@@ -1,7 +1,9 @@
 """What the fast reflection found in a run over time, and where two runs part."""
 
 import json
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,12 +11,14 @@ import numpy as np
 from schemas.canonical import ns_to_datetime
 from services.evidence.tool_arguments import CostArguments
 from services.evidence_tools.account_answers import CALL, costs
+from services.evidence_tools.run_view import RunView
+from services.journal.index import JournalIndex
 
 if TYPE_CHECKING:
     from services.journal.chain import JournalRow
     from services.store import RunRecord, Store
-    from worker.review.run_views import RunViews
 
+IDS = ("_id", "_ids", "_hash")  # how names of fields end that say which, and not what
 MONTH = 7  # characters of an ISO date
 QUANTILES = (0.5, 0.95, 0.99)
 MOST_QUESTIONS = 200
@@ -34,12 +38,15 @@ DECISIONS = frozenset({"policy_frozen", "policy_amended", "boundary_verdict", "p
 
 
 async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
-    """Statuses and findings by month, latency by tier (ms), and how many answers of models were missing."""
+    """Statuses and findings by month, latency by tier (ms), and how many answers of models were missing.
+
+    With the mean conviction of what was proposed, and which share of it was revised after a reflection.
+    """
     months: dict[str, Counter[str]] = defaultdict(Counter)
     statuses: dict[str, Counter[str]] = defaultdict(Counter)
     latencies: dict[str, list[float]] = defaultdict(list)
     outcomes: Counter[str] = Counter()
-    async for row in store.journal.rows(record.run_id, kinds={"policy_reflection"}):
+    async for row in store.journal.as_stored(record.run_id, {"policy_reflection"}):
         result = json.loads(row.payload)["result"]
         meta = result.get("meta", result)  # one that did not run is its own invocation
         outcomes[meta["outcome"]] += 1
@@ -51,10 +58,19 @@ async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
         measured = json.loads(row.telemetry) if row.telemetry else {}
         if isinstance(spent := measured.get("latency_ms"), (int, float)):
             latencies[meta["tier"]].append(float(spent))
+    convictions, revised = list[float](), 0
+    async for row in store.journal.as_stored(record.run_id, {"policy_proposal"}):
+        payload = json.loads(row.payload)
+        if payload["proposal"] is not None:
+            convictions.append(payload["proposal"]["conviction"])
+            revised += payload["round"] > 0
     count = sum(outcomes.values())
     return {
         "reflections": count,
         "outcomes": dict(outcomes),
+        "proposals": len(convictions),
+        "mean_confidence": fmean(convictions) if convictions else None,
+        "refinement_rate": revised / len(convictions) if convictions else None,
         "degraded_share": outcomes["degraded"] / count if count else None,
         "months": [
             {"month": month, "statuses": dict(statuses[month]), "findings": dict(months[month])}
@@ -62,6 +78,28 @@ async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
         ],
         "latency_ms": {tier: _quantiles(spent) for tier, spent in sorted(latencies.items())},
     }
+
+
+async def sum_up_questions(store: "Store") -> dict[str, Any]:
+    """How the newest questions of conversations were answered: confidence, shares, calls with their ms."""
+    documents = await store.conversations.newest(MOST_QUESTIONS)
+    sure = [found["confidence"] for found in documents if found.get("confidence") is not None]
+    calls = [call for found in documents for call in found.get("tool_calls") or ()]
+    count = len(documents)
+    return {
+        "questions": count,
+        "mean_confidence": fmean(sure) if sure else None,
+        "clarification_rate": _share(documents, lambda found: bool(found.get("clarification"))),
+        "refinement_rate": _share(documents, lambda found: bool(found.get("refined"))),
+        "calls_per_question": len(calls) / count if count else None,
+        "latency_ms": _quantiles(
+            [call["latency_ms"] for call in calls if call.get("latency_ms") is not None]
+        ),
+    }
+
+
+def _share(found: Sequence[Any], holds: Callable[[Any], bool]) -> float | None:
+    return sum(map(holds, found)) / len(found) if found else None
 
 
 async def making_of(store: "Store", record: "RunRecord", report_id: str) -> list[dict[str, Any]]:
@@ -73,38 +111,36 @@ async def making_of(store: "Store", record: "RunRecord", report_id: str) -> list
             made.add(payload.get("deliberation_id"))
         elif payload.get("deliberation_id") is None or payload["deliberation_id"] not in made:
             continue
-        fields = {name: value for name, value in payload.items() if not name.endswith(("_id", "_hash"))}
+        fields = {name: value for name, value in payload.items() if not name.endswith(IDS)}
         found.append({"seq": row.seq, "kind": row.kind, "fields": fields})
     return found
 
 
-async def questions_of(store: "Store", views: "RunViews", record: "RunRecord") -> dict[str, Any]:
+async def questions_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
     """What models were asked in a run: calls and cost by seat, and the newest questions, newest first.
 
     The words of a question are made of rows before it and are not stored: `key` is their hash.
     """
-    view = await views.view(record.run_id, None)
-    seats = costs(view, CostArguments(run=record.run_id)).seats
-    newest: deque[dict[str, Any]] = deque(maxlen=MOST_QUESTIONS)
-    outcomes: dict[str, Counter[str]] = defaultdict(Counter)
-    latencies: dict[str, list[float]] = defaultdict(list)
-    async for row in store.journal.rows(record.run_id, kinds={CALL}):
-        found = _question(row)
-        newest.append(found)
-        outcomes[found["prompt"]][found["outcome"]] += 1
-        latencies[found["prompt"]].append(found["latency_ms"] or 0.0)
+    index = await JournalIndex.read(store.journal.rows(record.run_id, kinds={CALL}))
+    calls = [_question(event.row) for event in index.of_kind(CALL)]
+    seats = costs(RunView(record.run_id, index, 0, None), CostArguments(run=record.run_id)).seats
+    by_seat = {seat.seat: [call for call in calls if call["prompt"] == seat.seat] for seat in seats}
     return {
         "seats": [
             seat.model_dump()
-            | {"outcomes": dict(outcomes[seat.seat]), "latency_ms": _quantiles(latencies[seat.seat])}
+            | {
+                "outcomes": dict(Counter(call["outcome"] for call in by_seat[seat.seat])),
+                "latency_ms": _quantiles([call["latency_ms"] or 0.0 for call in by_seat[seat.seat]]),
+            }
             for seat in seats
         ],
-        "questions": [*reversed(newest)],
+        "questions": calls[: -MOST_QUESTIONS - 1 : -1],
     }
 
 
-def _quantiles(spent: list[float]) -> dict[str, float]:
-    return {"n": len(spent), **{f"p{q * 100:.0f}": float(np.quantile(spent, q)) for q in QUANTILES}}
+def _quantiles(spent: list[float]) -> dict[str, float | None]:
+    found = {f"p{q * 100:.0f}": float(np.quantile(spent, q)) if spent else None for q in QUANTILES}
+    return {"n": len(spent), **found}
 
 
 def _question(row: "JournalRow") -> dict[str, Any]:
@@ -160,7 +196,14 @@ async def _first_parting(store: "Store", first: "RunRecord", second: "RunRecord"
 
 
 def _content(row: "JournalRow") -> Any:
-    return row.known_at, row.kind, row.symbol, row.payload
+    """What was decided: ids and hashes also differ where something else was seen and the same was decided."""
+    return row.known_at, row.kind, row.symbol, _without_ids(json.loads(row.payload))
+
+
+def _without_ids(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_ids(inner) for name, inner in value.items() if not name.endswith(IDS)}
+    return [_without_ids(inner) for inner in value] if isinstance(value, list) else value
 
 
 def document_of_row(row: "JournalRow") -> dict[str, Any]:

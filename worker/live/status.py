@@ -7,16 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.timeframes import TIMEFRAME_SECONDS
+from schemas.vocabulary import PolicyState
 from services.feeds.port import BlockReason, FeedAnomaly, FeedAnomalyKind, MarketFeed
 from services.statistics.quantiles import quantiles
 from worker.live.commit_loop import CommitLoop
 from worker.live.committer import BarCommitter
+from worker.live.entry_limits import entry_limits
 from worker.live.safe_mode import EntryGuard
 from worker.live.stepper import LiveStepper
 from worker.operations.status import ProcessStatus, State
 from worker.runs.model_silence import model_silence
 
 MEASURED_ROWS = 1_000
+STATES = tuple(PolicyState)
 
 
 class FeedLinks:
@@ -114,6 +117,13 @@ class TradingStatus:
             },
             "equity": float(portfolio["equity"]),
             "kill_switch": bool(portfolio["kill"] == 1),
+            "states": {
+                symbol: str(STATES[code])
+                for symbol, code in zip(
+                    session.bars.symbols, session.engine.state["state"].tolist(), strict=True
+                )
+            },
+            "limits": entry_limits(session.engine, session.settings.envelope),
             "playbooks": {
                 version.definition.id: version.definition.version for version in session.books.reader.active()
             },

@@ -42,6 +42,8 @@ class ProcessStatus:
         open_positions: quantity by symbol, negative when short.
         equity: of the account, in quote currency.
         kill_switch: whether the operator has pulled it.
+        states: policy state of each symbol.
+        limits: those that can block entries, how far each is used, its bound, and whether it blocks now.
         playbooks: active version of each playbook.
         plans_waiting: ids of change plans that wait for a decision.
         model_spend: in US dollars, of this run.
@@ -79,6 +81,8 @@ class ProcessStatus:
     open_positions: Mapping[str, float] = field(default_factory=dict)
     equity: float | None = None
     kill_switch: bool = False
+    states: Mapping[str, str] = field(default_factory=dict)
+    limits: tuple[Mapping[str, Any], ...] = ()
     playbooks: Mapping[str, int] = field(default_factory=dict)
     plans_waiting: tuple[str, ...] = ()
     model_spend: float = 0.0

@@ -41,7 +41,11 @@ TRADE_FIELDS = (
     "exit_reason",
     "failure_mode",
 )
-CURVES = ("equity", "hold", "rolling")  # the script makes the others of them
+HEADS = {
+    "playbook_id": "playbook", "playbook_version": "version", "entry_label": "entered", "exit_label": "left",
+    "entry_price": "entry", "exit_price": "exit", "r": "R", "pnl": "P&L", "mae_r": "MAE", "mfe_r": "MFE",
+    "hold_bars": "bars", "exit_reason": "reason", "failure_mode": "failure mode",
+}  # fmt: skip
 TIMES = ("entry_label", "exit_label")
 
 
@@ -61,12 +65,11 @@ class RunData:
             "times": packed_steps(picture.bars.times / NS_PER_MS),
             "bar_ms": milliseconds_of(picture.bars.bar_ns),
             "closes": packed_steps(picture.bars.close_times / NS_PER_MS),
-            "curves": {name: packed_numbers(picture.curves[name]) for name in CURVES},
-            "cash": float(picture.curve[0]),
-            "exposure": picture.document["performance"]["mean_exposure"] or 0.0,
+            "curves": {name: packed_numbers(values) for name, values in picture.curves.items()},
             "symbols": symbols,
             "first": picture.most_traded,
             "trade_fields": list(TRADE_FIELDS),
+            "trade_heads": [HEADS.get(name, name) for name in TRADE_FIELDS],
             "trades": trades,
             "outcomes": picture.outcomes,
             "chains": packed_records(self._chains.nodes),

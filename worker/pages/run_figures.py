@@ -13,6 +13,7 @@ from bokeh.models import ColumnDataSource, FactorRange, HoverTool, NumeralTickFo
 from bokeh.plotting import figure
 
 from services.model_calls.quoting import visible
+from trading_core.bars import BarSeries
 from worker.pages.figures import r_multiple, shown_time
 from worker.pages.run_data import milliseconds_of
 from worker.pages.run_marks import SymbolMarks
@@ -200,39 +201,54 @@ def _curves(picture: RunPicture) -> Columns:
 def _candles(picture: RunPicture, s: int) -> dict[str, Columns]:
     bars = picture.bars
     rows = np.flatnonzero(bars.present[:, s])
-    step = -(-len(rows) // MOST_CANDLES) if len(rows) else 1
+    marks = picture.marks.get(bars.symbols[s], SymbolMarks((), (), ()))
+    step = max(1, -(-len(rows) // MOST_CANDLES))
+    return {"candles": candle_columns(bars, s, rows, step), **mark_columns(bars, s, marks)}
+
+
+def candle_columns(bars: BarSeries, s: int, rows: npt.NDArray[np.int64], step: int) -> Columns:
+    """Candles of a symbol at some rows of it, `step` of them in each."""
     starts = np.arange(0, len(rows), step)
     ends = np.minimum(starts + step, len(rows)) - 1
     first, last = bars.open[rows[starts], s], bars.close[rows[ends], s]
-    labels = bars.times[rows[starts]]
-    candles = {
-        "x": labels / 1e6,
-        "time": [shown_time(int(label)) for label in labels],
-        "open": first,
-        "high": np.maximum.reduceat(bars.high[rows, s], starts) if len(rows) else first,
-        "low": np.minimum.reduceat(bars.low[rows, s], starts) if len(rows) else first,
-        "close": last,
-        "width": np.full(len(starts), 0.7 * step * milliseconds_of(bars.bar_ns)),
+    times = [bars.times[rows[edges]].tolist() for edges in (starts, ends)]
+    return {
+        "x": [milliseconds_of(label) for label in times[0]],
+        "time": [
+            shown_time(a) if a == b else f"{shown_time(a)} to {shown_time(b)}"
+            for a, b in zip(*times, strict=True)
+        ],
+        "open": first.tolist(),
+        "high": np.maximum.reduceat(bars.high[rows, s], starts).tolist() if len(rows) else [],
+        "low": np.minimum.reduceat(bars.low[rows, s], starts).tolist() if len(rows) else [],
+        "close": last.tolist(),
+        "width": [0.7 * step * milliseconds_of(bars.bar_ns)] * len(starts),
         "color": np.where(last >= first, UP, DOWN).tolist(),
     }
-    marks = picture.marks.get(bars.symbols[s], SymbolMarks((), (), ()))
-    return {"candles": candles, **_marks(picture, s, marks)}
 
 
-def _marks(picture: RunPicture, s: int, marks: SymbolMarks) -> dict[str, Columns]:
+def mark_columns(bars: BarSeries, s: int, marks: SymbolMarks) -> dict[str, Columns]:
+    """Fills, lines of stop and target, and reflections of a symbol, these below the bar before them."""
     fills, lines, seen = marks.fills, marks.levels, marks.reflections
-    bars = picture.bars
-    rows = [int(np.searchsorted(bars.close_times, mark.known_at, side="right")) - 1 for mark in seen]
+    own = np.flatnonzero(bars.present[:, s])
+    closes = bars.close_times[own]
+    rows = [own[max(0, int(np.searchsorted(closes, mark.known_at, side="right")) - 1)] for mark in seen]
+    codes = [", ".join(dict.fromkeys(str(found["code"]) for found in mark.findings)) for mark in seen]
     return {
         "fills": {
             "x": [milliseconds_of(mark.label) for mark in fills],
             "y": [mark.price for mark in fills],
             "time": [shown_time(mark.label) for mark in fills],
-            "told": [visible(f"{mark.kind} {mark.direction}, {mark.playbook_id}") for mark in fills],
+            "told": [
+                visible(
+                    ", ".join(filter(None, (f"{mark.kind} {mark.direction}", mark.playbook_id, mark.reason)))
+                )
+                for mark in fills
+            ],
             "r": [r_multiple(mark.r) for mark in fills],
             "marker": [fill_marker(mark.kind, mark.direction) for mark in fills],
             "color": [fill_color(mark.r) for mark in fills],
-            "chain": [0] * len(fills),
+            "chain": [mark.event.own_id for mark in fills],
         },
         "levels": {
             "x0": [milliseconds_of(line.start) for line in lines],
@@ -246,10 +262,10 @@ def _marks(picture: RunPicture, s: int, marks: SymbolMarks) -> dict[str, Columns
             "time": [shown_time(mark.known_at) for mark in seen],
             "status": [visible(mark.status) for mark in seen],
             "decision": [visible(mark.decision or "not asked") for mark in seen],
-            "told": [visible(", ".join(str(finding["code"]) for finding in mark.findings)) for mark in seen],
+            "told": [visible(text or "nothing found") for text in codes],
             "color": [STATUS_COLORS.get(mark.status, OTHER_COLOR) for mark in seen],
             "size": [7 if mark.matters else 4 for mark in seen],
-            "chain": [0] * len(seen),
+            "chain": [None] * len(seen),
         },
     }
 

@@ -26,7 +26,7 @@ def run_html(picture: RunPicture) -> str:
     return render(
         "run.html",
         f"Run {picture.run_id}",
-        (_bokeh(), template_text("run.js")),
+        (_bokeh(), template_text("chart.js") + template_text("run.js")),
         run_style=template_text("run.css"),
         data=script_json(RunData(picture).document()),
         figures=script_json(_figures(picture)),

@@ -27,10 +27,7 @@ def stored(events, bars=3):
         new = NewRun(
             "rows", time.time_ns(), "paper", settings.config_hash, settings.model_dump(mode="json"), DATA, {}
         )
-        taken = [
-            (number, BarRow(START + number * DAY, dict.fromkeys(SYMBOLS, Bar(1.0, 1.0, 1.0, 1.0, 1.0))))
-            for number in range(bars)
-        ]
+        taken = [(number, row_of_bars(number)) for number in range(bars)]
         async with await open_store(DB, create=True) as store:
             run_id = (await store.runs.create(new)).run_id
             lease = await store.leases.take(run_id, "w", 10**9)
@@ -39,6 +36,10 @@ def stored(events, bars=3):
             return run_id
 
     return asyncio.run(work())
+
+
+def row_of_bars(number):
+    return BarRow(START + number * DAY, dict.fromkeys(SYMBOLS, Bar(1.0, 1.0, 1.0, 1.0, 1.0)))
 
 
 def _rows(events):

@@ -121,8 +121,13 @@ def test_live_page_shows_each_symbol_and_follows_the_process(tmp_path):
         opened(page, run.url, faults)
         page.goto(f"{run.url}/live?run=r0001")
         page.wait_for_selector("#status tbody tr")
-        cells = page.locator("#status tbody tr td:first-child").all_inner_texts()
+        cells = page.locator("[aria-label=Symbols] td:first-child").all_inner_texts()
         assert cells == ["AAPL", "IBM"]
+        limits = page.locator("[aria-label^=Limits] tbody tr").all_inner_texts()
+        assert [line.split("\t")[0] for line in limits[:4]] == [
+            *("kill switch", "daily loss", "drawdown", "consecutive losses")
+        ]
+        assert limits[1].split("\t")[3] == "3.0 %"
         before = page.inner_text("#status")
         run.to(45)
         page.wait_for_function("(text) => document.getElementById('status').innerText !== text", arg=before)

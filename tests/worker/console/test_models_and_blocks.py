@@ -1,9 +1,15 @@
 """What models were asked and what it cost, and why a symbol may not enter: pages over rows written for it."""
 
+import asyncio
+import json
+from statistics import fmean
+
 import pytest
 
-from tests.worker.console.asked import ask, get
+from services.store import open_store
+from tests.worker.console.asked import DB, ask, get
 from tests.worker.console.rows_of_a_run import stored
+from worker.pages.figures import percent
 
 
 def call(prompt, outcome="reply", text="", usage=(10, 5), usd=0.25, latency_ms=100.0):
@@ -33,6 +39,50 @@ def test_questions_of_models_have_their_page_with_cost_outcomes_and_latency_by_s
     assert "&lt;script&gt;" in page
     assert hostile not in page
     assert "/runs/r0001/models" in get("/runs/latest", accept="text/html").text
+
+
+def test_reflections_say_how_sure_proposals_were_and_how_many_were_refined(planted):
+    rows = [
+        json.loads(line)["payload"]
+        for line in planted.run(
+            "journal", "latest", "--jsonl", "--kind", "policy_proposal"
+        ).stdout.splitlines()
+    ]
+    proposed = [row for row in rows if row["proposal"] is not None]
+    found = get("/api/runs/latest/reflections").json()
+    assert found["proposals"] == len(proposed) > 0
+    assert found["mean_confidence"] == fmean(row["proposal"]["conviction"] for row in proposed)
+    assert found["refinement_rate"] == sum(row["round"] > 0 for row in proposed) / len(proposed)
+    page = get("/runs/latest/reflections", accept="text/html").text
+    assert f"mean confidence {percent(found['mean_confidence'])}" in page
+    assert f"{percent(found['refinement_rate'])} refined" in page
+
+
+def test_questions_of_conversations_are_summed_up_where_they_are_asked(shell):
+    def turn(confidence, ms, **more):
+        calls = [{"tool": "trades", "latency_ms": spent} for spent in ms]
+        return {"status": "answered", "confidence": confidence, "refined": False, "tool_calls": calls} | more
+
+    async def keep():
+        async with await open_store(DB, create=True) as store:
+            for name, document in (
+                ("a", turn(0.9, [10.0, 30.0])),
+                ("a", turn(0.5, [20.0], refined=True)),
+                ("b", turn(0.1, [], status="clarify", clarification={"question": "which run?"})),
+                ("b", turn(0.5, [])),
+            ):
+                await store.conversations.keep(name, "q", document)
+
+    asyncio.run(keep())
+    found = get("/api/questions").json()
+    assert found["latency_ms"].pop("n") == 3
+    assert found == {
+        **{"questions": 4, "mean_confidence": 0.5, "clarification_rate": 0.25, "refinement_rate": 0.25},
+        "calls_per_question": 0.75,
+        "latency_ms": {"p50": 20.0, "p95": pytest.approx(29.0), "p99": pytest.approx(29.8)},
+    }
+    page = get("/ask", accept="text/html").text
+    assert "mean confidence 50.0 %, asked back 25.0 %, refined 25.0 %; 0.75 calls" in page
 
 
 def test_run_that_asked_no_model_says_so(shell):

@@ -4,25 +4,29 @@ import asyncio
 import json
 import sqlite3
 import subprocess
+from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+import worker
+from services.journal.chain import JournalRow
 from services.journal.index import JournalIndex
-from services.store import open_store
+from services.store import journal_repository, open_store
 from tests.commands.started import thinktwice
 from tests.worker.cli.test_plans import made
 from tests.worker.console.asked import DB, ask, get, settings_of, token_of
-from tests.worker.console.rows_of_a_run import stored
+from tests.worker.console.rows_of_a_run import row_of_bars, stored
 from worker.console.chart import Charts
-from worker.console.decisions import decisions_of
+from worker.console.decisions import NS_PER_MS, decisions_of
 from worker.console.reflections import making_of
-from worker.pages.figures import number
+from worker.pages.figures import number, shown_time
 from worker.pages.run_marks import marks_of
-from worker.review.run_views import RunViews
+from worker.review.rebuilt import traded_bars
+from worker.runs.kept_run import kept_bars
 
-PAGES = ("/plans", "/live?run=latest", "/runs", "/runs/latest", "/ask", "/audit", "/runs/latest/models")
+PARTS = tuple(f"/runs/latest/{part}" for part in ("reflections", "lessons", "reports", "models"))
+PAGES = ("/plans", "/live?run=latest", "/runs", "/runs/latest", "/ask", "/audit", *PARTS)
 READ = (
     *("/api/me", "/api/runs", "/api/runs/latest", "/api/runs/latest/status", "/api/runs/latest/reflections"),
     *("/api/runs/latest/playbooks", "/api/runs/latest/reports", "/api/runs/latest/requests", "/api/plans"),
@@ -105,32 +109,148 @@ def test_fill_opens_its_chain_and_an_unknown_one_is_not_there(planted):
     assert get("/api/runs/latest/why/ffff").status_code == 404
 
 
-def test_chart_of_a_run_that_is_over_has_every_mark_and_decision_of_its_journal(planted):
-    def seen(marks, decisions):
-        drawn = {
-            name: ([mark.event.row.seq for mark in (*found.fills, *found.reflections)], found.levels)
-            for name, found in marks.items()
-        }
-        decided = {
-            name: ([event.row.seq for event in found.events], found.changes)
-            for name, found in decisions.items()
-        }
-        return drawn, decided
-
-    async def bars(store, record):
-        return SimpleNamespace(times=range(2))
+def test_windows_and_steps_of_a_chart_have_every_mark_and_decision_of_the_journal(shell):
+    words = ("--symbols", "IBM,MSFT", "--from", "2003-01-01", "--to", "2004-12-31")
+    subprocess.run([thinktwice(), "backtest", *words], check=True, capture_output=True)
 
     async def work():
         async with await open_store(DB, create=False) as store:
             record = await store.runs.find("latest")
-            assert record.status == "finished"
-            charted = await Charts(bars, bars).of(store, RunViews(store), record)
+            charted = await Charts(traded_bars, kept_bars).of(store, record)
             index = await JournalIndex.read(store.journal.rows(record.run_id))
-            return seen(charted.marks, charted.decisions), seen(marks_of(index, 1), decisions_of(index))
+            marks, edges = marks_of(index, int(charted.bars.times[-1])), charted.bars.times[::60] // NS_PER_MS
+            for symbol, name in enumerate(charted.bars.symbols):
+                decided = decisions_of(index, name)
+                for start, end in [*pairwise(edges.tolist()), (int(edges[0]), int(edges[-1]))]:
+                    found = await charted.window(symbol, start, end)
+                    assert drawn(found, start, end) == drawn_of(
+                        marks[name], decided, charted.bars, start, end
+                    )
+                times = sorted({*decided.times(EVERY, skips=False)})
+                assert await stepped(charted, symbol, "next", -(10**18)) == times
+                assert await stepped(charted, symbol, "previous", 10**19) == times[::-1]
 
-    charted, whole = asyncio.run(work())
-    assert charted == whole
-    assert all(whole)
+    asyncio.run(work())
+
+
+EVERY = range(10**9)
+
+
+def drawn(found, start, end):
+    """What a window shows between its edges."""
+    lines = sorted(
+        (max(x0, start), min(x1, end), y)
+        for x0, x1, y in zip(*(found["levels"][name] for name in ("x0", "x1", "y")), strict=True)
+    )
+    names = ("x0", "x1", "state")
+    bands = [*zip(*(found["states"][name] for name in names), strict=True)]
+    return found["fills"]["chain"], found["reflections"]["time"], lines, bands, found["until"]
+
+
+def drawn_of(marks, decided, bars, start, end):
+    """The same of all rows of a run."""
+
+    def inside(at):
+        return start <= at // NS_PER_MS <= end
+
+    lines = sorted(
+        (max(line.start // NS_PER_MS, start), min(line.end // NS_PER_MS, end), line.price)
+        for line in marks.levels
+        if line.start // NS_PER_MS <= end and line.end // NS_PER_MS >= start
+    )
+    last = min(int(bars.times[-1] + bars.bar_ns), end * NS_PER_MS)
+    bands = decided.bands(max(int(bars.times[0]), start * NS_PER_MS), last)
+    return (
+        [mark.event.own_id for mark in marks.fills if inside(mark.label)],
+        [shown_time(mark.known_at) for mark in marks.reflections if inside(mark.known_at)],
+        lines,
+        [(since // NS_PER_MS, until // NS_PER_MS, state) for since, until, state in bands],
+        None,
+    )
+
+
+async def stepped(charted, symbol, move, at):
+    """Times, ns, at which something was decided, step by step."""
+    found = []
+    while (step := await charted.decision(symbol, at, move, skips=False))["at"] is not None:
+        at = step["at"] * NS_PER_MS
+        found.append(at)
+    return found
+
+
+def test_rows_that_are_read_for_a_view_are_as_many_of_a_run_of_any_length(shell, monkeypatch):
+    read = 0
+
+    def counted(*values):
+        nonlocal read
+        read += 1
+        return JournalRow(*values)
+
+    monkeypatch.setattr(journal_repository, "JournalRow", counted)
+
+    async def count(client, path):
+        nonlocal read
+        read = 0
+        answer = await client.get(path, headers={"accept": "text/html"})
+        assert answer.status_code == 200, answer.text
+        return answer, read
+
+    async def steps(client):
+        base = "/api/runs/latest"
+        head, reading = await count(client, f"{base}/chart")
+        start, end = head.json()["start"], head.json()["end"]
+        middle = (head.json()["from"] + end) // 2
+        views = (
+            f"{base}/window?start={start}&end={end}",
+            f"{base}/window?start={middle}&end={middle + end - start}",
+            *(f"{base}/decision?at={middle}&move={move}" for move in ("here", "previous", "next")),
+            *("/runs/latest", "/live?run=latest"),
+        )
+        return [reading, *[(await count(client, path))[1] for path in views]]
+
+    counts = []
+    for length in (2_400, 4_800, 9_600):
+        kinds = ("state_transition", "policy_evaluation", "envelope_breach")
+        payload = {"to": "IDLE", "outcome": "held", "reason": None, "limit": "drawdown"}
+        stored([(kinds[k % 3], "AAA", payload, None) for k in range(length)], bars=length)
+        counts.append(ask(steps))
+    assert counts[0] == counts[1] == counts[2]
+    assert all(counts[0][1:6])
+
+
+def test_chart_of_a_run_that_trades_takes_the_bars_that_came_and_reads_none_again(shell):
+    stored([], bars=3)
+    read = []
+
+    async def reading(store, record):
+        read.append(record.run_id)
+        return await kept_bars(store, record)
+
+    async def work():
+        async with await open_store(DB, create=False) as store:
+            charts, lengths = Charts(traded_bars, reading), []
+            for more in ((), (3, 4), ()):
+                taken = [(number, row_of_bars(number)) for number in more]
+                lease = await store.leases.take("r0001", "w", 10**9)
+                await store.trading.commit(lease, "r0001", taken, [])
+                charted = await charts.of(store, await store.runs.find("r0001"))
+                lengths.append((await charted.head())["bars"])
+            return lengths, charted.bars.close[:, 0].tolist()
+
+    lengths, closes = asyncio.run(work())
+    assert lengths == [3, 5, 5]
+    assert closes == [1.0] * 5
+    assert read == ["r0001"]
+
+
+def test_scripts_of_ours_have_600_lines_and_draw_by_one_that_both_pages_load(planted):
+    scripts = [path.read_text() for path in Path(next(iter(worker.__path__))).rglob("*.js")]
+    assert sum(text.count("\n") for text in scripts) <= 600
+    for name in ("element", "time", "embed", "dress", "fitted", "onTap", "candleChart"):
+        assert sum(f"function {name}(" in text for text in scripts) == 1, name
+    assert "function candleChart(" in get("/chart.js").text
+    assert 'src="/chart.js"' in get("/runs/latest", accept="text/html").text
+    assert get("/runs/latest/page", accept="text/html").text.count("function candleChart(") == 1
 
 
 def test_compared_runs_say_where_they_part(planted):
@@ -169,7 +289,7 @@ def test_bars_of_a_backtest_come_from_the_folder_alone(planted):
 
 def test_lessons_have_their_evidence_and_claims_of_a_report_open_their_rows(planted):
     versions = get("/api/runs/latest/playbooks").json()["versions"]
-    page = get("/runs/latest", accept="text/html").text
+    page = get("/runs/latest/lessons", accept="text/html").text
     assert all(
         f'<td class="number">{found["account"]["n"]}</td>' in page for found in versions if found["account"]
     )
@@ -206,7 +326,7 @@ def test_making_of_a_report_shows_its_cycles_scores_and_chunks(shell):
 def test_run_without_reflection_has_its_page_and_says_what_was_skipped(shell):
     words = ("--symbols", "IBM", "--from", "2003-01-01", "--to", "2004-12-31", "--reflection", "off")
     subprocess.run([thinktwice(), "backtest", *words], check=True, capture_output=True)
-    assert "Ledger of trials" in get("/runs/latest", accept="text/html").text
+    assert "Ledger of trials" in get("/runs/latest/lessons", accept="text/html").text
     found = get("/api/runs/latest/reflections").json()
     assert set(found["outcomes"]) == {"disabled"}
     last = get("/api/runs/latest/decision?at=2e12&move=here&skips=true").json()

@@ -81,9 +81,10 @@ def test_summary_shows_the_figures_of_the_run():
 
 def test_curves_are_equity_hold_drawdown_and_rolling_sharpe_at_the_closes():
     data, shown = data_of(page()), picture()
-    assert sorted(data["curves"]) == ["equity", "hold", "rolling"]
-    np.testing.assert_allclose(numbers(data["curves"]["equity"]), shown.equity, rtol=1e-6)
-    np.testing.assert_allclose(numbers(data["curves"]["hold"]), shown.hold[1:], rtol=1e-6)
+    assert sorted(data["curves"]) == ["drawdown", "equity", "exposed", "hold", "rolling"]
+    for name, values in shown.curves.items():
+        np.testing.assert_allclose(numbers(data["curves"][name]), values, rtol=1e-6)
+    np.testing.assert_array_equal(shown.curves["hold"], shown.hold[1:])
     np.testing.assert_array_equal(numbers(data["closes"]), shown.bars.close_times / 1e6)
     deepest = -shown.document["performance"]["max_drawdown"]
     assert shown.curves["drawdown"].min() == pytest.approx(deepest, abs=1e-6)

@@ -7,9 +7,7 @@
   async function post(url, body, method = "POST") {
     const headers = {"content-type": "application/json", "x-csrf-token": token};
     const response = await fetch(url, {method, headers, body: body === undefined ? undefined : JSON.stringify(body)});
-    const text = await response.text();
-    let found = {};
-    try { found = text ? JSON.parse(text) : {}; } catch { found = {error: text}; }
+    const found = await response.json().catch(() => ({}));
     if (!response.ok) throw new Error(found.error || `${response.status}`);
     return found;
   }
@@ -17,27 +15,24 @@
   // A button that decides asks once more; what was refused is said, and the page stays.
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-post]");
-    if (!button) return;
-    if (button.dataset.sure && !window.confirm(button.dataset.sure)) return;
+    if (!button || (button.dataset.sure && !window.confirm(button.dataset.sure))) return;
     button.disabled = true;
     try {
       await post(button.dataset.post, button.dataset.body ? JSON.parse(button.dataset.body) : undefined, button.dataset.method);
       window.location.assign(button.dataset.next || window.location.href);
-    } catch (error) {
-      say(error.message);
-      button.disabled = false;
-    }
+    } catch (error) { say(error.message); button.disabled = false; }
   });
 
-  const edit = document.getElementById("edit");
-  edit?.addEventListener("submit", async (event) => {
+  const onSubmit = (form, send, failed = (error) => say(error.message)) => form?.addEventListener("submit", async (event) => {
     event.preventDefault();
+    try { await send(); } catch (error) { failed(error); }
+  });
+  const edit = document.getElementById("edit");
+  onSubmit(edit, async () => {
     const changed = [...edit.querySelectorAll("input[data-before]")].filter((input) => input.value !== input.dataset.before);
     const drop = [...edit.querySelectorAll("input[name=drop]:checked")].map((input) => Number(input.value));
-    try {
-      await post(edit.dataset.post, {hash: edit.dataset.hash, set: changed.map((input) => `${input.name}=${input.value}`), drop});
-      window.location.reload();
-    } catch (error) { say(error.message); }
+    await post(edit.dataset.post, {hash: edit.dataset.hash, set: changed.map((input) => `${input.name}=${input.value}`), drop});
+    window.location.reload();
   });
 
   // Forms that start a backtest or ask: empty fields are left out.
@@ -46,60 +41,36 @@
     for (const field of form.elements) {
       if (!field.name || field.value === "") continue;
       const kind = field.dataset.type || field.type;
-      if ("list" in field.dataset) found[field.name] = field.value.split(",").map((word) => word.trim()).filter(Boolean);
-      else found[field.name] = ["number", "integer"].includes(kind) ? Number(field.value) : kind === "boolean" ? field.value === "true" : field.value;
+      found[field.name] = "list" in field.dataset ? field.value.split(",").map((word) => word.trim()).filter(Boolean) :
+        ["number", "integer"].includes(kind) ? Number(field.value) : kind === "boolean" ? field.value === "true" : field.value;
     }
     return found;
   }
   const started = document.getElementById("backtest");
-  started?.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    try {
-      await post(started.dataset.json, values(started));
-      window.location.reload();
-    } catch (error) { say(error.message); }
-  });
-
-  function element(name, text, kind) {
-    const made = document.createElement(name);
-    if (text !== undefined) made.textContent = text;
-    if (kind) made.className = kind;
-    return made;
-  }
+  onSubmit(started, () => post(started.dataset.json, values(started)).then(() => window.location.reload()));
   const answer = document.getElementById("answer");
   for (const form of document.querySelectorAll("form[data-ask]")) {
-    form.addEventListener("submit", async (event) => {
-      event.preventDefault();
+    onSubmit(form, async () => {
       answer.replaceChildren(element("p", "asking ...", "soft"));
-      const given = values(form);
-      const body = form.dataset.tool ? {tool: form.dataset.tool, arguments: given} : given;
-      try {
-        const found = await post("/api/ask", body);
-        answer.replaceChildren(element("h2", "Answer"));
-        for (const section of found.sections || []) {
-          for (const statement of section.statements || []) {
-            const line = element("p", statement.text);
-            for (const row of (statement.rows || []).slice(0, 5)) {
-              if (row.seq === null || row.seq === undefined) continue;
-              const link = element("a", ` row ${row.seq}`);
-              link.href = `/api/runs/${found.run_id}/journal?after=${row.seq - 1}&limit=1`;
-              line.append(link);
-            }
-            answer.append(line);
-          }
+      const given = values(form), found = await post("/api/ask", form.dataset.tool ? {tool: form.dataset.tool, arguments: given} : given);
+      answer.replaceChildren(element("h2", "Answer"));
+      for (const statement of (found.sections || []).flatMap((section) => section.statements || [])) {
+        const line = element("p", statement.text);
+        for (const {seq} of (statement.rows || []).slice(0, 5).filter((row) => row.seq !== null && row.seq !== undefined)) {
+          line.append(linked(` row ${seq}`, `/api/runs/${found.run_id}/journal?after=${seq - 1}&limit=1`));
         }
-        const {status, confidence, refined, tool_calls: calls} = found;
-        answer.append(element("p", shown({status, confidence, refined, calls: (calls || []).map((call) => `${call.tool} ${shown(call.latency_ms)} ms`)}), "facts"));
-        if (answer.children.length === 2) answer.append(element("p", found.answer || found.reason || "no answer"));
-      } catch (error) { answer.replaceChildren(element("p", error.message, "warn")); }
+        answer.append(line);
+      }
+      if (answer.children.length === 1) answer.append(element("p", found.answer || found.reason || "no answer"));
+      const {status, confidence, refined, tool_calls: calls} = found;
+      answer.append(element("p", shown({status, confidence, refined, calls: (calls || []).map((call) => `${call.tool} ${shown(call.latency_ms)} ms`)}), "facts"));
       answer.scrollIntoView();
-    });
+    }, (error) => answer.replaceChildren(element("p", error.message, "warn")));
   }
 
-  const filter = document.getElementById("filter");
-  filter?.addEventListener("input", () => {
-    for (const row of document.querySelectorAll("#compare tbody tr")) row.hidden = !row.textContent.toLowerCase().includes(filter.value.toLowerCase());
-  });
+  document.getElementById("filter")?.addEventListener("input", ({target}) => document.querySelectorAll("#compare tbody tr").forEach((row) => {
+    row.hidden = !row.textContent.toLowerCase().includes(target.value.toLowerCase());
+  }));
 
   function count() {
     for (const shown of document.querySelectorAll(".countdown")) {
@@ -111,8 +82,10 @@
   count();
   setInterval(count, 1000);
 
+  const told = ([name, inner]) => !/_(ids?|hash)$/.test(name) && inner !== null && inner !== "" && inner.length !== 0;
   const shown = (value) => value === null || value === undefined ? "-" : Array.isArray(value) ? value.map(shown).join(", ") :
-    typeof value === "object" ? Object.entries(value).map(([name, inner]) => `${name} ${shown(inner)}`).join(", ") || "-" : String(value);
+    value > 1e17 ? time(value / 1e6) : typeof value !== "object" ? String(value) :
+    Object.entries(value).filter(told).map(([name, inner]) => `${name} ${shown(inner)}`).join(", ") || "-";
   async function poll(place, show, form = "json") {
     try {
       const response = await fetch(place.dataset.url);
@@ -134,8 +107,7 @@
     if (found.state !== plan.dataset.state || steps !== plan.dataset.steps) window.location.reload();
     else if (found.hash !== plan.dataset.hash) say(`it was edited meanwhile: revision ${found.revision} stands now, load the page again`);
   }), 2000);
-  const backtests = document.getElementById("backtests");
-  for (const card of backtests?.querySelectorAll("[data-backtest]") || []) {
+  for (const card of document.querySelectorAll("#backtests [data-backtest]")) {
     const source = new EventSource(`/api/backtests/${card.dataset.backtest}/events`);
     const show = (event) => {
       const found = JSON.parse(event.data), fields = {state: found.state, progress: found.progress.at(-1), run_id: found.run_id};
@@ -150,11 +122,10 @@
   if (rows) {
     let last = Number(rows.dataset.after);
     const line = document.getElementById("stream");
-    const time = (ns) => new Date(Number(BigInt(ns) / 1000000n)).toISOString().replace(".000Z", "Z");
     function add(row) {
       const made = element("tr");
       made.dataset.seq = row.seq;
-      for (const text of [row.seq, time(row.known_at), row.kind, row.symbol || "", shown(row.payload).slice(0, 160)]) made.append(element("td", text));
+      for (const text of [row.seq, time(row.known_at / 1e6), row.kind, row.symbol || "", shown(row.payload).slice(0, 160)]) made.append(element("td", text));
       rows.prepend(made);
       while (rows.children.length > MOST_ROWS) rows.lastElementChild.remove();
       last = row.seq;
@@ -173,8 +144,7 @@
     const source = new EventSource(`${rows.dataset.events}?after=${last}`);
     source.addEventListener("open", () => { line.textContent = "connected"; });
     source.addEventListener("row", (event) => {
-      const row = JSON.parse(event.data);
-      adding = adding.then(() => take(row)).catch((error) => { line.textContent = error.message; });
+      adding = adding.then(() => take(JSON.parse(event.data))).catch((error) => { line.textContent = error.message; });
     });
     source.addEventListener("end", (event) => { line.textContent = `the run is ${JSON.parse(event.data).status}`; source.close(); });
     source.addEventListener("error", () => { line.textContent = "connection lost: trying again"; });
