@@ -13,7 +13,7 @@ from worker.cli import app
 LATEST = "latest"
 ABOUT_A_RUN = {
     "status", "requests", "journal", "verify", "page", "report", "reports", "playbooks list", "reflect",
-    "replan", "calibration", "ask-again",
+    "replan", "calibration", "ask-again", "db prune",
 }  # fmt: skip
 OF_A_RUN_OR_ITS_OWN = {"faults"}  # without a run it makes one that is not stored
 # Whose subject is a file, a question, a change, or a thing of a run, and that take the newest run.
