@@ -112,7 +112,13 @@ def test_words_in_another_order_are_refused_with_the_right_one(shell, words, sho
     assert shown in shell.complaint(*words)
 
 
-VALUES = {"file": "note.txt", "direction": "long", "preset": "quality", "html": "page.html"}
+VALUES = {
+    "file": "note.txt",
+    "direction": "long",
+    "preset": "quality",
+    "html": "page.html",
+    "before": "2020-01-01",
+}
 
 
 def _first_choice(part):
