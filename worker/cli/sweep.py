@@ -2,6 +2,7 @@
 
 import json as json_format
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -102,12 +103,10 @@ def sweep(
     """
     settings = run_settings(context).settings
     from worker.studies.sweep.result import enter_sweep
+    from worker.studies.sweep.tasks import SweepTasks
     from worker.studies.sweep.worth import Looking
 
-    if level not in ("rule", "agent"):
-        raise ConfigError(f"--level {level!r} is neither rule nor agent")
-    if keep is not None and level == "rule":
-        raise ConfigError("--keep: sets at level rule have no store: give --level agent, or leave it out")
+    tasks = SweepTasks(cluster, processes, resume, keep, level)
     family = (_of_runs if level == "agent" else _family)(settings, grid, playbook, random)
     looking = Looking(folds, scheme, embargo, settings.seed)  # type: ignore[arg-type]  # refuses other words
     bars, folder = load_traded_bars(settings, complain), checked_folder(settings)
@@ -120,15 +119,13 @@ def sweep(
     before = run_async(enter()) if db is not None else 0
     ready_engine()
     from worker.studies.sweep.result import sweep_bars
-    from worker.studies.sweep.tasks import SweepTasks
 
     with Interrupts("set") as interrupts, progress_bar("sweeping", interrupts, "sets") as progress:
 
         def show(done: int, total: int | None) -> None:
             progress(len(family) * done // max(total or 0, 1), len(family))
 
-        tasks = SweepTasks(cluster, processes, resume, keep, show)
-        run = tasks.of_runs if level == "agent" else tasks.of_rules
+        run = replace(tasks, shown=show).run
         found = sweep_bars(bars, family, looking, before=before, run=run)
     document = found.document(i_know=i_know)
     if folder is not None:
