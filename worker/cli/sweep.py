@@ -1,6 +1,5 @@
 """`thinktwice sweep`: many parameter sets at once, and what such a search is worth."""
 
-import json as json_format
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +43,7 @@ def sweep(
         Path | None,
         option(
             metavar="FILE",
-            help="TOML or JSON: entry or playbook, terms, and [grid] with a list of values for each name.",
+            help="TOML: entry or playbook, terms, and [grid] with a list of values for each name.",
         ),
     ] = None,
     random: Annotated[
@@ -205,10 +204,6 @@ def _of_runs(settings: Settings, file: Path | None, playbook: str | None, draws:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = read_text(path, ConfigError)
-        found = json_format.loads(text) if path.suffix == ".json" else parse_toml(text)
+        return parse_toml(read_text(path, ConfigError))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
-    if not isinstance(found, dict):
-        raise ConfigError(f"{str(path)!r} holds a {type(found).__name__}: give a table")
-    return found
