@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import thinktwice as tt
-from benchmarks.sweep_worlds import null_world, planted_world, sweep_world
+from benchmarks.sweep_worlds import FEW, null_world, planted_world, sweep_days, sweep_world
 from trading_core.research import sweep as kernel_sweep
 from worker.studies.sweep import result as sweeping
 from worker.studies.sweep.sets import Family
@@ -70,7 +70,8 @@ def test_sweep_worth_is_computed_when_it_is_first_read(bars, monkeypatch):
 
 
 def worth(**given):
-    figures = {"pbo": 0.1, "deflated_sharpe": 0.9, "spa_p": 0.01, "out_of_sample": 0.2, "in_sample": 0.5}
+    figures = {"pbo": 0.1, "deflated_sharpe": 0.9, "spa_p": 0.01, "in_sample": 0.5}
+    figures |= {"out_of_sample": 0.2, "out_of_sample_p": 0.02}
     return Worth(sets_tried=9, trades=40, folds=(), **(figures | given))
 
 
@@ -80,10 +81,12 @@ def worth(**given):
         ({}, "real"), ({"spa_p": 0.05}, "real"), ({"spa_p": 0.051}, "not shown"),
         ({"spa_p": None}, "not shown"),
         ({"pbo": 0.5}, "not shown"), ({"pbo": None}, "not shown"), ({"out_of_sample": 0.0}, "not shown"),
+        ({"out_of_sample_p": 0.05}, "real"), ({"out_of_sample_p": 0.051}, "not shown"),
+        ({"out_of_sample_p": None}, "not shown"),
         ({"out_of_sample": None}, "not shown"), ({"deflated_sharpe": None}, "real"),
     ],
 )  # fmt: skip
-def test_sweep_is_real_where_all_three_say_so(given, verdict):
+def test_sweep_is_real_where_all_say_so(given, verdict):
     assert worth(**given).verdict == verdict
 
 
@@ -220,6 +223,18 @@ def test_sweep_looks_out_of_sample_as_it_is_asked_to(bars):
 def test_sweep_of_a_walk_without_an_edge_is_not_shown():
     verdicts = [sweep_world(null_world(seed), seed).verdict for seed in range(3)]
     assert verdicts.count("real") == 0
+
+
+@pytest.mark.parametrize("seed", [4, 14])
+def test_sweep_of_few_trades_is_not_shown_and_says_how_many_are_needed(seed):
+    found = sweep_days(seed, FEW["rare losses"])
+    assert found.spa_p is not None
+    assert found.spa_p <= 0.05
+    assert found.pbo is not None
+    assert found.pbo < 0.5
+    assert (found.out_of_sample or 0.0) > 0.0
+    assert (found.out_of_sample_p, found.verdict) == (None, "not shown")
+    assert f"out of sample {found.trades} bets, apart in time: 30 are needed" in found.notes[0]
 
 
 def test_sweep_of_a_planted_edge_is_real():

@@ -81,10 +81,8 @@ def sweep(
         ConfigError: the grid names what is no parameter, or has too many sets for one search.
     """
     before = cancelled_so_far()
-    if level not in ("rule", "agent"):
-        raise ConfigError(f"level {level!r} is neither 'rule' nor 'agent'")
-    if keep is not None and level == "rule":
-        raise ConfigError("keep: sets at level 'rule' have no store: use level='agent', or leave it out")
+    kept, stores = (None if folder is None else Path(folder) for folder in (resume, keep))
+    tasks = SweepTasks(executor, processes, kept, stores, level)
     given: dict[str, Any] = {"runtime__tz": tz, "runtime__start": start, "runtime__end": end}
     given |= {"data__symbols": symbols_of(symbols)}
     data = {name: terms.pop(name) for name in [*terms] if name.startswith("data__")}
@@ -100,14 +98,11 @@ def sweep(
         shown = settings_of(None, given, data)
         family = _family(rule, None if grid is None else values, terms, random, seed)
     series = bars_of(bars, shown)
-    folders = [None if folder is None else Path(folder) for folder in (resume, keep)]
-    tasks = SweepTasks(executor, processes, folders[0], folders[1])
     looking = Looking(folds, scheme, embargo, seed)
     looking.splits(series.shape[0])
     ready_once()
     tried = 0 if address is None else in_own_loop(_enter(address, series, family), before)
-    run = tasks.of_runs if level == "agent" else tasks.of_rules
-    return sweep_bars(series, family, looking, before=tried, run=run)
+    return sweep_bars(series, family, looking, before=tried, run=tasks.run)
 
 
 async def _enter(address: str, series: Any, family: Family) -> int:

@@ -2,14 +2,14 @@
 
 import json
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from sys import intern
 from typing import Any, overload
 
 from schemas.errors import InvariantViolation, StoreError
-from services.journal.chain import JournalRow
+from services.journal.chain import JournalRow, is_pruned
 
 MOST_PARSED = 20_000_000  # characters of text: parsed they take some five times as much
 FILL_KINDS = ("entry_filled", "add_filled", "scale_out_filled", "exit_filled")
@@ -225,6 +225,7 @@ class JournalIndex:
         self._all: list[Event] = []
         self.events: Sequence[Event] = self._all
         self.made: dict[tuple[str, int], Any] = {}
+        self.pruned = Counter[str]()  # rows without a text, by kind
         self._kinds: dict[str, list[Event]] = {}
         self._ids: dict[tuple[str, str], RowIds] = {}
 
@@ -247,6 +248,9 @@ class JournalIndex:
         parsed = RecentRows()
         async for row in rows:
             yield row
+            if is_pruned(row):
+                self.pruned[row.kind] += 1
+                continue
             try:
                 self.add(StoredEvent(row, parsed) if lazily else Event(row, json.loads(row.payload)))
             except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -79,4 +79,8 @@ LOOP_KINDS: frozenset[str] = frozenset(
 INPUT_KINDS: frozenset[str] = frozenset(
     {"feed_anomaly", "answer_arrived", "report_arrived", "operator_command"}
 )
+# Long rows that a replay makes again and that no later decision reads back: `db prune` may take their text.
+PRUNABLE_KINDS: frozenset[str] = frozenset(
+    {"policy_snapshot", "policy_proposal", "policy_reflection", "boundary_verdict", "policy_evaluation"}
+)
 JOURNAL_KINDS: frozenset[str] = TICK_KINDS | LOOP_KINDS | INPUT_KINDS

@@ -11,7 +11,7 @@ from sys import maxsize
 from typing import Any
 
 from services.journal.index import FILL_KINDS, ID_FIELDS, Event, JournalIndex
-from services.journal.kinds import GUARD_KINDS, TICK_KINDS
+from services.journal.kinds import GUARD_KINDS, PRUNABLE_KINDS, TICK_KINDS
 
 # Order, fills and what moved the stop of the position have nodes of their own.
 TIME_FACTS = frozenset(
@@ -32,6 +32,7 @@ MANAGED = {
 class LineageNode:
     """One step back. `found` is false when the journal holds nothing under this id.
 
+    `pruned`: that is so because the text of its row was taken.
     `comment` is a model's own words: not checked, shown to people alone.
     """
 
@@ -44,12 +45,20 @@ class LineageNode:
     facts: dict[str, Any] = field(default_factory=dict)
     children: tuple["LineageNode", ...] = ()
     found: bool = True
+    pruned: bool = False
     comment: str | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether everything that it names was found."""
         return self.found and all(child.is_whole for child in self.children)
+
+
+def mark_pruned(node: LineageNode) -> LineageNode:
+    """The tree of a run of which rows were pruned: what is missing and may be among them says so."""
+    children = tuple(mark_pruned(child) for child in node.children)
+    is_old = node.kind in PRUNABLE_KINDS or node.id is None  # a pruned row would have named it
+    return replace(node, pruned=not node.found and is_old, children=children)
 
 
 def trace_named(index: JournalIndex, name: str) -> LineageNode | list[Event]:

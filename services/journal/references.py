@@ -3,6 +3,7 @@
 One table says which field of which kind names what.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -93,12 +94,16 @@ REFERENCES: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class ReferenceReport:
-    """Result of the check: one line for each id that leads nowhere, or the problem why none was followed."""
+    """Result of the check: one line for each id that leads nowhere, or the problem why none was followed.
+
+    `pruned` ids name rows whose text was taken; there are no more of a kind than such rows.
+    """
 
     ok: bool
     checked: int
     dangling: tuple[str, ...]
     problem: str | None = None
+    pruned: int = 0
 
 
 def check_references(index: JournalIndex, *, finished: bool) -> ReferenceReport:
@@ -110,15 +115,19 @@ def check_references(index: JournalIndex, *, finished: bool) -> ReferenceReport:
     """
     open_from = None if finished or not index.events else index.events[-1].row.known_at
     checked = 0
-    dangling: list[str] = []
+    lost: list[tuple[str, str, str]] = []  # kind, id, and what to say of it
     for event in index.events:
         if open_from is not None and event.row.known_at >= open_from:
             continue
         for name, kind, key in references(event):
             checked += 1
             if index.get(kind, key) is None:
-                dangling.append(f"row {event.row.seq} ({event.row.kind}): {name} {key[:16]} names no {kind}")
-    return ReferenceReport(not dangling, checked, tuple(dangling))
+                where = f"row {event.row.seq} ({event.row.kind})"
+                lost.append((kind, key, f"{where}: {name} {key[:16]} names no {kind}"))
+    missing = Counter(kind for kind, _ in {(kind, key) for kind, key, _ in lost})
+    pruned = {kind for kind, count in missing.items() if count <= index.pruned[kind]}
+    dangling = tuple(line for kind, _, line in lost if kind not in pruned)
+    return ReferenceReport(not dangling, checked, dangling, pruned=len(lost) - len(dangling))
 
 
 def references(event: Event) -> Iterator[tuple[str, str, str]]:

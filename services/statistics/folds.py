@@ -6,7 +6,7 @@ Prado, "Advances in Financial Machine Learning" (2018), chapters 7 and 12.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Literal
 
@@ -58,6 +58,7 @@ class Fold:
         chosen: the set that was best there, the first of several; None: nothing traded.
         inside, outside: mean R of its trades on either side; None without a trade.
         trades_inside, trades_outside: their numbers.
+        looked: places in the log of those outside.
     """
 
     split: Split
@@ -66,6 +67,7 @@ class Fold:
     outside: float | None = None
     trades_inside: int = 0
     trades_outside: int = 0
+    looked: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int64), compare=False, repr=False)
 
 
 def splits_of(rows: int, folds: int, scheme: Scheme) -> tuple[Split, ...]:
@@ -138,6 +140,24 @@ def _fold(log: Log, split: Split, embargo: int) -> Fold:
         return Fold(split)
     best = int(np.argmax(found))
     own = log.member == best
-    sides = [log.r[own & side] for side in (inside, outside)]
-    means = [float(r.mean()) if len(r) else None for r in sides]
-    return Fold(split, best, means[0], means[1], len(sides[0]), len(sides[1]))
+    sides = [np.flatnonzero(own & side) for side in (inside, outside)]
+    means = [float(log.r[side].mean()) if len(side) else None for side in sides]
+    return Fold(split, best, means[0], means[1], len(sides[0]), len(sides[1]), sides[1])
+
+
+def bets_of(log: Log, folds: Sequence[Fold]) -> Floats:
+    """Sums of R of the trades that folds looked at, each once; trades that are open together are one bet.
+
+    A bet takes every trade that enters before its first one is closed: what many symbols do in one week is
+    not many observations.
+    """
+    places = np.unique(np.concatenate([fold.looked for fold in folds]))
+    order = places[np.lexsort((log.member[places], log.left[places], log.entered[places]))]
+    sums: list[float] = []
+    since = until = -1
+    for entered, left, r in zip(log.entered[order], log.left[order], log.r[order], strict=True):
+        if entered > since and entered >= until:
+            since, until = entered, left
+            sums.append(0.0)
+        sums[-1] += float(r)
+    return np.array(sums)

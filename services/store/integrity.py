@@ -18,6 +18,7 @@ from services.journal.kinds import RUN_FINISHED
 from services.store.bar_rows import PAGE_ROWS, bars_page, hash_before, misfit_bars
 from services.store.failures import MEND, StoreDamaged
 from services.store.repository import Repository
+from services.store.retention import pruning_problems
 from services.store.seals import (
     CHANGED,
     SEALED,
@@ -96,6 +97,7 @@ async def run_problems(connection: AsyncConnection, run_id: str) -> list[str]:
     problems += await _trial_problems(connection, run, parts.get(TRIAL, {}).get(0))
     problems += await _bar_problems(connection, run_id, run.bars)
     problems += await _order_problems(connection, run)
+    problems += await pruning_problems(connection, run_id)
     problems += await report_problems(connection, run_id)
     problems += await _sealed_problems(connection, run_id, parts)
     return list(dict.fromkeys(problems))[:SHOWN]

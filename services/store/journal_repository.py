@@ -26,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from schemas.canonical import canonical_json
 from schemas.errors import StoreError
 from schemas.plan import ChangePlan
-from services.journal.chain import GENESIS_HASH, JournalRow, damage, follow
+from services.journal.chain import GENESIS_HASH, JournalRow, damage, follow, is_pruned
 from services.journal.kinds import PLAN_KINDS
 from services.journal.sparse_index import RowSpan, Sought
 from services.store.failures import MEND, NO_TEXT, StoreDamaged, losses_of
@@ -102,7 +102,7 @@ class JournalRepository(Repository):
         after: int = -1,
         sought: Collection[Sought] | None = None,
     ) -> AsyncIterator[JournalRow]:
-        """Rows in order of sequence, each held against its hash.
+        """Rows in order of sequence, each held against its hash; those without a text are left out.
 
         Args:
             run_id: the run.
@@ -124,7 +124,8 @@ class JournalRepository(Repository):
         async for row, problem in checked:
             if problem is not None:
                 raise self._describe_damage(run_id, problem)
-            yield row
+            if not is_pruned(row):
+                yield row
 
     def as_stored(self, run_id: str, kinds: Collection[str] | None = None) -> AsyncIterator[JournalRow]:
         """Rows as they lie there, held against nothing: for whoever checks or only draws them."""

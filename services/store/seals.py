@@ -77,12 +77,15 @@ def hash_values(*values: Any) -> str:
 async def seal_row(connection: AsyncConnection, table: Table, own: ColumnElement[bool]) -> None:
     """Seal a row of a run in a table with a key of its own, inside the transaction that wrote it."""
     row = (await connection.execute(select(table).where(own))).one()
-    await _put(connection, row.run_id, part_of(table, row), *hash_row(table, row))
+    await put_seal(connection, row.run_id, part_of(table, row), *hash_row(table, row))
 
 
-async def _put(connection: AsyncConnection, run_id: str, part: str, *hashes: str) -> None:
+async def put_seal(connection: AsyncConnection, run_id: str, part: str, *hashes: str, first: int = 0) -> None:
+    """Seal a part of a run anew, its hashes numbered from `first`."""
     await connection.execute(delete(seals).where(seals.c.run_id == run_id, seals.c.part == part))
-    rows = [{"run_id": run_id, "part": part, "number": n, "hash": found} for n, found in enumerate(hashes)]
+    rows = [
+        {"run_id": run_id, "part": part, "number": n, "hash": found} for n, found in enumerate(hashes, first)
+    ]
     await connection.execute(seals.insert(), rows)
 
 
@@ -145,7 +148,7 @@ def trial_of(run_id: str) -> Select[Any]:
 async def seal_trial(connection: AsyncConnection, run_id: str) -> None:
     """Seal what the ledger of trials says of a run."""
     row = (await connection.execute(trial_of(run_id))).one()
-    await _put(connection, run_id, TRIAL, hash_values(*row))
+    await put_seal(connection, run_id, TRIAL, hash_values(*row))
 
 
 def run_of(account: str) -> str:

@@ -19,6 +19,7 @@ from services.store.journal_repository import JournalRepository
 from services.store.opening import check_file, transaction
 from services.store.operator_requests import OperatorRequests
 from services.store.reports import OnDemandRepository, ReportRepository
+from services.store.retention import RetentionRepository
 from services.store.revision import behind_error, make_tables, revision_state
 from services.store.run_repository import RunRepository
 from services.store.tables import metadata
@@ -49,6 +50,7 @@ class Store:
         self.conversations = Conversations(engine, url)
         self.console = ConsoleUsers(engine, url)
         self.growth = GrowthRepository(engine, url)
+        self.retention = RetentionRepository(engine, url)
 
     async def close(self) -> None:
         """Release every connection."""

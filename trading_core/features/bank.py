@@ -53,14 +53,21 @@ class ColumnBank:
 
     def new(self, truth: bool) -> Place:
         """Place of a new column."""
+        self.expect(int(truth), int(not truth))
         table = TRUTH if truth else NUMBER
         index = self._used[table]
         self._used[table] += 1
-        if truth and index == self.truths.shape[0]:
-            self.truths = self._grown(self.truths[:index], 2 * index)
-        if not truth and index == self.numbers.shape[0]:
-            self.numbers = self._grown(self.numbers[:index], 2 * index)
         return Place(table, index)
+
+    def expect(self, truths: int, numbers: int) -> None:
+        """Make place for so many new columns at once: each doubling copies all that there are."""
+        truths, numbers = truths + self._used[TRUTH], numbers + self._used[NUMBER]
+        if truths > self.truths.shape[0]:
+            columns = max(truths, 2 * self.truths.shape[0])
+            self.truths = self._grown(self.truths[: self._used[TRUTH]], columns)
+        if numbers > self.numbers.shape[0]:
+            columns = max(numbers, 2 * self.numbers.shape[0])
+            self.numbers = self._grown(self.numbers[: self._used[NUMBER]], columns)
 
     def make_room(self, rows: int) -> None:
         """Hold so many rows from now on; of those that there are, a growing bank keeps the last."""

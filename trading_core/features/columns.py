@@ -129,6 +129,8 @@ class SymbolColumns:
 
     def _carry_out(self, plan: Plan) -> None:
         sources = self._sources
+        conditions = sum(plan.missing.values())
+        sources.bank.expect(conditions, len(plan.missing) - conditions)
         places = [sources.bank.new(truth) for truth in plan.missing.values()]
         state = np.zeros(plan.graph.state_size)
         if sources.bank.first:

@@ -16,12 +16,12 @@ from trading_core.accounting import bars_per_year
 from trading_core.bars import BarSeries
 from trading_core.kernel import records as rec
 from trading_core.kernel.loop import FAULT, advance
+from trading_core.kernel.returns import sum_returns
 from trading_core.research.simulation import Plan, bare_engine, find_setups, plan_of
 from trading_core.rules.columns import RuleColumns, rule_of_kind
 from trading_core.rules.grammar import parse
 
 PERIODS: Final = 512  # most stretches of bars whose returns are kept of each set
-_BLOCK_CELLS: Final = 65_536  # of equity that is turned into figures at once: it stays in the cache
 FloatArray = npt.NDArray[np.float64]
 RowArray = npt.NDArray[np.int64]
 Made = TypeVar("Made")
@@ -100,10 +100,20 @@ def run_sets(bars: BarSeries, sets: Sequence[Mapping[str, Any]]) -> list[SetRow]
 
 
 @dataclass(frozen=True, eq=False)
-class _Job:
+class _Start:
+    """A plan in force before the first bar; `state` and `portfolio` are traded on and made anew each time."""
+
     plan: Plan
-    state: npt.NDArray[Any]  # with the plan in force
+    state: npt.NDArray[Any]
     portfolio: npt.NDArray[Any]
+    fresh: tuple[bytes, bytes]
+
+    def again(self, setups: list[int]) -> None:
+        """Both as they were, with the columns of another entry."""
+        # Bytes at once: numpy copies records field by field, which takes longer than their run.
+        for records, fresh in zip((self.state, self.portfolio), self.fresh, strict=True):
+            records.view(np.uint8)[:] = np.frombuffer(fresh, dtype=np.uint8)
+        self.state["k_setup"] = setups
 
 
 class _Sweep:
@@ -113,20 +123,20 @@ class _Sweep:
         self.bars, self.columns = bars, RuleColumns(bars)
         rows, symbols = bars.shape
         self._plans: dict[str, Plan] = {}  # by what they were made of
-        self._fresh: dict[int, Any] = {}  # an engine's first state, by plan
+        self._starts: dict[int, _Start] = {}  # by plan
         self._known: set[str] = set()  # features that can be had
         self._flags = np.zeros(bars.shape, dtype=np.uint8)
         self._events, self._count = np.zeros(1, dtype=rec.EVENT), np.zeros(1, dtype=np.int64)
         self._trades = np.empty((rows + 1) * symbols, dtype=rec.TRADE)  # one a bar and symbol at most
         self._closed = np.zeros(1, dtype=np.int64)
-        prices = _prices(bars)
-        self._prices, self._inverse = prices, 1.0 / prices
+        self._equity, self._gross = np.empty(rows), np.zeros(rows)
+        self._prices = _prices(bars)
+        self._inverse = 1.0 / self._prices
         self._rows = np.searchsorted(times, bars.times)
-        starts = period_starts(times.size)
-        self._starts = np.searchsorted(self._rows[1:], starts + 1)
-        self._is_bare = np.diff(self._starts, append=rows - 1) == 0  # no bar of these symbols falls into it
-        held = np.append(np.diff(prices), 0.0) * self._inverse
-        self._holding = self._periods(held[np.newaxis])[0]
+        first = np.searchsorted(self._rows[1:], period_starts(times.size) + 1)
+        self._edges = np.append(first, rows - 1)
+        self._holding = np.empty(len(first))
+        sum_returns(self._prices, self._gross, self._inverse, self._edges, self._holding, np.empty(2))
         self._year = np.sqrt(bars_per_year(bars.times))
 
     def rows(self, sets: Sequence[Mapping[str, Any]]) -> list[SetRow]:
@@ -138,31 +148,22 @@ class _Sweep:
         texts |= dict.fromkeys(text for plan in self._plans.values() for text in plan.texts)
         self.columns.load(texts)
         made = [_or_problem(self._job, *item) if isinstance(item, tuple) else item for item in read]
-        jobs = [item for item in made if isinstance(item, _Job)]
-        rows, size = self.bars.shape[0], max(1, _BLOCK_CELLS // self.bars.shape[0])
-        work = np.zeros((3, min(size, len(jobs)), rows))
-        starts = range(0, len(jobs), size)
-        found = (row for start in starts for row in self._block(jobs[start : start + size], work))
-        return [next(found) if isinstance(item, _Job) else item for item in made]
+        found = self._figures([item for item in made if isinstance(item, tuple)])
+        return [next(found) if isinstance(item, tuple) else item for item in made]
 
-    def trade(self, job: _Job, equity: FloatArray, gross: FloatArray) -> npt.NDArray[Any]:
+    def trade(self, start: _Start, setups: list[int]) -> npt.NDArray[Any]:
         """TRADE records, a view that the next call overwrites; equity and gross exposure are written."""
         b, bank = self.bars, self.columns.bank
+        start.again(setups)
         self._closed[0] = 0
         _, code = advance(
             0, b.shape[0], b.open, b.high, b.low, b.close, b.present, b.close_times, self._flags, bank.truths,
-            bank.numbers, job.state, job.portfolio, job.plan.parameters, self._events, self._count,
-            self._trades, self._closed, equity, gross, rec.NO_EDGES,
+            bank.numbers, start.state, start.portfolio, start.plan.parameters, self._events, self._count,
+            self._trades, self._closed, self._equity, self._gross, rec.NO_EDGES,
         )  # fmt: skip
         if code == FAULT:
             raise InvariantViolation("a set made an illegal transition")
         return self._trades[: self._closed[0]]
-
-    def _periods(self, returns: FloatArray) -> FloatArray:
-        """Sums of returns (n, T), the last of which is none, over the periods."""
-        sums: FloatArray = np.add.reduceat(returns, self._starts, axis=1)
-        sums[:, self._is_bare] = 0.0
-        return sums
 
     def _read(self, given: Mapping[str, Any]) -> tuple[Any, Plan]:
         """Entry and plan of a set, whose features can be had from these bars."""
@@ -178,43 +179,41 @@ class _Sweep:
         return entry, self._plans[key]
 
     def _demand(self, texts: Sequence[str]) -> None:
-        new = {name for text in texts for name in parse(text).features} - self._known
-        self.columns.features.check(sorted(new))
-        self._known |= new
+        if new := {name for text in texts for name in parse(text).features} - self._known:
+            self.columns.features.check(sorted(new))
+            self._known |= new
 
-    def _job(self, entry: Any, plan: Plan) -> _Job:
+    def _job(self, entry: Any, plan: Plan) -> tuple[_Start, list[int]]:
+        """A set as `trade` takes it."""
         setups = find_setups(self.columns, entry)
-        if id(plan) not in self._fresh:
+        if id(plan) not in self._starts:
             engine = bare_engine(self.columns, plan)
             plan.install(engine, self.columns, setups)
-            self._fresh[id(plan)] = engine.state, engine.portfolio
-        state, portfolio = (_copy(records) for records in self._fresh[id(plan)])
-        state["k_setup"] = setups
-        return _Job(plan, state, portfolio)
+            fresh = engine.state.tobytes(), engine.portfolio.tobytes()
+            self._starts[id(plan)] = _Start(plan, engine.state, engine.portfolio, fresh)
+        return self._starts[id(plan)], setups
 
-    def _block(self, jobs: Sequence[_Job], work: FloatArray) -> Iterator[SetRow]:
-        """Rows of sets that are figured together; `work` (3, n, T) is for what is gone afterwards."""
-        equity, gross, returns = work[:, : len(jobs)]
-        logs = []
+    def _figures(self, jobs: Sequence[tuple[_Start, list[int]]]) -> Iterator[SetRow]:
+        """The row of each job."""
+        plans, rows = [start.plan for start, _ in jobs], self.bars.shape[0]
+        excess, sums = np.empty((len(jobs), len(self._holding))), np.empty((len(jobs), 2))
+        logs, last = [], np.empty(len(jobs))
         for k, job in enumerate(jobs):
-            closed = self.trade(job, equity[k], gross[k])
+            closed = self.trade(*job)
             logs.append((self._rows[closed["entry_t"]], self._rows[closed["exit_t"]], closed["r"].copy()))
-        quantity = np.array([job.plan.quantity for job in jobs])
-        # The last column stays zero: a period may begin behind all bars.
-        np.subtract(equity[:, 1:], equity[:, :-1], out=returns[:, :-1])
-        returns *= self._inverse
-        excess = self._periods(returns) / quantity[:, np.newaxis]
-        n = returns.shape[1] - 1
+            sum_returns(self._equity, self._gross, self._inverse, self._edges, excess[k], sums[k])
+            last[k] = self._equity[-1]
+        quantity = np.array([plan.quantity for plan in plans])
+        excess /= quantity[:, np.newaxis]
+        n = rows - 1
         mean = excess.sum(axis=1) / n
-        # Sums by einsum: BLAS gives other bits by the number of its threads.
-        squares = np.einsum("ij,ij->i", returns, returns) / quantity**2 - n * mean**2
-        spread = np.sqrt(np.maximum(squares, 0.0) / max(n - 1, 1))
+        spread = np.sqrt(np.maximum(sums[:, 0] / quantity**2 - n * mean**2, 0.0) / max(n - 1, 1))
         with np.errstate(divide="ignore", invalid="ignore"):
             sharpe = np.where(spread > 1e-12 * np.abs(mean), mean / spread, np.nan) * self._year
-        sides = np.array([1.0 if job.plan.direction == "long" else -1.0 for job in jobs])
-        exposure = sides * np.einsum("ij,j->i", gross, self._inverse) / (quantity * gross.shape[1])
+        sides = np.array([1.0 if plan.direction == "long" else -1.0 for plan in plans])
+        exposure = sides * sums[:, 1] / (quantity * rows)
         excess -= exposure[:, np.newaxis] * self._holding
-        gain = (equity[:, -1] - np.array([job.plan.cash for job in jobs])) / (quantity * self._prices[0])
+        gain = (last - np.array([plan.cash for plan in plans])) / (quantity * self._prices[0])
         figures = zip(gain.tolist(), sharpe.tolist(), exposure.tolist(), strict=True)
         for own, log, periods in zip(figures, logs, excess, strict=True):
             yield SetRow(len(log[2]), float(log[2].sum()), *own, *log, periods)
@@ -225,12 +224,6 @@ def _or_problem(make: Callable[..., Made], *given: Any) -> Made | SetRow:
         return make(*given)
     except Refused as error:
         return SetRow(problem=str(error))
-
-
-def _copy(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same bytes; numpy copies records field by field, which takes longer than their run."""
-    copied: npt.NDArray[Any] = records.view(np.uint8).copy().view(records.dtype)
-    return copied
 
 
 def _demand_bars(bars: BarSeries) -> None:

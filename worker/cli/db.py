@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from worker.cli.options import DbOption, JsonOption, argument, store_address
-from worker.cli.printing import Part, print_document
+from services.model_calls.quoting import count_noun
+from worker.cli.options import (
+    LATEST,
+    DbOption,
+    JsonOption,
+    RunArgument,
+    argument,
+    open_for_run,
+    option,
+    store_address,
+)
+from worker.cli.printing import Part, print_document, time_option
 
 if TYPE_CHECKING:
     from services.store.backup import Copy
@@ -16,12 +26,12 @@ FullOption = Annotated[
     bool, typer.Option("--full", help="Recompute every hash of every run, and compare orders.")
 ]
 
-app = typer.Typer(help="Upgrade, check, back up and restore a store.", rich_markup_mode=None)
+app = typer.Typer(help="Upgrade, check, back up, restore and prune a store.", rich_markup_mode=None)
 
 
 @app.callback()
 def db() -> None:
-    """Upgrade, check, back up and restore a store."""
+    """Upgrade, check, back up, restore and prune a store."""
 
 
 @app.command("upgrade")
@@ -86,6 +96,34 @@ async def restore(
 
     address = store_address(db)
     _print_copy(await restore(file, address), mask_password(address), json)
+
+
+@app.command("prune")
+async def prune(
+    before: Annotated[
+        str, option(metavar="TIME", help="Rows that were known before TIME (ISO, UTC) lose their text.")
+    ],
+    run: RunArgument = LATEST,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Take the long texts of old rows from a run's journal, also while it trades; their hashes stay.
+
+    Snapshots, proposals, reflections, verdicts and evaluations lose their text: verify makes it again from
+    the bars and compares its hash, why names it as pruned. All else stays. The file does not shrink: the
+    room is used again.
+    """
+    limit = time_option(before, "--before")
+    async with open_for_run(db, run) as (store, record):
+        done = await store.retention.prune(record.run_id, limit)
+    print_document({"run_id": record.run_id, **vars(done)}, json, _describe_pruning)
+
+
+def _describe_pruning(done: dict[str, Any]) -> Iterator[Part]:
+    yield "run", done["run_id"]
+    yield "pruned", count_noun(done["rows"], "row")
+    behind = "no row is that old" if done["checkpoint"] is None else f"row {done['checkpoint']:,}"
+    yield "checkpoint", behind
 
 
 def _print_copy(copy: "Copy", target: str, json: bool) -> None:

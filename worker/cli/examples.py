@@ -153,6 +153,7 @@ EXAMPLES: dict[str, Sequence[str]] = {
     "db": ("thinktwice db check", "thinktwice db backup copy.db"),
     "db upgrade": ("thinktwice db upgrade --db sqlite:///thinktwice.db",),
     "db check": ("thinktwice db check", "thinktwice db check --full"),
+    "db prune": ("thinktwice db prune latest --before 2012-01-01",),
     "db backup": ("thinktwice db backup copy.db",),
     "db restore": ("thinktwice db restore copy.db --db sqlite:///restored.db",),
     "data": (

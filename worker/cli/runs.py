@@ -13,7 +13,7 @@ from schemas.trials import TrialLedger
 from services.journal.chain import JournalRow
 from services.journal.index import FILL_KINDS, Event, JournalIndex
 from services.journal.kinds import JOURNAL_KINDS
-from services.journal.lineage import LineageNode, trace_named
+from services.journal.lineage import LineageNode, mark_pruned, trace_named
 from services.journal.sparse_index import read_sparsely
 from services.model_calls.quoting import count_noun, visible
 from worker.cli.options import (
@@ -265,7 +265,8 @@ def _describe_check(result: dict[str, Any]) -> Iterator[Part]:
     if result["next"] is not None:
         yield "next", result["next"]
     lost = ids["problem"] or f"DANGLING: {len(ids['dangling']):,} of {of_ids}"
-    yield "ids", f"resolve: {of_ids}" if ids["ok"] else lost
+    pruned = f", {ids['pruned']:,} of them to pruned rows" if ids["pruned"] else ""
+    yield "ids", f"resolve: {of_ids}{pruned}" if ids["ok"] else lost
     yield from (("", line) for line in ids["dangling"][:SHOWN_IDS])
     yield "replay", _describe_replay(replay)
     changed = result["stored"]["problems"]
@@ -310,6 +311,8 @@ async def why(
         if isinstance(root, list) or not root.is_whole:  # what is missing may be damaged: read every row
             index = await JournalIndex.read(told_rows(store.journal.rows(record.run_id), record.events))
             root = trace_named(index, fill)
+            if not isinstance(root, list) and await store.retention.checkpoint(record.run_id) is not None:
+                root = mark_pruned(root)
     if isinstance(root, list):
         raise _no_fill(root, fill, record.run_id)
     print_document(asdict(root), json, lambda _: _describe_node(root))
@@ -329,7 +332,7 @@ def _describe_node(node: LineageNode, depth: int = 0) -> Iterator[str]:
     space = "    " * depth
     is_row = node.seq is not None and node.known_at is not None
     where = f"row {node.seq}, known {shown_time(node.known_at or 0)}" if is_row else ""
-    lost = "" if node.found else "not found in the journal"
+    lost = "" if node.found else "pruned" if node.pruned else "not found in the journal"
     yield space + "  ".join(filter(None, (node.title, (node.id or "")[:16], node.symbol, where, lost)))
     for name, value in node.facts.items():
         if value not in (None, [], {}, ""):

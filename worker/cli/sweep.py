@@ -1,7 +1,7 @@
 """`thinktwice sweep`: many parameter sets at once, and what such a search is worth."""
 
-import json as json_format
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,7 +43,7 @@ def sweep(
         Path | None,
         option(
             metavar="FILE",
-            help="TOML or JSON: entry or playbook, terms, and [grid] with a list of values for each name.",
+            help="TOML: entry or playbook, terms, and [grid] with a list of values for each name.",
         ),
     ] = None,
     random: Annotated[
@@ -102,12 +102,10 @@ def sweep(
     """
     settings = run_settings(context).settings
     from worker.studies.sweep.result import enter_sweep
+    from worker.studies.sweep.tasks import SweepTasks
     from worker.studies.sweep.worth import Looking
 
-    if level not in ("rule", "agent"):
-        raise ConfigError(f"--level {level!r} is neither rule nor agent")
-    if keep is not None and level == "rule":
-        raise ConfigError("--keep: sets at level rule have no store: give --level agent, or leave it out")
+    tasks = SweepTasks(cluster, processes, resume, keep, level)
     family = (_of_runs if level == "agent" else _family)(settings, grid, playbook, random)
     looking = Looking(folds, scheme, embargo, settings.seed)  # type: ignore[arg-type]  # refuses other words
     bars, folder = load_traded_bars(settings, complain), checked_folder(settings)
@@ -120,15 +118,13 @@ def sweep(
     before = run_async(enter()) if db is not None else 0
     ready_engine()
     from worker.studies.sweep.result import sweep_bars
-    from worker.studies.sweep.tasks import SweepTasks
 
     with Interrupts("set") as interrupts, progress_bar("sweeping", interrupts, "sets") as progress:
 
         def show(done: int, total: int | None) -> None:
             progress(len(family) * done // max(total or 0, 1), len(family))
 
-        tasks = SweepTasks(cluster, processes, resume, keep, show)
-        run = tasks.of_runs if level == "agent" else tasks.of_rules
+        run = replace(tasks, shown=show).run
         found = sweep_bars(bars, family, looking, before=before, run=run)
     document = found.document(i_know=i_know)
     if folder is not None:
@@ -208,10 +204,6 @@ def _of_runs(settings: Settings, file: Path | None, playbook: str | None, draws:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = read_text(path, ConfigError)
-        found = json_format.loads(text) if path.suffix == ".json" else parse_toml(text)
+        return parse_toml(read_text(path, ConfigError))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
-    if not isinstance(found, dict):
-        raise ConfigError(f"{str(path)!r} holds a {type(found).__name__}: give a table")
-    return found

@@ -120,7 +120,8 @@ class RunViews:
         rows = self._rows.setdefault(record.run_id, RunRows())
         self._rows.move_to_end(record.run_id)
         _forget(self._rows, MOST_RUNS)
-        have = len(rows.index.events)
+        read = rows.index.events
+        have = read[-1].row.seq + 1 if read else 0
         if have < record.events:
             many = record.events - have > TOLD_EACH
             if many:
@@ -135,7 +136,7 @@ class RunViews:
             if many:
                 await progress(record.events, record.events, f"read the rows of {record.run_id}")
                 LOG.info("rows_read", extra={"run_id": record.run_id, "rows": len(rows.index.events)})
-            much_was_read(len(rows.index.events) - have)
+            much_was_read(record.events - have)
         return rows
 
     def _settings_of(self, record: "RunRecord") -> Settings | None:

@@ -26,6 +26,7 @@ from trading_core.features.registry import resolve
 from trading_core.kernel.execution import on_tick
 from trading_core.regime import regime_columns
 from trading_core.research.simulation import simulate
+from trading_core.research.sweep import run_sets
 
 BARS = 300
 DAY_NS = 86_400_000_000_000
@@ -63,6 +64,7 @@ def _trades(bars: BarSeries) -> Iterator[npt.ArrayLike]:
     found = simulate(bars, "crosses_above(ema_5, sma_10)", trail="low - atr_14", exit="bars_held > 9")
     yield from (found.records[name] for name in found.records.dtype.names or ())
     yield found.values
+    yield run_sets(bars, [{"entry": "crosses_above(ema_5, sma_10)"}])[0].excess
     yield on_tick(100.07, 0.25)
 
 

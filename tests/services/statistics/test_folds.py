@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import ConfigError
-from services.statistics.folds import Log, choose_and_look, scores, splits_of
+from services.statistics.folds import Log, bets_of, choose_and_look, scores, splits_of
 
 
 def random_log(seed, sets=30, rows=1_000, each=80, shift=None):
@@ -83,3 +83,20 @@ def test_folds_without_a_trade_choose_nothing():
 def test_folds_of_a_number_that_cannot_be_are_refused(folds, scheme):
     with pytest.raises(ConfigError, match=f"folds {folds} of 1,000 bars: give"):
         splits_of(1_000, folds, scheme)
+
+
+def test_folds_trades_that_are_open_together_are_one_bet():
+    entered, left = np.array([50, 52, 52, 55, 60, 60, 61, 90]), np.array([55, 54, 70, 58, 60, 60, 62, 95])
+    log = Log(1, np.zeros(8, int), entered, left, np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]))
+    folds = choose_and_look(log, splits_of(100, 1, "anchored"), 0)
+    assert folds[0].chosen is None
+    log = Log(1, np.zeros(9, int), np.append(entered, 3), np.append(left, 9), np.append(log.r, 0.5))
+    folds = choose_and_look(log, splits_of(100, 1, "anchored"), 0)
+    assert bets_of(log, folds).tolist() == [7.0, 8.0, 48.0, 64.0, 128.0]
+
+
+def test_folds_count_a_trade_once_that_several_splits_look_at():
+    log = random_log(5, sets=1)
+    folds = choose_and_look(log, splits_of(1_000, 5, "combinatorial"), 0)
+    assert sum(fold.trades_outside for fold in folds) == 4 * len(log.r)
+    assert bets_of(log, folds).sum() == pytest.approx(log.r.sum())

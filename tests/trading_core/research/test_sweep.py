@@ -7,7 +7,6 @@ import pytest
 
 from schemas.errors import DataError
 from tests.trading_core.market import random_series
-from trading_core.research import sweep as sweeping
 from trading_core.research.simulation import simulate
 from trading_core.research.sweep import hold_returns, run_sets
 
@@ -100,10 +99,9 @@ def test_sweep_bad_set_costs_itself_alone(bars, bad, message):
     ]
 
 
-def test_sweep_rows_do_not_depend_on_the_chunk(bars, monkeypatch):
+def test_sweep_rows_do_not_depend_on_the_chunk(bars):
     sets = some_sets(12)
     whole = run_sets(bars, sets)
-    monkeypatch.setattr(sweeping, "_BLOCK_CELLS", 1)
     parts = [row for k in range(0, 12, 5) for row in run_sets(bars, sets[k : k + 5])]
     for row, other in zip(whole, parts, strict=True):
         assert row.excess.tobytes() == other.excess.tobytes()

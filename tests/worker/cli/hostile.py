@@ -222,6 +222,7 @@ def walk() -> dict[tuple[str, ...], int]:
         ("db", "check", "--full"): 0,
         ("db", "backup", f"{C1}copy.db"): 0,
         ("db", "restore", bad): 2,
+        ("db", "prune", "--before", bad): 2,
         ("data", "fetch", bad, bad, "--from", "2020-01-01", "--out", f"{C1}.csv"): 2,
         ("data", "check", BARS): 0,
         ("data", "check", bad): 2,

@@ -44,6 +44,8 @@ EMPTY: list[tuple[str, ...]] = [
     ("worker --period 31", "--period"),
     ("db check", "there is no store"),
     ("db backup kept.db", "there is no store"),
+    ("db prune latest --before 2020-01-01", "there is no store"),
+    ("db prune latest --before soon", "--before"),
     ("db restore kept.db", "there is no store at sqlite:///kept.db"),
     ("db backup", "FILE"),
     ("db upgrade --db sqlite:///no/where.db", "directory of store"),

@@ -13,7 +13,7 @@ from worker.cli import app
 LATEST = "latest"
 ABOUT_A_RUN = {
     "status", "requests", "journal", "verify", "page", "report", "reports", "playbooks list", "reflect",
-    "replan", "calibration", "ask-again",
+    "replan", "calibration", "ask-again", "db prune",
 }  # fmt: skip
 OF_A_RUN_OR_ITS_OWN = {"faults"}  # without a run it makes one that is not stored
 # Whose subject is a file, a question, a change, or a thing of a run, and that take the newest run.
@@ -112,7 +112,13 @@ def test_words_in_another_order_are_refused_with_the_right_one(shell, words, sho
     assert shown in shell.complaint(*words)
 
 
-VALUES = {"file": "note.txt", "direction": "long", "preset": "quality", "html": "page.html"}
+VALUES = {
+    "file": "note.txt",
+    "direction": "long",
+    "preset": "quality",
+    "html": "page.html",
+    "before": "2020-01-01",
+}
 
 
 def _first_choice(part):

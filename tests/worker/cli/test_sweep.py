@@ -109,9 +109,3 @@ def test_sweep_file_that_cannot_be_is_refused_by_name(tmp_path, text, message):
     path = tmp_path / "g.toml"
     path.write_text(text, "utf-8")
     assert message in command("sweep", "--grid", str(path), *BARS, code=2).stderr
-
-
-def test_sweep_takes_a_grid_of_json(tmp_path):
-    path = tmp_path / "g.json"
-    path.write_text(json.dumps({"entry": "rsi_14 < {n}", "grid": {"n": [20, 30]}}), "utf-8")
-    assert len(json.loads(command("sweep", "--grid", str(path), *BARS, "--json").stdout)["sets"]) == 2

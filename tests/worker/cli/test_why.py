@@ -151,3 +151,21 @@ def test_why_of_a_fill_with_a_part_that_is_not_there_says_what_the_whole_journal
     stored(decision_rows(leave_out="policy_reflection").rows)
     shown = shell.run("why", ENTRY)
     assert "not found in the journal" in shown.stdout
+
+
+def test_why_names_what_was_pruned_and_what_is_missing_apart(decided):
+    done = json.loads(decided.run("db", "prune", "latest", "--before", "2100-01-01", "--json").stdout)
+    assert done["rows"] > 0
+    shown = json.loads(decided.run("why", "fa", "--json").stdout)
+    lost = [node for node in nodes_of(shown) if not node["found"]]
+    assert {"policy_snapshot", "policy_proposal", "policy_reflection"} <= {node["kind"] for node in lost}
+    assert all(node["pruned"] for node in lost)
+    lines = decided.run("why", "fa").stdout.splitlines()
+    assert any("snapshot" in line and line.endswith("pruned") for line in lines)
+    assert not any("not found" in line for line in lines)
+
+
+def nodes_of(node):
+    yield node
+    for child in node["children"]:
+        yield from nodes_of(child)

@@ -218,10 +218,7 @@ class SweepResult:
 
 def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
     """A row of the table as JSON has it."""
-    shown = {
-        str(name): value.item() if isinstance(value, np.generic) else value for name, value in row.items()
-    }
     return {
-        name: None if isinstance(value, float) and not np.isfinite(value) else value
-        for name, value in shown.items()
+        str(name): None if isinstance(value, float) and not np.isfinite(value) else value
+        for name, value in row.items()
     }

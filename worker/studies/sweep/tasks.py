@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas.errors import RuleError
+from schemas.errors import ConfigError, RuleError
 from trading_core.bars import BarSeries
 from trading_core.research.sweep import SetRow, hold_returns, period_starts, run_sets
 from trading_core.rules.grammar import parse
@@ -40,6 +40,7 @@ class SweepTasks:
         processes: likewise.
         resume: a folder of answers, in which a sweep that was ended finds what it had; None: none is kept.
         keep: a folder that takes the store of each run of the agent; None: none is kept.
+        level: `rule` trades rules by themselves, `agent` makes each set a whole run.
         shown: called with tasks ended, and tasks in all; may raise to stop.
     """
 
@@ -47,7 +48,20 @@ class SweepTasks:
     processes: int | None = None
     resume: Path | None = None
     keep: Path | None = None
+    level: str = "rule"
     shown: Progress = unseen
+
+    def __post_init__(self) -> None:
+        if self.level not in ("rule", "agent"):
+            raise ConfigError(f"level {self.level!r} is neither 'rule' nor 'agent'")
+        if self.keep is not None and self.level == "rule":
+            raise ConfigError(
+                "keep: sets at level 'rule' have no store: take level 'agent', or leave keep out"
+            )
+
+    def run(self, bars: BarSeries, chunks: Sequence[Chunk]) -> SetRows:
+        """See `RunChunks`."""
+        return (self.of_runs if self.level == "agent" else self.of_rules)(bars, chunks)
 
     def of_rules(self, bars: BarSeries, chunks: Sequence[Chunk]) -> SetRows:
         """See `RunChunks`: each chunk is a task."""

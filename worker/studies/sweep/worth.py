@@ -8,13 +8,30 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.errors import ConfigError, DataError
-from services.statistics.folds import EMBARGO, Fold, Log, Scheme, Split, choose_and_look, scores, splits_of
-from services.statistics.selection import deflated_sharpe, overfitting_probability, superior_ability
+from services.statistics.folds import (
+    EMBARGO,
+    Fold,
+    Log,
+    Scheme,
+    Split,
+    bets_of,
+    choose_and_look,
+    scores,
+    splits_of,
+)
+from services.statistics.selection import (
+    deflated_sharpe,
+    overfitting_probability,
+    sharpe_ratios,
+    superior_ability,
+)
+from services.statistics.sharpe import moments, probabilistic_sharpe
 from trading_core.bars import BarSeries
 from trading_core.research.sweep import SetRow
 
 Verdict = Literal["real", "not shown"]
 LEVEL, EVEN = 0.05, 0.5
+LEAST_BETS = 30  # fewer have no moments to speak of: a stop that was not met yet looks like an edge
 
 
 @dataclass(frozen=True)
@@ -54,6 +71,8 @@ class Worth:
         deflated_sharpe: probability that the best set's Sharpe ratio exceeds what luck gives so many sets.
         spa_p: p-value of "no set of the family earns more than holding".
         out_of_sample: mean R a trade, after costs, of what was best in sample where it was not chosen on.
+        out_of_sample_p: p-value of "that mean is not above 0", by the probabilistic Sharpe ratio of its bets
+            (`bets_of`); None below 30 of them.
         in_sample: mean R a trade where it was.
         trades: out of sample.
         folds: each split.
@@ -65,6 +84,7 @@ class Worth:
     deflated_sharpe: float | None
     spa_p: float | None
     out_of_sample: float | None
+    out_of_sample_p: float | None
     in_sample: float | None
     trades: int
     folds: tuple[Fold, ...]
@@ -72,14 +92,14 @@ class Worth:
 
     @property
     def verdict(self) -> Verdict:
-        """`real`: the family beats holding, the choice ranks high and earns out of sample."""
-        beats = self.spa_p is not None and self.spa_p <= LEVEL
+        """`real`: the family beats holding, the choice ranks high, and more than luck earns out of sample."""
+        beats, earns = (p is not None and p <= LEVEL for p in (self.spa_p, self.out_of_sample_p))
         holds = self.pbo is not None and self.pbo < EVEN
-        return "real" if beats and holds and (self.out_of_sample or 0.0) > 0.0 else "not shown"
+        return "real" if beats and holds and earns and (self.out_of_sample or 0.0) > 0.0 else "not shown"
 
     def document(self) -> dict[str, Any]:
         """For machines."""
-        names = ("pbo", "deflated_sharpe", "spa_p", "out_of_sample", "in_sample")
+        names = ("pbo", "deflated_sharpe", "spa_p", "out_of_sample", "out_of_sample_p", "in_sample")
         found = {name: getattr(self, name) for name in names}
         figures = {name: None if value is None else round(value, 9) for name, value in found.items()}
         return {
@@ -99,6 +119,7 @@ class Worth:
         )
         shown = {
             "SPA p": self.spa_p,
+            "out of sample p": self.out_of_sample_p,
             "probability of overfitting": self.pbo,
             "deflated Sharpe": self.deflated_sharpe,
         }
@@ -129,7 +150,7 @@ def worth_of(bars: BarSeries, rows: Sequence[SetRow], looking: Looking, before: 
     tried = [row for row in rows if row.problem is None]
     notes: list[str] = []
     if not tried:
-        return Worth(before, None, None, None, None, None, 0, (), ("no set could be traded",))
+        return Worth(before, None, None, None, None, None, None, 0, (), ("no set could be traded",))
     excess = np.column_stack([row.excess for row in tried])
     pbo = p = None
     try:
@@ -140,16 +161,23 @@ def worth_of(bars: BarSeries, rows: Sequence[SetRow], looking: Looking, before: 
         p = superior_ability(excess, np.zeros(len(excess)), seed=looking.seed).p
     except (ConfigError, DataError) as error:
         notes.append(f"no SPA: {error}")
-    spread = excess.std(axis=0, ddof=1)
-    sharpes = np.where(spread > 0.0, excess.mean(axis=0) / np.where(spread > 0.0, spread, 1.0), 0.0)
-    padded = np.concatenate([sharpes, np.full(before, float(np.mean(sharpes)))]) if before else sharpes
-    dsr = deflated_sharpe(excess[:, int(np.argmax(sharpes))], padded)
-    folds = choose_and_look(log_of(rows), looking.splits(bars.shape[0]), int(looking.embargo * bars.shape[0]))
+    sharpes = sharpe_ratios(excess)
+    dsr = deflated_sharpe(excess[:, int(np.argmax(sharpes))], sharpes, len(sharpes) + before)
+    log = log_of(rows)
+    folds = choose_and_look(log, looking.splits(bars.shape[0]), int(looking.embargo * bars.shape[0]))
     (inside, _), (outside, trades) = (
         _pool([(getattr(fold, side), getattr(fold, f"trades_{side}")) for fold in folds])
         for side in ("inside", "outside")
     )
-    return Worth(len(tried) + before, pbo, dsr, p, outside, inside, trades, folds, tuple(notes))
+    bets = bets_of(log, folds)
+    luck = None
+    if len(bets) < LEAST_BETS:
+        notes.append(
+            f"out of sample {len(bets)} bets, apart in time: {LEAST_BETS} are needed to tell from luck"
+        )
+    elif (found := moments(bets)) is not None:
+        luck = 1.0 - probabilistic_sharpe(found)
+    return Worth(len(tried) + before, pbo, dsr, p, outside, luck, inside, trades, folds, tuple(notes))
 
 
 def best_of(rows: Sequence[SetRow]) -> int | None:
