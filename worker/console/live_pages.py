@@ -62,16 +62,9 @@ async def _live_now(desk: Desk, record: "RunRecord") -> dict[str, Any]:
     names = sorted({*(record.data.get("symbols") or ()), *labels, *positions, *blocked})
     shut = [(limit["symbol"], limit["limit"]) for limit in limits if limit["blocks"]]
     halts = [*dict.fromkeys((*halts_of(ends), *(limit for symbol, limit in shut if symbol is None)))]
-    reasons = {
-        name: ", ".join(
-            (
-                *halts,
-                *(limit for symbol, limit in shut if symbol == name),
-                *([blocked[name]] if name in blocked else ()),
-            )
-        )
-        for name in names
-    }
+    own = {name: [limit for symbol, limit in shut if symbol == name] for name in names}
+    own |= {name: [*own[name], why] for name, why in blocked.items()}
+    reasons = {name: ", ".join((*halts, *found)) for name, found in own.items()}
     symbols = [
         {
             "name": visible(name),

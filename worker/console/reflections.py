@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -83,23 +82,17 @@ async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
 async def sum_up_questions(store: "Store") -> dict[str, Any]:
     """How the newest questions of conversations were answered: confidence, shares, calls with their ms."""
     documents = await store.conversations.newest(MOST_QUESTIONS)
-    sure = [found["confidence"] for found in documents if found.get("confidence") is not None]
+    if not documents:
+        return {"questions": 0}
     calls = [call for found in documents for call in found.get("tool_calls") or ()]
-    count = len(documents)
     return {
-        "questions": count,
-        "mean_confidence": fmean(sure) if sure else None,
-        "clarification_rate": _share(documents, lambda found: bool(found.get("clarification"))),
-        "refinement_rate": _share(documents, lambda found: bool(found.get("refined"))),
-        "calls_per_question": len(calls) / count if count else None,
-        "latency_ms": _quantiles(
-            [call["latency_ms"] for call in calls if call.get("latency_ms") is not None]
-        ),
+        "questions": len(documents),
+        "mean_confidence": fmean(found.get("confidence") or 0.0 for found in documents),
+        "clarification_rate": fmean(bool(found.get("clarification")) for found in documents),
+        "refinement_rate": fmean(bool(found.get("refined")) for found in documents),
+        "calls_per_question": len(calls) / len(documents),
+        "latency_ms": _quantiles([call["latency_ms"] for call in calls]),
     }
-
-
-def _share(found: Sequence[Any], holds: Callable[[Any], bool]) -> float | None:
-    return sum(map(holds, found)) / len(found) if found else None
 
 
 async def making_of(store: "Store", record: "RunRecord", report_id: str) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ def _of_account(engine: TriggerEngine, envelope: EnvelopeSettings) -> Iterator[L
     yield "daily_loss", None, lost, float(p["max_daily_loss"]), bool(port["halt_day"] >= port["day"])
     fallen, waits = max(0.0, 1.0 - equity / peak), bool(t < port["recovery_from"])
     yield "drawdown", None, fallen, float(p["max_drawdown"]), waits
-    paused = bool(port["halt_until"] >= t) and not waits and port["exposure_halt"] == 0
+    paused = bool(port["halt_until"] >= t and not waits and port["exposure_halt"] == 0)
     yield "consecutive_losses", None, int(port["losses"]), int(p["max_losses"]), paused
     held = engine.state["direction"] * engine.state["quantity"] * engine.state["last_close"]
     for name, used in (("gross", float(port["gross"])), ("net", abs(float(port["net"])))):

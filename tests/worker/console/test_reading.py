@@ -232,6 +232,7 @@ def test_chart_of_a_run_that_trades_takes_the_bars_that_came_and_reads_none_agai
             for more in ((), (3, 4), ()):
                 taken = [(number, row_of_bars(number)) for number in more]
                 lease = await store.leases.take("r0001", "w", 10**9)
+                assert lease is not None
                 await store.trading.commit(lease, "r0001", taken, [])
                 charted = await charts.of(store, await store.runs.find("r0001"))
                 lengths.append((await charted.head())["bars"])

@@ -1,7 +1,10 @@
 """Limits that can keep orders from being accepted: what is used of each, and when they block."""
 
+import json
+
 import pytest
 
+from schemas.canonical import canonical_json
 from schemas.settings import Settings
 from schemas.settings.envelope import CorrelationBucket, NoTradeWindow
 from tests.worker.shared_runs import embedded_bars, run_on
@@ -57,4 +60,5 @@ def test_limits_of_the_account_say_how_much_is_used():
 )
 def test_limit_that_keeps_entries_out_is_the_one_that_blocks(name, envelope):
     limits, _ = limits_after(**envelope)
+    assert json.loads(canonical_json([*limits.values()])) == [*limits.values()]  # as a process says it
     assert {found for (found, _), limit in limits.items() if limit["blocks"]} == {name}
