@@ -110,7 +110,7 @@ def measure(kind: str, size: int) -> Figures:
 
 def exponent(sizes: Sequence[int], figures: Sequence[Figures]) -> float:
     """Of log CPU seconds against log size."""
-    return float(np.polyfit(np.log(sizes), np.log([one["cpu_s"] for one in figures]), 1)[0])
+    return float(np.polyfit(np.log(sizes), np.log([taken["cpu_s"] for taken in figures]), 1)[0])
 
 
 def plan(size: int, found: Figures) -> list[str]:

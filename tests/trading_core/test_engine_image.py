@@ -268,7 +268,7 @@ def _imported(source):
 def test_shipped_image_holds_everything_that_python_calls():
     document = read_image(IMAGE)
     ours = {name.split()[0].rpartition(".")[2] for name in document["parts"] if "claim_path" not in name}
-    assert ours == {"advance", "count", "extend", "on_tick", "run", "scan"}
+    assert ours == {"advance", "count", "extend", "on_tick", "run", "scan", "sum_returns"}
 
 
 def test_check_of_the_image_names_the_command_where_it_is_stale(path, monkeypatch, capsys):
