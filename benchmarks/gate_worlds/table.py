@@ -87,7 +87,9 @@ QUICK: dict[str, frozenset[str]] = {
             "symbols, +4/-1, 1 a week, 5 at once, rho 0.9, 125 hypotheses",
         }
     ),
-    OUTSIDE: frozenset({"shock, +3/-1, 5 a week, share 0.3, 12 weeks"}),
+    OUTSIDE: frozenset(
+        {"swinging, t3, 5 a week, 10 weeks, +-0.4R", "persistent, t3, 5 a week, phi 0.9, share 0.3"}
+    ),
     FIVE_YEARS: frozenset(
         {
             "sequential, +3/-1, 5 years",

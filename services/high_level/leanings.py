@@ -1,10 +1,13 @@
-"""What a finding leans to: where both of its means and its claim say the same."""
+"""What a finding leans to: where both of its means and its claim say the same; and the nearest claim."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from schemas.slow_reflection import ClusterFinding, SecondOpinion
 from schemas.vocabulary import RecommendedAction
 from services.high_level.gate import STRENGTH
+
+# False claims of either side in five years of five playbooks: benchmarks/gate_worlds/second_opinions.py.
+MEASURED_RATES = "losing is false in 1 to 3 % of five years without a cause, in 5 % under lasting shocks"
 
 
 def losing(finding: ClusterFinding) -> bool:
@@ -44,3 +47,9 @@ def loses_once_pooled(finding: ClusterFinding, minimum: int) -> bool:
     cell = finding.regime is not None and finding.timeframe is None
     upper = finding.shrunken_upper
     return cell and finding.n >= minimum and upper is not None and upper < finding.reference_r
+
+
+def nearest_claim(clusters: Iterable[tuple[str, int | None, str]]) -> str:
+    """The cluster that needs the fewest blocks, from (name, blocks, words); ties by name; or nothing."""
+    near = [(needed, name, words) for name, needed, words in clusters if needed]
+    return "{1} {2}".format(*min(near)) if near else ""

@@ -14,10 +14,16 @@ from schemas.slow_reflection import ClusterFinding, Recommendation, SecondOpinio
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import STRENGTH
 from services.high_level.grid import MATERIAL_R, Winner, neighbour_value
-from services.high_level.leanings import gaining, loses_once_pooled, losing, may, supported_loss
+from services.high_level.leanings import (
+    MEASURED_RATES,
+    gaining,
+    loses_once_pooled,
+    losing,
+    may,
+    supported_loss,
+)
 from services.playbooks.action_effects import MAX_RISK_FRACTION, MAX_RISK_RAISE, MINIMUM_RISK_FRACTION
 from services.playbooks.measures import eligible_cells
-from services.statistics.second_opinion import MEASURED_RATES
 
 RISK_STEP = 0.5  # a loss halves the risk, a gain doubles it
 EVIDENCE_SHOWN = 10

@@ -1,6 +1,5 @@
 """What a cluster still needs: blocks until its claim is proven, or what stops it; and the second opinion."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from schemas.settings import GateSettings
@@ -53,12 +52,6 @@ def forecast(
         by_look = blocks_to_claim(track, int(ends[-1]), gate.looks, _sharing(family), claim)
         parts += [] if by_look is None else [f"{count_noun(by_look, 'month')} with trades by the yearly look"]
     return Forecast(needed, declared, ", ".join(parts))
-
-
-def nearest_claim(clusters: Iterable[tuple[str, int | None, str]]) -> str:
-    """The cluster that needs the fewest blocks, from (name, blocks, words); ties by name; or nothing."""
-    near = [(needed, name, words) for name, needed, words in clusters if needed]
-    return "{1} {2}".format(*min(near)) if near else ""
 
 
 def opinion_of(item: Measure, at_ns: int, gate: GateSettings, family: Family | None) -> SecondOpinion | None:

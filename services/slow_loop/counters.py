@@ -11,7 +11,7 @@ from schemas.state import Stateful
 from schemas.vocabulary import InvocationOutcome, RecommendedAction
 from services.deliberation.counters import TextCounters
 from services.high_level.hypotheses import hypothesis
-from services.high_level.what_it_takes import nearest_claim
+from services.high_level.leanings import nearest_claim
 from services.statistics.quantiles import quantiles
 
 RULES = "rules"  # whose word a verdict is where no model was asked

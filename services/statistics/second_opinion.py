@@ -26,8 +26,6 @@ LEAST_BLOCKS = 5
 MISSING = 2  # by measurement: one leaves 5 %, none 11 % of Lomax winners' null histories a claim
 LARGEST_T = 99.0  # shown where all blocks are alike
 MONTHS = 12
-# False claims of either side in five years of five playbooks: benchmarks/gate_worlds/second_opinions.py.
-MEASURED_RATES = "losing is false in 1 to 3 % of five years without a cause, in 5 % under lasting shocks"
 NODES, FARTHEST = 64, 8.0
 
 

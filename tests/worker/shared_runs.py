@@ -5,11 +5,16 @@ import json
 from functools import cache
 from typing import Any, NamedTuple
 
+import pytest
+
+from agents import judge_replanning
 from agents.language_models.cassette import Cassette
+from schemas.judge import JudgeAction, RefusedAction
 from schemas.settings import EnvelopeSettings, JudgeSettings, Settings
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from services.slow_loop.action_contract import ContractState, check_action
 from tests.worker.trading_hours import in_trading_hours
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data import load_embedded_bars
@@ -39,6 +44,7 @@ def run_on(
     definitions: Any = None,
     models: Models | None = None,
     cassette: Cassette | None = None,
+    critics: tuple[Any, ...] = (),
 ) -> Run:
     """Run over bars with a journal in memory."""
     sink = MemorySink()
@@ -48,7 +54,7 @@ def run_on(
         bars,
         journal,
         definitions=definitions,
-        own=Overrides(models=models, cassette=cassette),
+        own=Overrides(models=models, cassette=cassette, critics=critics),
     )
     result = asyncio.run(running)
     return Run(result.document("r", "memory"), tuple(sink.rows), result)
@@ -97,6 +103,16 @@ NO_EXPERIMENTS = JudgeSettings(max_open_experiments=0)
 def losing_run() -> Run:
     """Such a world with settings at which the account itself proves the loss."""
     return run_on(losing_world(), losing_settings(NO_EXPERIMENTS), planted_books())
+
+
+def forget_the_room_for_experiments(patch: pytest.MonkeyPatch) -> None:
+    """The judge's contract lets one through that has no room: as if the last was taken after its verdict."""
+
+    def checked(action: JudgeAction, state: ContractState) -> RefusedAction | None:
+        found = check_action(action, state)
+        return None if found is not None and found.code == "too_many_experiments" else found
+
+    patch.setattr(judge_replanning, "check_action", checked)
 
 
 @cache

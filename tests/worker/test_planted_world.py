@@ -109,7 +109,10 @@ def test_planted_reports_reach_the_judge_and_nothing_on_trial_is_tried_again() -
     assert replans[RecommendedAction.REPLAN] >= 1
     assert sum(replans.values()) == len(run.of("high_level_report"))
     tried = planted_run()
-    assert {trial["kind"] for trial in tried.document["high_level"]["on_trial"]} >= {"candidate", "experiment"}
+    assert {trial["kind"] for trial in tried.document["high_level"]["on_trial"]} >= {
+        "candidate",
+        "experiment",
+    }
     assert list(tried.document["high_level"]["on_trial"]) == tried.of("shadow_trials")[-1]["trials"]
     assert tried.of("action_refused") == []
     mended = tried.document["judge"]["replans"]

@@ -36,6 +36,7 @@ budget_heartbeat_ms = 20_000
 """
 UNCRITICISED = "[deliberation.pass]\nenabled = false\n"
 SPAN = ("--from", "2003-01-01", "--to", "2003-09-30")
+ALONE = ("--symbols", "IBM")  # no two symbols ask at one bar
 TAPE = ("--cassette", "c.jsonl")
 
 
@@ -179,7 +180,7 @@ def test_backtest_whose_model_is_lost_half_way_ends_there_and_verifies_or_goes_o
     if on_lost is not None:
         monkeypatch.setenv("THINKTWICE_LLM__ON_LOST", on_lost)
     with wire(monkeypatch, later, provider=provider) as server:
-        done = desk.backtest("--reflection", "full", "--json", provider=provider)
+        done = desk.backtest(*ALONE, "--reflection", "full", "--json", provider=provider)
     document = json.loads(done.stdout)
     assert document["model"]["lost"]
     assert len(server.requests) == 4 + 3, "the third in a row is the last that is asked"
@@ -242,7 +243,7 @@ def test_backtest_whose_account_is_spent_half_way_ends_after_three_questions_in_
     with wire(
         monkeypatch, in_turn(*[saying(FORMATS[provider], json.dumps(AGREES))] * 4, spent), provider=provider
     ) as server:
-        done = desk.backtest("--reflection", "full", "--json", provider=provider)
+        done = desk.backtest(*ALONE, "--reflection", "full", "--json", provider=provider)
     model = json.loads(done.stdout)["model"]
     assert (done.exit_code, model["lost"], len(server.requests)) == (1, True, 4 + 3), done.stderr
     assert re.search("credit|quota", done.stderr)

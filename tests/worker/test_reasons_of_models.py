@@ -22,7 +22,8 @@ from tests.worker.shared_runs import Run, embedded_bars, run_on
 from worker.models import Models
 
 PROPOSING = Settings(
-    policy_loop=PolicyLoopSettings(strategist="model"), llm=LlmSettings(model="anthropic/claude-haiku-5-5")
+    policy_loop=PolicyLoopSettings(strategist="model", explore=0.0),  # plans whose rules read the close
+    llm=LlmSettings(model="anthropic/claude-haiku-5-5"),
 )
 PERIOD = ("2003-01-01", "2003-06-30")
 GIVEN = [reason("feature", "close"), reason("regime", "trend"), reason("regime", "structure")]

@@ -70,7 +70,7 @@ def test_slow_loop_reports_carry_decay_expectations_and_failure_modes_of_every_p
         losers = sum(report["failure_modes"].values())
         unclassified = report["failure_modes"].get("unclassified", 0)
         assert report["unclassified_share"] == pytest.approx(unclassified / losers, abs=1e-8)
-    assert reports(losing_run())[-1]["unclassified_share"] < 0.05
+    assert reports(losing_run())[-1]["unclassified_share"] < 0.1
 
 
 def test_slow_loop_untraded_signals_are_told_apart_by_what_stopped_them() -> None:

@@ -129,7 +129,7 @@ def test_judge_bans_the_last_cell_of_a_playbook_only_above_the_floor(others_open
         side: alter(rules, trend=("sideways",), volatility=("mid",))
         for side, rules in planted().eligibility.items()
     }
-    world = in_trading_hours(make_world("reverting", seed=3, bars=900, symbols=12))
+    world = in_trading_hours(make_world("reverting", seed=3, bars=1_300, symbols=12))
     run = run_on(world, losing_settings(), (planted(eligibility=narrow), *others(others_open)))
     verdicts = [verdict["verdict"] for verdict in run.of("replan_verdict")]
     bans = [event for v in verdicts for event in v["actions"] if event["kind"] == "set_eligibility"]

@@ -18,7 +18,7 @@ from worker.review.pictured import picture_of
 
 LAST = np.datetime64("2005-03-18", "ns").astype(np.int64)  # the day after an entry
 STOPPED = (
-    "channel_breakout: its short IBM is open since 2005-03-17, and IBM has no bar after 2005-03-18: no trade "
+    "squeeze_breakout: its short IBM is open since 2005-03-17, and IBM has no bar after 2005-03-18: no trade "
     "that the playbook entered from 2005-03-01 on counts at the gate before it is closed"
 )
 
@@ -54,7 +54,7 @@ def test_open_position_of_a_symbol_that_stopped_trading_is_told_with_what_waits_
 
 def test_report_names_the_position_that_trades_wait_for():
     entry = entries(stopped_run())[-1]
-    shown = [line for line in entry["waiting"] if "channel_breakout" in line]
+    shown = [line for line in entry["waiting"] if "squeeze_breakout" in line]
     assert len(shown) == 1
     assert shown[0].endswith(
         "Its position short IBM is open since 2005-03-17: no trade entered in the month of that day or "
@@ -63,11 +63,11 @@ def test_report_names_the_position_that_trades_wait_for():
     (cluster,) = (
         found
         for found in entry["report"]["clusters"]
-        if (found["playbook_id"], found["regime"], found["timeframe"]) == ("channel_breakout", None, None)
+        if (found["playbook_id"], found["regime"], found["timeframe"]) == ("squeeze_breakout", None, None)
     )
     waiting = cluster["n"] - cluster["counted"]
     assert shown[0].startswith(
-        f"{waiting} of {cluster['n']} trades of channel_breakout do not count yet: a month"
+        f"{waiting} of {cluster['n']} trades of squeeze_breakout do not count yet: a month"
     )
     page = report_markdown(entry)
     assert f"- {shown[0]}\n" in page

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from services.high_level.leanings import MEASURED_RATES, nearest_claim
 from services.high_level.report_lines import interval_text
-from services.high_level.what_it_takes import nearest_claim
 from services.model_calls.quoting import count_noun
-from services.statistics.second_opinion import MEASURED_RATES
 from worker.cli.options import ConfigArgument, JsonOption, argument, option
 from worker.cli.printing import Part, print_document, rows_table
 from worker.pages.figures import DASH, shown_time

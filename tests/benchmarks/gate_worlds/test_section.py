@@ -21,7 +21,8 @@ def test_quick_table_begins_with_the_worst_world_and_has_every_group(root, capsy
     assert program.main(["--quick", "--runs", "1"]) == 0
     text = capsys.readouterr().out
     assert "**worst null world: " in text
-    assert "targets hold (1 run a world, seed 1)**" in text
+    assert " targets hold" in text
+    assert "(1 run a world, seed 1)**" in text
     assert all(f"### {group.capitalize()}" in text for group in QUICK)
 
 

@@ -107,7 +107,7 @@ def test_backtest_out_holds_summary_trades_equity_and_reports(shell):
     trades = (
         "| trend_pullback | all | 21 | 9 | +0.10 R | -0.20 R | +0.40 R | - | - | +0.00 R | - | - | 1.50 |"
     )
-    held = "+0.60 R | - | - | - | count_only | hold | reference_not_excluded: 21 trades |"
+    held = "- | - | - | - |  | +0.60 R | - | - | - | count_only | hold | reference_not_excluded: 21 trades |"
     assert f"{trades} {held}" in page
     assert "- volume | drifts" in page
 

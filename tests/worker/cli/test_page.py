@@ -166,7 +166,7 @@ def test_page_of_an_interrupted_run_says_so_and_until_when_it_goes(real, monkeyp
 def test_page_of_a_run_shows_the_report_that_a_slow_worker_wrote_about_it(real):
     (real.folder / "traded.toml").write_text("[high_level]\nenabled = false\n")
     (real.folder / "worker.toml").write_text("[high_level]\nenabled = true\n")
-    period = ("--from", "2005-01-01", "--to", "2006-12-31")
+    period = ("--from", "2004-01-01", "--to", "2006-12-31")
     assert real.run("backtest", "traded.toml", "--symbols", "AAPL,MSFT", *period).exit_code == 0
     real.run("page", "--html", "before.html")
     assert "No report: " in (real.folder / "before.html").read_text("utf-8")

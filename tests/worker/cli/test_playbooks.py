@@ -127,7 +127,7 @@ def test_history_is_readable(planted):
         [NAME, "1", "retired"],
         ["channel_breakout", "1", "active"],
         ["mean_reversion", "1", "active"],
-        [NAME, "2", "shadow"],
+        [NAME, "2", "expired"],
     ]
 
 

@@ -6,14 +6,13 @@ import shutil
 
 import pytest
 
-from schemas.settings import JudgeSettings
 from services.playbooks.loader import load_playbooks, read_playbook
 from services.store import open_store
 from tests.agents.language_models.wire_server import events, stream
 from tests.services.store.stores import new_run
 from tests.worker.cli.conftest import with_planted
 from tests.worker.planted_store import definitions, new_planted, store_planted, world
-from tests.worker.shared_runs import losing_settings
+from tests.worker.shared_runs import NO_EXPERIMENTS, forget_the_room_for_experiments, losing_settings
 from tests.worker.wire import wire
 from worker.cli.printing import time_option
 from worker.runs import run_inputs
@@ -146,7 +145,9 @@ def test_replan_of_a_report_that_the_run_judged_applies_nothing_again(planted):
 
 def test_replan_of_an_action_that_was_refused_says_that_it_was_not_carried_out(shell, monkeypatch):
     store = shell.folder / "thinktwice.db"
-    store_planted(store, settings=losing_settings(JudgeSettings(max_open_experiments=0)))
+    with pytest.MonkeyPatch.context() as patch:
+        forget_the_room_for_experiments(patch)
+        store_planted(store, settings=losing_settings(NO_EXPERIMENTS))
     planted = with_planted(shell, store, monkeypatch)
     refused = journalled(planted, "action_refused")[0]["payload"]
     assert refused["code"] == "too_many_experiments"

@@ -8,7 +8,7 @@ BARS, KILLS = 300, 3
 
 
 def test_paper_process_killed_at_random_bars_ends_with_the_undisturbed_head(tmp_path, postgres_url) -> None:
-    data = written(tmp_path, BARS, seed=4)
+    data = written(tmp_path, BARS, seed=5)
     addresses = [f"sqlite:///{tmp_path}/paper.db", postgres_url]
     jobs = [
         job(data, address, kills=KILLS, seed=seed, gap_rows=BARS // (2 * KILLS))

@@ -67,7 +67,7 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     jobs: dict[str, dict[str, Any]] = {}
     for trouble in ("store", "lease", "kill"):
         folder = tmp_path_factory.mktemp(trouble)
-        data = written(folder, 300, seed=4)
+        data = written(folder, 300, seed=5)
         (folder / "config.toml").write_text(CONFIG, "utf-8")
         address = f"sqlite:///{folder}/store.db"
         words = ["paper", str(folder / "config.toml"), "--data", str(data), "--timeframe", "1m", "--json"]

@@ -231,6 +231,7 @@ DECISIONS: dict[str, Entry] = {
     "gate.winsor_low": Entry(-1.0, report),
     "gate.winsor_high": Entry(1.0, report),
     "gate.reference_r": Entry(0.3, report),
+    "gate.looks": Entry(0, report),
     "judge.minimum_eligible_playbooks": Entry(4, BANNED),
     "judge.action_life_blocks": Entry(40, proven_report, PROVEN),
     "judge.shadow_life_blocks": Entry(100, report),
