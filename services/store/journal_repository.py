@@ -132,14 +132,7 @@ class JournalRepository(Repository):
         return stored_rows(self._run_read, run_id, kinds=kinds)
 
     async def some(
-        self,
-        run_id: str,
-        kinds: Collection[str],
-        span: range,
-        most: int,
-        *,
-        symbol: str | None = None,
-        newest: bool = False,
+        self, run_id: str, kinds: Collection[str], span: range, most: int, *, symbol: str | None = None
     ) -> list[JournalRow]:
         """At most so many rows of each kind, in order, as they lie there: for whoever draws a part of a run.
 
@@ -149,14 +142,17 @@ class JournalRepository(Repository):
             span: their numbers.
             most: of each kind.
             symbol: only rows of it and of none; None for all.
-            newest: the last of each kind rather than the first.
         """
-        own = [journal.c.run_id == run_id, journal.c.seq.between(span.start, span.stop - 1)]
-        if symbol is not None:
-            own.append(or_(journal.c.symbol == symbol, journal.c.symbol.is_(None)))
-        order = journal.c.seq.desc() if newest else journal.c.seq
-        query = select(*ROW_COLUMNS).select_from(LINKED).where(*own).order_by(order).limit(most)
+        return await self._read_each(kinds, _few(run_id, span, symbol).order_by(journal.c.seq).limit(most))
 
+    async def last_before(
+        self, run_id: str, kinds: Collection[str], before: int, most: int, *, symbol: str | None = None
+    ) -> list[JournalRow]:
+        """As `some`, the last rows of each kind before a number."""
+        query = _few(run_id, range(before), symbol).order_by(journal.c.seq.desc()).limit(most)
+        return await self._read_each(kinds, query)
+
+    async def _read_each(self, kinds: Collection[str], query: Select[Any]) -> list[JournalRow]:
         async def work(connection: AsyncConnection) -> list[JournalRow]:
             found: list[Any] = []
             for kind in kinds:  # each from the index of kinds, which has its rows in order
@@ -404,3 +400,10 @@ def _decision_of_plan(stored: StoredPlan, row: JournalRow, payload: dict[str, An
         decision = PlanDecision(lines[0], payload["revision"], lines[1], lines[2], row.known_at)
         values["decisions"] = with_decision(record.decisions, decision)
     return values
+
+
+def _few(run_id: str, span: range, symbol: str | None) -> Select[Any]:
+    own = [journal.c.run_id == run_id, journal.c.seq.between(span.start, span.stop - 1)]
+    if symbol is not None:
+        own.append(or_(journal.c.symbol == symbol, journal.c.symbol.is_(None)))
+    return select(*ROW_COLUMNS).select_from(LINKED).where(*own)

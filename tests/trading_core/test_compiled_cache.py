@@ -125,5 +125,5 @@ def test_compiled_cache_holds_what_python_calls_and_nothing_that_is_compiled_int
     ours = {name for name in kept if not name.startswith(("claim_path.", "hand_scan."))}
     assert ours - {"execution.on_tick"} == {
         "blocks.advance", "recurrences.run", "loop.advance", "regime_recurrence.extend",
-        "scan.count", "scan.scan",
+        "returns.sum_returns", "scan.count", "scan.scan",
     }  # fmt: skip

@@ -95,7 +95,7 @@ async def console_app(
 
 def _import_readers() -> None:
     """Import what reads bar files while nobody waits: it takes longer than a chart may."""
-    import worker.feeds.files.files  # noqa: F401
+    from worker.feeds.files import files  # noqa: F401
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

@@ -121,7 +121,8 @@ class ChartedRun:
         The time, ns, of the last row where it ends before the span does.
         """
         some = partial(self.journal.some, self.run_id, symbol=symbol)
-        rows = await some(STANDING.intersection(kinds), range(span.start), 1, newest=True)
+        standing = STANDING.intersection(kinds)
+        rows = await self.journal.last_before(self.run_id, standing, span.start, 1, symbol=symbol)
         if opened := [row.seq for row in rows if row.kind == OPENING]:
             rows += await some((MOVES, CLOSING), range(opened[0], span.start), most)
         found = await some(kinds, span, most)

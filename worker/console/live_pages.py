@@ -55,9 +55,7 @@ async def _live_now(desk: Desk, record: "RunRecord") -> dict[str, Any]:
     signs = (status["process"] or {}).get("signs", {})
     positions, blocked = signs.get("open_positions") or {}, signs.get("blocked") or {}
     states, limits = signs.get("states") or {}, signs.get("limits") or ()
-    ends = await desk.store.journal.some(
-        record.run_id, (BREACH, RELEASED), range(record.events), MOST_HALTS, newest=True
-    )
+    ends = await desk.store.journal.last_before(record.run_id, (BREACH, RELEASED), record.events, MOST_HALTS)
     labels = signs.get("last_bars") or {}
     names = sorted({*(record.data.get("symbols") or ()), *labels, *positions, *blocked})
     shut = [(limit["symbol"], limit["limit"]) for limit in limits if limit["blocks"]]

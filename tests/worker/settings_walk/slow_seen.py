@@ -20,7 +20,9 @@ from services.slow_loop.past_runs import PastRun
 from services.slow_loop.trial_evidence import Evidence
 from tests.services.deliberation.recorded import at_last_report, last_report
 from tests.services.high_level.narrators import FALSE, TRUE, Narrator
+from tests.services.high_level.test_supported import batch
 from tests.services.playbooks.samples import episode
+from tests.test_high_level_reflection import reflect
 from tests.worker.planted_store import definitions
 from tests.worker.settings_walk.runs_seen import BUSY, look_at
 from tests.worker.settings_walk.walking import Look, content
@@ -107,6 +109,12 @@ def report(settings: Settings) -> Any:
 def proven_report(settings: Settings) -> Any:
     """The same without the two large trades: a loss that the gate believes."""
     return _reported(settings, losing_trades(large=False))
+
+
+def opinions(settings: Settings) -> Any:
+    """Second opinions of a report on five years of trades."""
+    found = reflect(batch(), gate=settings.gate)
+    return [None if item.second_opinion is None else item.second_opinion.payload() for item in found.clusters]
 
 
 def _reported(settings: Settings, trades: list[Episode]) -> Any:
