@@ -18,7 +18,7 @@ WINDOW = NoTradeWindow(reason="holiday", from_minute=0, to_minute=1_439)
 def limits_after(**envelope):
     """Limits by name and symbol after some months, and the session."""
     settings = Settings.model_validate({"envelope": envelope})
-    session = run_on(embedded_bars("2003-01-01", "2004-06-30"), settings).result.session
+    session = run_on(embedded_bars("2003-01-01", "2004-07-15"), settings).result.session
     found = entry_limits(session.engine, settings.envelope)
     return {(limit["limit"], limit["symbol"]): limit for limit in found}, session
 
