@@ -84,17 +84,16 @@ async def console_app(
         app.router.routes += [Route(path, process) for path in PROCESS_PATHS]
     app.mount("/static/bokeh", StaticFiles(directory=Path(static_path()) / "js"))
     app.mount("/static", StaticFiles(directory=STATIC))
-    preparing = asyncio.create_task(asyncio.to_thread(_import_readers))
+    await asyncio.to_thread(_import_readers)  # not beside the first requests: they import parts of the same
     try:
         yield app
     finally:
         desk.end()
-        await preparing
         await backtests.close()
 
 
 def _import_readers() -> None:
-    """Import what reads bar files while nobody waits: it takes longer than a chart may."""
+    """Import what reads bar files before the first request: it takes longer than a chart may."""
     from worker.feeds.files import files  # noqa: F401
 
 
