@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from schemas.settings import HighLevelSettings, Settings
-from tests.worker.shared_runs import Run, embedded_run, losing_run
+from tests.worker.shared_runs import Run, embedded_run, losing_run, planted_run
 
 FIRES = {"thesis_armed": "armed", "activation_triggered": "activated", "thesis_expired": "expired"}
 Rule = tuple[str, str]
@@ -70,7 +70,9 @@ def test_slow_loop_reports_carry_decay_expectations_and_failure_modes_of_every_p
         losers = sum(report["failure_modes"].values())
         unclassified = report["failure_modes"].get("unclassified", 0)
         assert report["unclassified_share"] == pytest.approx(unclassified / losers, abs=1e-8)
-    assert reports(losing_run())[-1]["unclassified_share"] < 0.1
+    last = [reports(run())[-1]["failure_modes"] for run in (embedded_run, planted_run, losing_run)]
+    unclassified = sum(modes.get("unclassified", 0) for modes in last)
+    assert unclassified / sum(sum(modes.values()) for modes in last) < 0.05
 
 
 def test_slow_loop_untraded_signals_are_told_apart_by_what_stopped_them() -> None:
