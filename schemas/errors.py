@@ -24,7 +24,10 @@ Messages name the value with `!r`, the limit, and the next step.
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class ThinktwiceError(Exception):
@@ -114,3 +117,10 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
     by_case = {spelt.casefold(): spelt for spelt in reversed(list(known))}
     close = difflib.get_close_matches(name.casefold(), list(by_case), n=1, cutoff=cutoff)
     return f" Did you mean {by_case[close[0]]!r}?" if close else ""
+
+
+def first_fault(error: "ValidationError") -> str:
+    """The first fault that pydantic found, in a line: where it lies, if that has a name, and what it is."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]

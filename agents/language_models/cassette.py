@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from schemas.canonical import canonical_json, content_hash
-from schemas.errors import CassetteMiss, ConfigError
+from schemas.errors import CassetteMiss, ConfigError, first_fault
 from services.model_calls.record import Question, RecordedCall
 from services.text.given_files import MAX_BYTES, read_given
 
@@ -105,9 +105,7 @@ def _read_call(path: Path, number: int, line: str) -> RecordedCall | None:
             )
         return recorded_call(row["payload"], row.get("telemetry"))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise ConfigError(f"{place}: no recorded call ({reason})") from error
+        raise ConfigError(f"{place}: no recorded call ({first_fault(error)})") from error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"{place}: not a row of a journal ({error})") from error
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from schemas.errors import StoreError
+from schemas.errors import StoreError, first_fault
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.reflection import (
@@ -159,9 +159,7 @@ def _read(contract: Any, values: Any, event: Event) -> Any:
     try:
         return contract.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
         raise StoreError(
             f"row {event.row.seq}: the {contract.__name__} does not fit this version "
-            f"({place}: {first['msg']}): read it with the version that made it"
+            f"({first_fault(error)}): read it with the version that made it"
         ) from error

@@ -7,7 +7,7 @@ their place. Cases of memory are those that the run found for such a plan; witho
 from pydantic import ValidationError
 
 from agents.strategies.rule_strategist import candidate, proposal_of
-from schemas.errors import ToolRefused
+from schemas.errors import ToolRefused, first_fault
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.reflection import MemorySummary, PolicyLevelReflectionRequest
@@ -58,7 +58,7 @@ async def checked_plan(view: RunView, arguments: tool_arguments.PlanArguments) -
             invariants=invariant_context(settings, snapshot, reader, view.symbols),
         )
     except ValidationError as error:
-        raise ToolRefused(f"the plan fits no evaluation of this run: {_reason(error)}") from error
+        raise ToolRefused(f"the plan fits no evaluation of this run: {first_fault(error)}") from error
     versions = view.index.versions(playbook.content_hash)
     return await _result(view, request, settings, [event, *versions, *([memory] if memory else [])])
 
@@ -91,7 +91,7 @@ def _proposal(
     try:
         proposal = PolicyProposal.model_validate({**own.payload(), **changed})
     except ValidationError as error:
-        raise ToolRefused(f"the plan is none: {_reason(error)}") from error
+        raise ToolRefused(f"the plan is none: {first_fault(error)}") from error
     return proposal if proposal.rationale else with_reasons(proposal, snapshot)
 
 
@@ -126,9 +126,3 @@ async def _result(
         requested_revisions=tuple(done.result.requested_revisions),
         checks_run=tuple(name.value for name in done.result.checks_run),
     )
-
-
-def _reason(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    place = ".".join(map(str, first["loc"]))
-    return f"{place}: {first['msg']}".removeprefix(": ")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, first_fault
 from schemas.settings import Settings
 from worker.operations.environment import PROGRAM, environment
 
@@ -26,11 +26,9 @@ def stored_settings(record: "RunRecord") -> Settings:
     try:
         settings = Settings.model_validate(record.config)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
         raise SettingsOfAnotherVersion(
             f"the stored configuration of {record.run_id} does not fit this version "
-            f"({place}: {first['msg']}): use the version that made it"
+            f"({first_fault(error)}): use the version that made it"
         ) from error
     if settings.config_hash == record.config_hash:
         return settings

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from prompts import PromptTemplate, load_prompt
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, first_fault
 from schemas.settings import Settings
 from schemas.settings.providers import NO_MODEL, OWN_PROVIDER
 from services.journal.index import JournalIndex
@@ -91,9 +91,7 @@ def _settings(record: RunRecord, prompt: str, config: Path | None, *, asks: bool
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{place}: {first['msg']}" if place else first["msg"]) from error
+        raise ConfigError(first_fault(error)) from error
 
 
 def _copy(source: dict[str, Any], target: dict[str, Any], steps: list[str]) -> None:

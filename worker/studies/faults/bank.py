@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from schemas.contract import Contract, FrozenMap
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, first_fault
 from schemas.vocabulary import Severity
 from services.text.given_files import parse_toml, read_text
 
@@ -68,8 +68,7 @@ def read_bank(more: Path | None = None) -> tuple[BankFault, ...]:
         given = FaultBank.model_validate(parse_toml(read_text(more, ConfigError)))
         return FaultBank(fault=(*ours, *given.fault)).fault
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        why = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        why = first_fault(error)
     except (OSError, ValueError) as error:
         why = str(error)
     raise ConfigError(f"--bank {str(more)!r} cannot be read: {why}; the docs of `faults` show a row")
