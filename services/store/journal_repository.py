@@ -41,7 +41,7 @@ from services.store.plan_records import (
     with_decision,
 )
 from services.store.repository import Repository
-from services.store.tables import change_plans, journal, runs
+from services.store.tables import PRUNED_TEXT, change_plans, journal, runs
 
 PAGE_ROWS = 5_000
 MOST_TEXTS = 20  # of one kind in a query: more would cost more than to read the kind
@@ -406,4 +406,4 @@ def _few(run_id: str, span: range, symbol: str | None) -> Select[Any]:
     own = [journal.c.run_id == run_id, journal.c.seq.between(span.start, span.stop - 1)]
     if symbol is not None:
         own.append(or_(journal.c.symbol == symbol, journal.c.symbol.is_(None)))
-    return select(*ROW_COLUMNS).select_from(LINKED).where(*own)
+    return select(*ROW_COLUMNS).select_from(LINKED).where(*own, ~PRUNED_TEXT)

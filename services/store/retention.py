@@ -14,12 +14,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from services.journal.kinds import PRUNABLE_KINDS
 from services.store.repository import Repository
 from services.store.seals import put_seal
-from services.store.tables import journal, runs, seals
+from services.store.tables import PRUNED_TEXT, journal, runs, seals
 
 CHECKPOINT = "pruned"  # part of the seals of a run
 ROWS_AT_ONCE = 20_000  # of the journal, in a transaction: a run that trades waits no longer for its own
 PRUNABLE = journal.c.kind.in_(sorted(PRUNABLE_KINDS))
-NO_TEXT = func.length(journal.c.payload) == 0
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class RetentionRepository(Repository):
 
 def _texts(run_id: str, first: int, last: int) -> Update:
     own = (journal.c.run_id == run_id) & journal.c.seq.between(first, last)
-    return update(journal).where(own, PRUNABLE, ~NO_TEXT).values(payload="", telemetry=None)
+    return update(journal).where(own, PRUNABLE, ~PRUNED_TEXT).values(payload="", telemetry=None)
 
 
 async def _execute(connection: AsyncConnection, statement: Update) -> int:
@@ -69,7 +68,7 @@ async def pruning_problems(connection: AsyncConnection, run_id: str) -> list[str
     found = await _read_checkpoint(connection, run_id)
     last, sealed = (-1, None) if found is None else found
     own = journal.c.run_id == run_id
-    lost = select(func.min(journal.c.seq)).where(own, PRUNABLE, NO_TEXT, journal.c.seq > last)
+    lost = select(func.min(journal.c.seq)).where(own, PRUNABLE, PRUNED_TEXT, journal.c.seq > last)
     seq = await connection.scalar(lost)
     problems = [] if seq is None else [f"row {seq} of the journal lost its text, and it was not pruned"]
     stands = await connection.scalar(select(journal.c.hash).where(own, journal.c.seq == last))

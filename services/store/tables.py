@@ -25,6 +25,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    func,
 )
 
 from services.store.packed_text import PackedText
@@ -318,3 +319,4 @@ console_audit = Table(
     Column("subject", Text, nullable=False),
     Column("outcome", Text, nullable=False),
 )
+PRUNED_TEXT = func.length(journal.c.payload) == 0  # a row that was pruned

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import AsyncIterator
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,10 @@ from schemas.canonical import ns_to_datetime
 from services.evidence.tool_arguments import CostArguments
 from services.evidence_tools.account_answers import CALL, costs
 from services.evidence_tools.run_view import RunView
+from services.journal.chain import JournalRow, is_pruned
 from services.journal.index import JournalIndex
 
 if TYPE_CHECKING:
-    from services.journal.chain import JournalRow
     from services.store import RunRecord, Store
 
 IDS = ("_id", "_ids", "_hash")  # how names of fields end that say which, and not what
@@ -36,6 +37,12 @@ MAKING = frozenset(
 DECISIONS = frozenset({"policy_frozen", "policy_amended", "boundary_verdict", "policy_evaluation"})
 
 
+async def _rows_with_text(store: "Store", record: "RunRecord", kind: str) -> AsyncIterator[JournalRow]:
+    async for row in store.journal.as_stored(record.run_id, {kind}):
+        if not is_pruned(row):
+            yield row
+
+
 async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
     """Statuses and findings by month, latency by tier (ms), and how many answers of models were missing.
 
@@ -45,7 +52,7 @@ async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
     statuses: dict[str, Counter[str]] = defaultdict(Counter)
     latencies: dict[str, list[float]] = defaultdict(list)
     outcomes: Counter[str] = Counter()
-    async for row in store.journal.as_stored(record.run_id, {"policy_reflection"}):
+    async for row in _rows_with_text(store, record, "policy_reflection"):
         result = json.loads(row.payload)["result"]
         meta = result.get("meta", result)  # one that did not run is its own invocation
         outcomes[meta["outcome"]] += 1
@@ -58,7 +65,7 @@ async def reflections_of(store: "Store", record: "RunRecord") -> dict[str, Any]:
         if isinstance(spent := measured.get("latency_ms"), (int, float)):
             latencies[meta["tier"]].append(float(spent))
     convictions, revised = list[float](), 0
-    async for row in store.journal.as_stored(record.run_id, {"policy_proposal"}):
+    async for row in _rows_with_text(store, record, "policy_proposal"):
         payload = json.loads(row.payload)
         if payload["proposal"] is not None:
             convictions.append(payload["proposal"]["conviction"])

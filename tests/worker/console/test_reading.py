@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import worker
+from schemas.canonical import text_to_ns
 from services.journal.chain import JournalRow
 from services.journal.index import JournalIndex
 from services.store import journal_repository, open_store
@@ -52,6 +53,27 @@ def test_reading_everything_changes_no_row(planted):
 
     assert {status for _, status in ask(steps)} == {200}
     assert rows_of_every_table() == before
+
+
+def test_run_whose_old_texts_were_pruned_is_still_read(shell):
+    """Red where a row without its text is read as one, or called changed."""
+    words = ("backtest", "--symbols", "IBM", "--from", "2003-01-01", "--to", "2004-12-31")
+    subprocess.run([thinktwice(), *words], check=True, capture_output=True)
+    pruned = shell.run("db", "prune", "latest", "--before", "2004-01-01", "--json").stdout
+    assert json.loads(pruned)["rows"] > 100
+    at = text_to_ns("2004-01-01") // NS_PER_MS
+
+    async def steps(client):
+        moves = [f"decision?symbol=0&at={at}&move={way}&skips=true" for way in ("previous", "next")]
+        window = f"window?symbol=0&start=0&end={2 * at}"
+        found = [await client.get(f"/api/runs/latest/{path}") for path in (window, *moves)]
+        pages = [await client.get(path, headers={"accept": "text/html"}) for path in (*PAGES, *READ)]
+        return found, [(answer.url.path, answer.status_code) for answer in (*found, *pages)]
+
+    found, statuses = ask(steps)
+    assert [path for path, status in statuses if status != 200] == []
+    assert found[0].json()["candles"]["x"]
+    assert found[2].json()["at"] >= at
 
 
 def test_documents_are_those_of_the_commands(planted):
