@@ -16,6 +16,7 @@ from unicodedata import east_asian_width
 
 from schemas.canonical import text_to_ns
 from schemas.errors import ConfigError
+from schemas.timeframes import LAST_NS
 from services.model_calls.quoting import visible, visible_json
 from worker.pages.figures import DASH
 
@@ -188,8 +189,11 @@ def time_option(text: str, option: str) -> int:
         ConfigError: not such a time.
     """
     try:
-        return text_to_ns(text)
+        found = text_to_ns(text)
     except ValueError as error:
         raise ConfigError(
             f"{option} {text!r} is not a time: write it like 2012-01-31 or '2012-01-31 16:00'"
         ) from error
+    if abs(found) > LAST_NS:
+        raise ConfigError(f"{option} {text!r} is no time of a journal, which ends in April 2262")
+    return found

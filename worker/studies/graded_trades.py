@@ -34,6 +34,7 @@ from worker.studies.trade_file import TradeFile, is_whole, read_trades, trade_co
 
 SCHEDULES = ("daily", "weekly", "monthly")
 SIGNIFICANT_DIGITS = 9
+MOST_VARIANTS, MOST_SHOWN = 10**12, 40
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,10 @@ class Grading:
     variants: int | None = None
 
     def __post_init__(self) -> None:
-        if self.variants is not None and (isinstance(self.variants, bool) or self.variants < 1):
-            raise ConfigError(f"--trials {self.variants!r}: give 1 or more, this table among them")
+        whole = isinstance(self.variants, int) and not isinstance(self.variants, bool)
+        if self.variants is not None and not (whole and 1 <= self.variants <= MOST_VARIANTS):
+            given = repr(self.variants)[:MOST_SHOWN]
+            raise ConfigError(f"--trials {given}: give a whole number, 1 to 10**12, this table among them")
 
     @property
     def definitions(self) -> dict[str, PlaybookDefinition]:

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from worker.cli.printing import print_document, rows_table, shown_cell
+from schemas.errors import ConfigError
+from worker.cli.printing import print_document, rows_table, shown_cell, time_option
 
 ROWS = [
     {"name": "squeeze_breakout", "n": 1_040, "mean": "+0.12 R", "said": "it loses after costs in each year"},
@@ -80,3 +81,9 @@ def test_value_is_shown_on_one_line_with_a_dash_for_nothing(value, shown):
 def test_part_with_a_label_stands_behind_a_column_of_labels(capsys):
     print_document({}, False, lambda _: ["head", ("rows", "12"), ("", "and more")])
     assert capsys.readouterr().out == "head\nrows       12\n           and more\n"
+
+
+def test_time_that_no_journal_reaches_is_refused_in_a_line():
+    assert time_option("2262-04-11", "--before") < 2**63
+    with pytest.raises(ConfigError, match="--before '2300-01-01' is no time of a journal"):
+        time_option("2300-01-01", "--before")

@@ -138,8 +138,9 @@ def test_gate_without_the_number_of_trials_says_what_it_cannot_say_and_shares_th
     assert any("how many variants were tried is not known" in limit for limit in unknown.document["limits"])
     assert (twenty.document["limits"], twenty.document["trials"]) == ([], 20)
     assert twenty.family["q"] == pytest.approx(unknown.family["q"] / 20)
-    with pytest.raises(tt.ConfigError, match="give 1 or more"):
-        tt.gate(log(1), trials=0)
+    for wrong in (0, True, 2.5, float("nan"), float("inf"), 10**400):
+        with pytest.raises(tt.ConfigError, match="give a whole number, 1 to"):
+            tt.gate(log(1), trials=wrong)
 
 
 def test_gate_of_the_best_of_many_is_proven_only_where_nobody_counts_them():
