@@ -20,6 +20,7 @@ SPREADS = (0.1, 0.2, 0.4, 0.8)  # R, equally likely on every level before any tr
 BAND_Z = 1.6448536269514722  # of a band of 90 %
 PRIOR_TRADES, PRIOR_VARIANCE = 10.0, 1.0  # what is believed of the spread of single trades before the first
 LEAST_BLOCKS = 3
+ROUNDING = 1e-24  # of squares: trades that differ by less are alike
 DIGITS = 6
 
 Group = tuple[int, ...]
@@ -82,7 +83,7 @@ def _together(r: Floats, months: Integers) -> float:
     _, places = np.unique(months, return_inverse=True)
     blocks, off = int(places.max()) + 1, r - r.mean()
     alone = float((off**2).sum())
-    if blocks < LEAST_BLOCKS or alone <= 0.0:
+    if blocks < LEAST_BLOCKS or alone <= ROUNDING * float((r**2).sum()):
         return 1.0
     sums = np.bincount(places, off).astype(np.float64)
     return max(1.0, blocks / (blocks - 1) * float((sums**2).sum()) / alone * resemblance(sums) ** 2)

@@ -52,6 +52,13 @@ def test_months_that_are_one_bet_widen_the_band():
     assert wide.upper - wide.lower > 2.0 * (narrow.upper - narrow.lower)
 
 
+@pytest.mark.parametrize("r", [-0.1, -0.3, -0.7, -0.8, -0.9])
+def test_rows_that_are_all_alike_are_no_bet_of_months_by_a_bit_of_rounding(r):
+    found = shrunken_means(np.full(46, r), np.arange(46), [np.zeros(46, dtype=np.int64)])[0,]
+    assert found.mean == pytest.approx(r, abs=0.05)
+    assert found.upper - found.lower < 0.2
+
+
 def test_order_of_rows_reaches_no_bit():
     r, months, keys = cells(np.random.default_rng(2), np.zeros((3, 3)), 7)
     turn = np.random.default_rng(3).permutation(len(r))
