@@ -127,7 +127,14 @@ def cost_bracket(given: Parameters) -> Bracket:
 
 def _spread(draw: np.random.Generator, edge: Floats, given: Parameters, payoff: Payoff) -> list[CellTrades]:
     week, entry = spread_over_week(edge.shape[1], given.count)
-    return hourly(payoff, draw.standard_normal((len(edge), len(week))), edge, week, entry)
+    cells = hourly(payoff, draw.standard_normal((len(edge), len(week))), edge, week, entry)
+    return cells if given.per_week >= 1.0 else [_thin(draw, cell, given.per_week) for cell in cells]
+
+
+def _thin(draw: np.random.Generator, cell: CellTrades, share: float) -> CellTrades:
+    """That share of the trades of a cell, at random: fewer than one a week."""
+    taken = draw.random(len(cell.r)) < share
+    return CellTrades(cell.entry_ns[taken], cell.exit_ns[taken], cell.r[taken])
 
 
 def garch(draw: np.random.Generator, edge: Floats, given: Parameters) -> list[CellTrades]:
