@@ -2,6 +2,7 @@
 
 import json
 from io import StringIO
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -138,7 +139,8 @@ def test_gate_without_the_number_of_trials_says_what_it_cannot_say_and_shares_th
     assert any("how many variants were tried is not known" in limit for limit in unknown.document["limits"])
     assert (twenty.document["limits"], twenty.document["trials"]) == ([], 20)
     assert twenty.family["q"] == pytest.approx(unknown.family["q"] / 20)
-    for wrong in (0, True, 2.5, float("nan"), float("inf"), 10**400):
+    wrongs: tuple[Any, ...] = (0, True, 2.5, float("nan"), float("inf"), 10**400)
+    for wrong in wrongs:
         with pytest.raises(tt.ConfigError, match="give a whole number, 1 to"):
             tt.gate(log(1), trials=wrong)
 
