@@ -82,7 +82,10 @@ class ClusterFinding(Contract):
     blocks_needed_declared: int | None = Field(
         default=None, description="the same with a target of 2R declared"
     )
-    to_prove: str = Field(default="", description="that in words, with the years, or what stops it")
+    years_needed: float | None = Field(
+        default=None, description="that those blocks last, as they came so far"
+    )
+    to_prove: str = Field(default="", description="that in words, or what stops it")
     second_opinion: SecondOpinion | None = Field(
         default=None, description="of a playbook; never mixed with the grade"
     )

@@ -252,6 +252,7 @@ def _finding(
         **shrunken_fields(item),
         blocks_needed=needs.blocks,
         blocks_needed_declared=needs.declared,
+        years_needed=needs.years,
         to_prove=needs.text,
         alpha=verdict.alpha or gate.q,
         family_id=family.family_id if family is not None and size else UNREGISTERED,

@@ -52,7 +52,7 @@ def loses_once_pooled(finding: ClusterFinding, minimum: int) -> bool:
     return cell and finding.n >= minimum and upper is not None and upper < finding.reference_r
 
 
-def nearest_claim(clusters: Iterable[tuple[str, int | None, str]]) -> str:
-    """The cluster that needs the fewest blocks, from (name, blocks, words); ties by name; or nothing."""
+def nearest_claim(clusters: Iterable[tuple[str, float | None, str]]) -> str:
+    """The cluster that needs the least time, from (name, years, words); ties by name; or nothing."""
     near = [(needed, name, words) for name, needed, words in clusters if needed]
     return "{1} {2}".format(*min(near)) if near else ""

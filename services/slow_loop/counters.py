@@ -57,7 +57,7 @@ class SlowCounters(Stateful):
                 "recommendations": len(report.recommendations),
                 "insufficient_sample": report.insufficient_sample,
                 "nearest_claim": nearest_claim(
-                    (hypothesis(item.playbook_id, item.regime), item.blocks_needed, item.to_prove)
+                    (hypothesis(item.playbook_id, item.regime), item.years_needed, item.to_prove)
                     for item in report.clusters
                 ),
                 "second_opinions": {

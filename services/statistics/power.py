@@ -38,12 +38,13 @@ def smallest_detectable_effect(track: Track, blocks: int, alpha: float, power: f
 
 
 def blocks_to_prove(
-    track: Track, blocks: int, claim: int, alpha: float, target: float | None = None
+    track: Track, blocks: int, claim: int, alpha: float, e_value: float = 1.0, target: float | None = None
 ) -> int | None:
     """About how many more blocks until a claim holds at `alpha`, at the mean and spread of so many.
 
-    At least 1; None where no stake gains at this mean. `target`, in R, is believed instead of what the bounds
-    say is usual: the largest sum against a loss shrinks with it.
+    At least 1; None where no stake gains at this mean. `e_value` is what the claim has reached; capital that
+    starts anew has lost no more than was set aside for it. `target`, in R, is believed instead of what the
+    bounds say is usual: the largest sum against a loss shrinks with it, and no more blocks are needed.
     """
     sums = track.outcomes(blocks)
     d = abs(float(sums.mean())) if blocks > 1 else 0.0
@@ -54,12 +55,17 @@ def blocks_to_prove(
         seen = float(np.sort(track.blocks.worst[claim][:, :blocks], axis=None)[-2])
         usual = track.bounds.usual(claim)
         adverse *= max(min(target, usual), seen) / max(usual, seen)
-    threshold = log(len(FRACTIONS) / (PLAIN_SHARE * alpha))
-    stakes = [min(fraction / spread, 1.0 / adverse) for fraction in FRACTIONS] if spread else [1.0 / adverse]
-    gains = [stake * d - 0.5 * stake**2 * (spread**2 + d**2) for stake in stakes]
-    if max(gains) <= 0.0:
+    square = spread**2 + d**2
+    stake = d / square
+    if spread:
+        stake = min(max(stake, FRACTIONS[0] / spread), FRACTIONS[-1] / spread)
+    stake = min(stake, 1.0 / adverse)
+    gain = stake * d - 0.5 * stake**2 * square
+    if gain <= 0.0:
         return None
-    return max(ceil(threshold / max(gains)) - blocks, 1)
+    anew = log(PLAIN_SHARE / len(FRACTIONS))
+    reached = max(log(e_value), anew) if e_value > 0.0 else anew
+    return max(ceil((-log(alpha) - reached) / gain), 1)
 
 
 def _smallest(rows: Floats, spread: Floats, adverse: Floats, alpha: float, power: float) -> float:

@@ -5,13 +5,14 @@ have come since the one before, which no outcome decides. The bounds are those o
 multiple testing procedure for clinical trials" (Biometrics 1979), read at each look from Student's t; the
 statistic is t over months, corrected for skewness as Hall does, "On the removal of skewness by
 transformation" (JRSS-B 1992), with a larger error where a month resembles the one before. A series ends with
-its claim or its last look; the next one takes new trades and spends half of the level. Its error rates are
-measured in worlds, not proven: it may lower exposure and nothing else.
+its claim or its last look; the next one takes new trades and spends half of the level, and withdraws a claim
+only where its mean ends on the other side. Its error rates are measured in worlds, not proven: it may lower
+exposure and nothing else.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, log, log1p, sqrt
+from math import inf, log, log1p, sqrt
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from schemas.vocabulary import Claim
 from services.statistics.blocks import GAINING, LOSING, Blocks, Floats, resemblance
 from services.statistics.calendar_units import Integers, unit_numbers, unit_starts
 from services.statistics.sample import CLAIMS
-from services.statistics.track import Bounds, Track
+from services.statistics.track import Track
 
 LEVEL = 0.05  # of all claims of a first series, on both sides of all playbooks
 LEAST_BLOCKS = 5
@@ -27,6 +28,7 @@ MISSING = 2  # by measurement: one leaves 5 %, none 11 % of Lomax winners' null 
 LARGEST_T = 99.0  # shown where all blocks are alike
 MONTHS = 12
 NODES, FARTHEST = 64, 8.0
+FAR_YEARS = 100
 
 
 @dataclass(frozen=True)
@@ -90,21 +92,49 @@ def second_opinion(track: Track, at_ns: int, looks: int, playbooks: int, epoch: 
     return min((item for item in found if item is not None), key=lambda item: abs(item.t), default=None)
 
 
+@dataclass
+class _Series:
+    """Where the looks stand: what is claimed, which series and look of it, and its first and last block."""
+
+    standing: Opinion | None = None
+    series: int = 0
+    look: int = 0
+    first: int = 0
+    last: int = 0
+
+    def looks_at(self, count: int) -> bool:
+        """Whether so many blocks are enough for another look, which is then the present one."""
+        if count - self.last < LEAST_BLOCKS:
+            return False
+        self.look, self.last = self.look + 1, count
+        return True
+
+    def end(self) -> None:
+        """The next series takes the blocks behind this one's last."""
+        self.series, self.look, self.first = self.series + 1, 0, self.last
+
+
 def _standing(track: Track, at_ns: int, looks: int, playbooks: int, epoch: int) -> Opinion | None:
-    blocks = track.monthly
+    return _series_at(track, at_ns, looks, playbooks, epoch).standing
+
+
+def _series_at(track: Track, at_ns: int, looks: int, playbooks: int, epoch: int) -> _Series:
+    """Where the looks stand at a time, ns."""
+    blocks, now = track.monthly, _Series(series=epoch)
     ends = _look_times(blocks, track.unit == "quarter", at_ns)
-    known = np.searchsorted(blocks.complete_at, ends, side="right").tolist()
-    standing, series, look, first, last = None, 0, 0, 0, 0
-    for count in known:
-        if count - last < LEAST_BLOCKS:
+    for count in np.searchsorted(blocks.complete_at, ends, side="right").tolist():
+        if not now.looks_at(count):
             continue
-        look, last = look + 1, count
-        made = _claim(
-            blocks, slice(first, count), track, (looks, look), side_level(playbooks, epoch + series)
-        )
-        if made is not None or look == looks:
-            standing, series, look, first = made, series + 1, 0, count
-    return standing
+        rows = slice(now.first, count)
+        made = _claim(blocks, rows, track, (looks, now.look), side_level(playbooks, now.series))
+        if made is not None:
+            now.standing = made
+        elif now.look == looks and now.standing is not None:
+            leaning = _statistic(blocks, rows, track, CLAIMS.index(now.standing.claim))[-1]
+            now.standing = now.standing if leaning > 0.0 else None
+        if made is not None or now.look == looks:
+            now.end()
+    return now
 
 
 def _look_times(blocks: Blocks, quarters: bool, at_ns: int) -> Integers:
@@ -117,17 +147,21 @@ def _look_times(blocks: Blocks, quarters: bool, at_ns: int) -> Integers:
 
 
 def _claim(blocks: Blocks, rows: slice, track: Track, place: tuple[int, int], level: float) -> Opinion | None:
+    p, bound = _bound(len(blocks.sizes[rows]), place, level)
+    for claim in (LOSING, GAINING):
+        t = _statistic(blocks, rows, track, claim)[-1]
+        if t >= bound and _could_have_differed(blocks, rows, track, claim) >= -log(p):
+            return Opinion(CLAIMS[claim], *place, t if claim == GAINING else -t, bound)
+    return None
+
+
+def _bound(count: int, place: tuple[int, int], level: float) -> tuple[float, float]:
+    """P of one side at a look of so many, and the t over `count` blocks, at least 2, that has it."""
     from scipy.special import ndtr, stdtrit
 
     looks, look = place
-    count = len(blocks.sizes[rows])
     p = float(ndtr(-final_bound(looks, level) * sqrt(looks / look)))
-    bound = round(-float(stdtrit(count - 1, p)), 9)
-    for claim in (LOSING, GAINING):
-        sums, sizes, t = _statistic(blocks, rows, track, claim)
-        if t >= bound and _could_have_differed(sums, sizes, track.bounds, claim, p):
-            return Opinion(CLAIMS[claim], looks, look, t if claim == GAINING else -t, bound)
-    return None
+    return p, round(-float(stdtrit(count - 1, p)), 9)
 
 
 def _statistic(blocks: Blocks, rows: slice, track: Track, claim: int) -> tuple[Floats, Floats, float]:
@@ -146,17 +180,37 @@ def _statistic(blocks: Blocks, rows: slice, track: Track, claim: int) -> tuple[F
     return sums, sizes, round(t, 9)
 
 
-def blocks_to_claim(track: Track, at_ns: int, looks: int, playbooks: int, claim: int) -> int | None:
-    """About how many more months with trades until the last look would claim it; None: never."""
+def months_to_claim(
+    track: Track, at_ns: int, looks: int, playbooks: int, epoch: int, claim: int
+) -> int | None:
+    """About how many calendar months until a yearly look makes a claim, where months go on as they were.
+
+    0 where it stands; None where five blocks are not complete or no look of the next hundred years makes it.
+    """
     blocks = track.monthly
     count = int(np.searchsorted(blocks.complete_at, at_ns, side="right"))
     if not looks or count < LEAST_BLOCKS:
         return None
+    now = _series_at(track, at_ns, looks, playbooks, epoch)
+    if now.standing is not None and now.standing.claim == CLAIMS[claim]:
+        return 0
     t = _statistic(blocks, slice(count), track, claim)[-1]
     if t <= 0.0:
         return None
-    needed = count * (final_bound(looks, side_level(playbooks)) / t) ** 2
-    return max(ceil(needed) - count, 1)
+    differed = _could_have_differed(blocks, slice(count), track, claim)
+    begun = int(blocks.numbers[0]) * (3 if track.unit == "quarter" else 1)
+    passed = max(int(unit_numbers(at_ns, "month")) - begun, 1)
+    for year in range(passed // MONTHS + 1, passed // MONTHS + FAR_YEARS + 1):
+        expected = int(count * year * MONTHS / passed)
+        if not now.looks_at(expected):
+            continue
+        seen = expected - now.first
+        p, bound = _bound(seen, (looks, now.look), side_level(playbooks, now.series))
+        if t * sqrt(seen / count) >= bound and differed * expected / count >= -log(p):
+            return year * MONTHS - passed
+        if now.look == looks:
+            now.end()
+    return None
 
 
 def skew_corrected_t(sums: Floats, sizes: Floats) -> float:
@@ -176,13 +230,16 @@ def skew_corrected_t(sums: Floats, sizes: Floats) -> float:
     return float(np.clip(sqrt(blocks) * min(s, hall), -LARGEST_T, LARGEST_T))
 
 
-def _could_have_differed(sums: Floats, sizes: Floats, bounds: Bounds, claim: int, p: float) -> bool:
-    """Whether blocks that all lie on one side are enough to have shown the other one.
+def _could_have_differed(blocks: Blocks, rows: slice, track: Track, claim: int) -> float:
+    """-log of the chance that as many of the last blocks lie on the claim's side as do.
 
-    Where the truth is the reference and the largest usual R against the claim makes up for this mean, so many
-    blocks without one have a chance of at most `p`.
+    Infinite where some of `rows` lie there. Where the truth is the reference and the largest usual R against
+    the claim makes up for this mean; blocks before `rows` count from the last one on the other side.
     """
-    if float(sums.min()) < 0.0:
-        return True
-    mean = float(sums.sum() / sizes.sum())
-    return len(sums) * log1p(mean / bounds.usual(claim)) >= -log(p)
+    sums, sizes, _ = _statistic(blocks, slice(rows.stop), track, claim)
+    other = np.flatnonzero(sums < 0.0)
+    since = int(other[-1]) + 1 if len(other) else 0
+    if since > (rows.start or 0):
+        return inf
+    mean = float(sums[since:].sum() / sizes[since:].sum())
+    return (len(sums) - since) * log1p(mean / track.bounds.usual(claim))

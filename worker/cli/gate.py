@@ -124,7 +124,7 @@ def _describe(graded: "GradedTable", document: dict[str, Any]) -> Iterator[Part]
         first = item.first_significant_at
         when = "" if first is None or len(graded.looks) == 1 else f"; first at {shown_time(first)}"
         yield f"{' '.join(_parts(row))}: {row['reason']}{_torn_means(row)}{when}"
-    near = [(" ".join(_parts(row)), row["blocks_needed"], row["to_prove"]) for _, row in rows]
+    near = [(" ".join(_parts(row)), row["years_needed"], row["to_prove"]) for _, row in rows]
     if found := nearest_claim(near):
         yield f"nearest claim: {found}"
     for _, row in rows:

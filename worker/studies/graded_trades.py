@@ -238,6 +238,7 @@ def _cluster(item: GradedCluster) -> dict[str, Any]:
         **shrunken_fields(item.measured),
         "blocks_needed": item.needs.blocks,
         "blocks_needed_declared": item.needs.declared,
+        "years_needed": item.needs.years,
         "to_prove": item.needs.text,
         "second_opinion": None if item.second_opinion is None else item.second_opinion.payload(),
         "alpha": _round(item.verdict.alpha or 0.0),

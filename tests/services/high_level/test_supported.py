@@ -6,6 +6,7 @@ import pytest
 from schemas.settings import GateSettings
 from schemas.slow_reflection import SecondOpinion
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
+from services.high_level.leanings import nearest_claim
 from tests.services.high_level.builders import episode
 from tests.test_high_level_reflection import BOOKS, reflect, replan
 
@@ -117,6 +118,26 @@ def test_every_cluster_has_its_shrunken_mean_and_what_it_still_takes():
     loser = of(report, LOSER)
     assert loser.mean_r < loser.shrunken_mean < 0.0
     assert 0 < loser.blocks_needed_declared <= loser.blocks_needed
-    assert "yearly look" in loser.to_prove
+    assert loser.years_needed == pytest.approx(loser.blocks_needed * WEEKS_A_MONTH / 52.18, rel=0.05)
     assert {row.symbol for row in report.shrunken_means} == {"AAA"}
     assert sum(row.n for row in report.shrunken_means) == len(batch())
+
+
+def test_forecast_names_the_time_until_the_yearly_look_only_before_the_claim_stands():
+    claimed, coming = (of(reflect(monthly(LOSER, -0.5, 1, months)), LOSER) for months in (62, 40))
+    assert (claimed.second_opinion is None, coming.second_opinion is None) == (False, True)
+    assert "yearly look" not in claimed.to_prove
+    assert " years by the yearly look" in coming.to_prove
+
+
+def test_trades_of_one_block_are_said_to_be_too_few_blocks():
+    few = of(reflect(monthly(LOSER, -0.5, 1, months=1)), LOSER)
+    assert few.to_prove == "open: 0 complete weeks of trades, 2 are the least"
+
+
+def test_nearest_claim_is_the_one_of_the_least_time():
+    """Few blocks of a playbook that hardly trades last longer than many of one that trades each week."""
+    assert (
+        nearest_claim([("rare", 40.0, "in 3"), ("busy", 1.5, "in 78"), ("never", None, "")]) == "busy in 78"
+    )
+    assert nearest_claim([("proven", 0.0, "proven")]) == ""

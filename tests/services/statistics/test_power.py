@@ -3,8 +3,8 @@ from math import inf, sqrt
 import numpy as np
 import pytest
 
-from services.statistics.blocks import LOSING
-from services.statistics.power import smallest_detectable_effect
+from services.statistics.blocks import GAINING, LOSING
+from services.statistics.power import blocks_to_prove, smallest_detectable_effect
 from services.statistics.track import Bounds
 from tests.services.statistics.laid_out import BOUNDS, bracket, t3, weekly_track
 
@@ -59,3 +59,21 @@ def test_smallest_detectable_effect_grows_where_the_rows_of_a_block_are_one_bet(
 def test_hardly_any_blocks_can_show_nothing(n):
     one = weekly_track(np.full((4, 5), -0.5))
     assert smallest_detectable_effect(one, n, 0.004) is None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_blocks_to_prove_fall_with_what_is_reached_and_with_a_declared_target(seed):
+    draw = np.random.default_rng(seed)
+    spread, mean = draw.uniform(0.3, 2.0), -draw.uniform(0.02, 0.6)
+    track = weekly_track(t3(draw, (60, 1 + seed % 4)) * spread + mean)
+    claim = LOSING if track.outcomes(60).mean() < 0.0 else GAINING
+    reached = [blocks_to_prove(track, 60, claim, 0.01, e_value) for e_value in (0.0, 1.0, 30.0, 1e9)]
+    declared = blocks_to_prove(track, 60, claim, 0.01, 1.0, target=2.0)
+    if reached[1] is None:
+        assert reached == [None] * 4
+        return
+    assert reached == sorted(reached, reverse=True)
+    assert reached[0] > reached[2]
+    assert reached[3] == 1
+    assert declared is not None
+    assert declared <= reached[1]

@@ -5,8 +5,8 @@ from scipy.stats import norm
 from services.statistics.blocks import Trades, resemblance
 from services.statistics.calendar_units import DAY_NS, unit_starts
 from services.statistics.second_opinion import (
-    blocks_to_claim,
     final_bound,
+    months_to_claim,
     second_opinion,
     side_level,
     skew_corrected_t,
@@ -157,9 +157,39 @@ def test_two_winners_beyond_the_usual_make_more_of_them_believable():
     assert second_opinion(monthly(twice, bounds=wide), after(61), 5, 5) is not None
 
 
-def test_blocks_to_claim_is_about_what_it_takes():
-    track = monthly(np.tile([-1.2, 0.6], 20))
-    more = blocks_to_claim(track, after(24), 5, 5, 0)
-    assert more is not None
-    assert 5 <= more <= 60
-    assert blocks_to_claim(track, after(24), 5, 5, 1) is None
+@pytest.mark.parametrize("pattern", [[-1.2, 0.6], [-1.0], [-0.5], [-2.0, -2.0, 1.0], [-1.5, 0.9, -0.9, 0.5]])
+@pytest.mark.parametrize("playbooks", [1, 5, 60])
+def test_months_to_claim_leads_to_the_look_that_claims_it(pattern, playbooks):
+    """Months that repeat go on as they were, so the forecast has to come true: no year before, none after."""
+    track = monthly(np.resize(pattern, 480))
+    months = months_to_claim(track, after(24), 5, playbooks, 0, 0)
+    claims = {year: second_opinion(track, after(12 * year), 5, playbooks) for year in range(41)}
+    first = next((12 * year - 24 for year, opinion in claims.items() if opinion), None)
+    assert months == (None if first is None else max(first, 0))
+    assert months_to_claim(track, after(24), 5, playbooks, 0, 1) is None
+
+
+def test_months_to_claim_counts_changes_of_the_rules_and_no_looks():
+    track = monthly(np.resize([-1.4, 0.4], 480))
+    first, fourth = (months_to_claim(track, after(24), 5, 5, epoch, 0) for epoch in (0, 3))
+    assert 0 < first < fourth
+    assert months_to_claim(track, after(24), 0, 5, 0, 0) is None
+    assert months_to_claim(track, after(4), 5, 5, 0, 0) is None
+
+
+def test_claim_stands_while_later_trades_lie_on_its_side_and_no_longer():
+    """The next series has the half of the level: that it proves less is no reason to take the claim back."""
+    loses = losing(36)
+    for later, stands in ((-0.1, True), (0.1, False)):
+        track = monthly([*loses, *np.tile([later - 1.0, later + 1.0], 31)])
+        early, late = (second_opinion(track, after(months), 5, 5) for months in (37, 97))
+        assert early is not None
+        assert (late is not None) == stands
+
+
+def test_losers_that_are_all_alike_are_counted_through_all_series():
+    """Five years of them are too few at half of an R, ten are not: a second series begins with the first."""
+    track = monthly([-0.5] * 156, bounds=Bounds(-3.0, 8.0))
+    assert [second_opinion(track, after(12 * years + 1), 5, 5) is None for years in (5, 13)] == [True, False]
+    won = monthly([*[-0.5] * 110, 6.0, *[-0.5] * 45], bounds=Bounds(-3.0, 8.0))
+    assert second_opinion(won, after(109), 5, 5) is None

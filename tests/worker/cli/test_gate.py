@@ -28,7 +28,7 @@ KEYS = (
     "playbook", "regime", "timeframe", "grade", "n", "blocks", "block", "counted", "claim", "leaning", "mean",
     "mean_raw", "mean_otherwise", "reference", "e_value", "e_losing", "e_gaining", "lower", "upper",
     "interval_kind", "fixed_time", "smallest_detectable", "shrunken_mean", "shrunken_lower", "shrunken_upper",
-    "blocks_needed", "blocks_needed_declared", "to_prove", "second_opinion", "alpha", "decay",
+    "blocks_needed", "blocks_needed_declared", "years_needed", "to_prove", "second_opinion", "alpha", "decay",
     "strongest_action", "reason", "first_significant_at",
 )  # fmt: skip
 EMBEDDED_PLAYBOOKS = Path(str(playbooks.__file__)).parent / "definitions"
