@@ -1,4 +1,4 @@
-.PHONY: check test engine house wheel-check doors-check image-check soak mutation bench bench-engine bench-model worlds scale parity docs lock data
+.PHONY: check test engine house wheel-check doors-check image-check soak mutation bench bench-engine bench-model worlds worlds-engine scale parity docs lock data
 
 check:  ## everything that must hold before a commit lands
 	uv run ruff format --check
@@ -44,6 +44,8 @@ bench-model:  ## print how many second readings are in time with a model that ta
 
 worlds:  ## the gate on every world of known truth, into docs/reference/benchmarks.md; hours, and it resumes
 	uv run python -m benchmarks.gate_worlds
+worlds-engine:  ## what reflection wins back of faults from slight to plain; an hour or two
+	uv run python -m benchmarks.gate_worlds.engine
 
 scale:  ## bars, symbols and minutes until it bends, with what 10,000 symbols would need; half an hour
 	uv run python -m benchmarks.scale

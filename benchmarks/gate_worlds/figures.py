@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 from benchmarks.gate_worlds.runs import Columns
 from benchmarks.gate_worlds.table import FIVE_YEARS, NULL, Row, Target
 
-QUANTITIES = frozenset({"blocks", "blocks to the detector", "half-width", "blocks after"})
+QUANTITIES = frozenset({"blocks", "blocks to the detector", "half-width", "blocks after", "blocks until"})
 DIFFERENCES = frozenset({"log return", "sharpe", "R", "fault"})  # of one run from another
 SHARE = "share"
 LEVEL = 0.95

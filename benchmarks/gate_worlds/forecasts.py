@@ -27,7 +27,7 @@ def _normal(draw: np.random.Generator, mean: float) -> Floats:
 
 
 def _heavy(draw: np.random.Generator, mean: float) -> Floats:
-    return draw.standard_t(3, WEEKS) / 3.0**0.5 + mean
+    return np.asarray(draw.standard_t(3, WEEKS) / 3.0**0.5 + mean)
 
 
 def _bracket(draw: np.random.Generator, mean: float) -> Floats:

@@ -35,8 +35,10 @@ def on_and_off(world: EngineWorld, gate: GateSettings, key: list[int]) -> Outcom
     off = _run(world, bars, gate, Arm.FAST_ONLY)
     performance, before = (run.document("", "")["performance"] for run in (on, off))
     gain = _log_return(on) - _log_return(off)
+    promoted = _promoted_at(world, on.versions)
     found: Outcome = {
-        "promoted": float(_is_promoted(world, on.versions)),
+        "promoted": float(promoted is not None),
+        "blocks until": None if promoted is None else _blocks_between(bars, int(bars.times[0]), promoted),
         "harm": float(gain < HARM),
         "acted": float(_first_action(on.versions) is not None),
         "blocks after": _blocks_after(on),
@@ -60,16 +62,18 @@ def _run(
     return asyncio.run(run_backtest(settings, bars, journal, definitions=world.playbooks(right=right)))
 
 
-def _is_promoted(world: EngineWorld, versions: tuple[PlaybookVersion, ...]) -> bool:
-    """Whether the other side was proven in shadow and came into force."""
+def _promoted_at(world: EngineWorld, versions: tuple[PlaybookVersion, ...]) -> int | None:
+    """When the other side, proven in shadow, came into force, ns; None where it never did."""
     other = -KINDS[world.kind][1]
-    return any(
-        version.definition.id == PLAYBOOK
+    found = (
+        version.since
+        for version in versions
+        if version.definition.id == PLAYBOOK
         and version.state is VersionState.ACTIVE
         and version.reason == PROVEN
         and version.definition.parameters[PARAMETER].value == other
-        for version in versions
     )
+    return min(found, default=None)
 
 
 def _first_action(versions: tuple[PlaybookVersion, ...]) -> int | None:
@@ -79,10 +83,11 @@ def _first_action(versions: tuple[PlaybookVersion, ...]) -> int | None:
 
 def _blocks_after(run: RunResult) -> float | None:
     first = _first_action(run.versions)
-    if first is None:
-        return None
-    unit = unit_of_timeframe("", run.bars.timeframe)
-    start, end = unit_numbers([first, int(run.bars.times[-1])], unit)
+    return None if first is None else _blocks_between(run.bars, first, int(run.bars.times[-1]))
+
+
+def _blocks_between(bars: BarSeries, *times: int) -> float:
+    start, end = unit_numbers(list(times), unit_of_timeframe("", bars.timeframe))
     return float(end - start)
 
 

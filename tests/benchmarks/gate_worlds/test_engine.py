@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.gate_worlds.engine import measure
+from benchmarks.gate_worlds.engine.__main__ import curve, line_of
 from benchmarks.gate_worlds.engine.rows import FOUND, GROUPS, HARMLESS, engine_rows
 from benchmarks.gate_worlds.engine.world import PARAMETER, PLAYBOOK, EngineWorld
 from benchmarks.gate_worlds.figures import document_of, figures_of
@@ -154,7 +155,7 @@ def test_planted_world_compares_on_with_off_and_with_the_right_side(monkeypatch)
     assert found["fault"] == pytest.approx(np.log(2.0 / 0.5))
     assert (found["sharpe"], found["R"]) == (3.0, 0.5)
     assert (found["promoted"], found["harm"], found["acted"]) == (1.0, 0.0, 1.0)
-    assert found["blocks after"] == 4.0  # March to June
+    assert (found["blocks after"], found["blocks until"]) == (4.0, 2.0)  # March to June, January to March
 
 
 @pytest.mark.parametrize(
@@ -183,6 +184,22 @@ def test_world_without_a_fault_counts_what_the_slow_loop_made_worse(monkeypatch,
     found, request = compared(monkeypatch, "null", on=Ran(net, 0.0, 0.0), off=Ran(0.0, 0.0, 0.0))
     assert len(request) == 2
     assert (found["harm"], found["fault"], found["acted"], found["blocks after"]) == (harm, None, 0.0, None)
+
+
+def test_curve_goes_from_slight_faults_to_none_and_counts_what_was_won_back():
+    worlds = curve((0.02, 0.12), "4h")
+    assert [(world.kind, world.pull) for world in worlds[:2]] == [("planted", 0.02), ("planted", 0.12)]
+    assert worlds[2].kind == "null"
+    found: list[Any] = [
+        {"blocks until": 90.0, "harm": 0.0, "log return": 0.3, "fault": 0.5},
+        {"blocks until": 140.0, "harm": 0.0, "log return": 0.0, "fault": 0.5},
+        {"blocks until": None, "harm": 1.0, "log return": -0.1, "fault": 0.0},
+    ]
+    assert line_of(worlds[0], found) == (
+        "4h planted 0.02: used within 120 blocks 1, by the end 2 of 3; fault +0.333, won back 20%; "
+        "gain +0.067; harmed 1 of 3"
+    )
+    assert line_of(worlds[2], found).startswith("4h null: gain +0.067")
 
 
 def test_sessions_on_the_same_bars_differ_by_the_slow_loop_alone():
