@@ -44,6 +44,7 @@ bench-model:  ## print how many second readings are in time with a model that ta
 
 worlds:  ## the gate on every world of known truth, into docs/reference/benchmarks.md; hours, and it resumes
 	uv run python -m benchmarks.gate_worlds
+
 worlds-engine:  ## what reflection wins back of faults from slight to plain; an hour or two
 	uv run python -m benchmarks.gate_worlds.engine
 
