@@ -70,9 +70,9 @@ async def traded(
     rows: int,
     symbols: int,
     around: Monitor | None = None,
-    ready: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    before: Callable[[int], Coroutine[Any, Any, None]] | None = None,
 ) -> Measured:
-    """A run of a random walk with a store in a folder; what is `ready` first began before a row counts."""
+    """A run of a random walk with a store in a folder; `before` waits before each row that counts, from 0."""
     series = make_world("random_walk", seed=1, bars=rows, symbols=symbols, timeframe="1m")
     found = Measured()
 
@@ -80,9 +80,9 @@ async def traded(
         if number < 2:  # the process has not begun
             return
         run = process.traded
+        if before is not None:
+            await before(len(found.took_ms))
         if not found.took_ms:
-            if ready is not None:
-                await ready()
             vars(run.stepper)["take"] = _timed(run.stepper.take, found.took_ms)
         while run.stepper.session.policy_loop.in_flight or run.stepper.journal.waiting:  # noqa: ASYNC110
             await asyncio.sleep(0.001)

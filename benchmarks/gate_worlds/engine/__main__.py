@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 
 from benchmarks.gate_worlds.engine.measure import Outcome, on_and_off
@@ -47,11 +48,6 @@ def line_of(world: EngineWorld, found: Sequence[Outcome]) -> str:
     return f"{world.timeframe} {world.kind}{shown}: {'; '.join(parts)}"
 
 
-def _run(task: tuple[EngineWorld, int]) -> Outcome:
-    world, seed = task
-    return on_and_off(world, GateSettings(), [FIRST_SEED, seed])
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the curve."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gate_worlds.engine", description=__doc__)
@@ -65,7 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for timeframe in given.timeframes:
             seeds = range(given.seeds or TIMEFRAMES[timeframe])
             for world in curve(given.pulls, timeframe):
-                found = list(pool.map(_run, [(world, seed) for seed in seeds]))
+                found = list(
+                    pool.map(
+                        partial(on_and_off, world, GateSettings()), [[FIRST_SEED, seed] for seed in seeds]
+                    )
+                )
                 sys.stdout.write(line_of(world, found) + "\n")
                 sys.stdout.flush()
     return 0

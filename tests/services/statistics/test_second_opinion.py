@@ -172,6 +172,8 @@ def test_months_to_claim_leads_to_the_look_that_claims_it(pattern, playbooks):
 def test_months_to_claim_counts_changes_of_the_rules_and_no_looks():
     track = monthly(np.resize([-1.4, 0.4], 480))
     first, fourth = (months_to_claim(track, after(24), 5, 5, epoch, 0) for epoch in (0, 3))
+    assert first is not None
+    assert fourth is not None
     assert 0 < first < fourth
     assert months_to_claim(track, after(24), 0, 5, 0, 0) is None
     assert months_to_claim(track, after(4), 5, 5, 0, 0) is None
