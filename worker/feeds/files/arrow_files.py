@@ -163,7 +163,9 @@ def read_feather(path: Path, file: BinaryIO, source: Source) -> BarTable:
         DataError: it cannot be read, has no rows, or unpacks to too much.
     """
     try:
-        data = pa.py_buffer(file.read())[_MAGIC:]
+        whole = pa.py_buffer(file.read())
+        pa.ipc.open_file(whole)  # one that is cut off has no footer
+        data = whole[_MAGIC:]
         check_size(path, sum(map(_claimed_bytes, pa.ipc.MessageReader.open_stream(data))), source.most)
         reader = pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(use_threads=False))
         check_width(path, len(reader.schema))
