@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tomllib
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,6 +68,30 @@ def long_symbols(path: Path, encoding: str | None = None) -> None:
 
 def delta_symbols(path: Path) -> None:
     long_symbols(path, "DELTA_BYTE_ARRAY")
+
+
+def coded_symbols(path: Path) -> None:
+    """The same in a Feather file, as one text and codes."""
+    symbols = pa.array(["x" * 20_000]).take(pa.array([0] * BARS))
+    pa_feather.write_feather(pa.table(minute_bars() | {"symbol": symbols.dictionary_encode()}), path)
+
+
+def packed_notes(path: Path) -> None:
+    """One batch whose texts are written out, and pack to almost nothing."""
+    notes = pa.array(["x" * 20_000]).take(pa.array([0] * BARS))
+    pa_feather.write_feather(pa.table(minute_bars() | {"note": notes}), path, compression="zstd")
+
+
+def zipped_zeros(path: Path, method: int = zipfile.ZIP_DEFLATED) -> None:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("bars.csv", bytes(7 * 64 * MIB))
+
+
+def zipped_otherwise(path: Path) -> None:
+    """It claims little, and one piece of it unpacks to all there is."""
+    zipped_zeros(path, zipfile.ZIP_BZIP2)
+    size = (7 * 64 * MIB).to_bytes(4, "little")
+    path.write_bytes(path.read_bytes().replace(size, LIMIT.to_bytes(4, "little")))
 
 
 def trades(path: Path) -> None:
@@ -135,6 +160,10 @@ print(json.dumps([found, int(most) / 1024]))
 """
 CASES: list[tuple[str, Callable[[Path], object], tuple[str, ...], float]] = [
     ("bomb.csv.gz", lambda path: packed_zeros(path, 7), ("data", "check"), 2.0),
+    ("bomb.zip", zipped_zeros, ("data", "check"), 2.0),
+    ("bzip2.zip", zipped_otherwise, ("data", "check"), 2.0),
+    ("symbols.feather", coded_symbols, ("data", "check"), 2.0),
+    ("notes.feather", packed_notes, ("data", "check"), 2.0),
     ("claims.parquet", lambda path: claiming(path, 9_000_000), ("data", "check"), 5.0),
     ("symbols.parquet", long_symbols, ("data", "check"), 5.0),
     ("delta.parquet", delta_symbols, ("data", "check"), 5.0),

@@ -54,6 +54,8 @@ def unpack_zip(path: Path, data: bytes, most: int) -> bytes:
             ]
             if {item.filename for item in found} & {"[Content_Types].xml", "mimetype", "Index/Document.iwa"}:
                 raise DataError(f"{path.name} is a workbook: save its sheet as CSV and give that file")
+            if any(item.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for item in found):
+                raise NotImplementedError("it is packed otherwise than by deflate")  # others have no bound
             with archive.open(found[0]) if found else io.BytesIO() as file:
                 check_kind(path, file.read(_HEAD))
             if len(found) != 1:
@@ -61,8 +63,8 @@ def unpack_zip(path: Path, data: bytes, most: int) -> bytes:
                     f"{path.name} holds {len(found)} files, where one is read: unpack it, and give one of "
                     "them or the folder"
                 )
-            with archive.open(found[0]) as file:
-                inner = file.read(most + 1)
+            check_size(path, found[0].file_size, most)  # no more of it is unpacked, whatever it holds
+            inner = archive.read(found[0])
     except DataError:
         raise
     except (
@@ -77,7 +79,6 @@ def unpack_zip(path: Path, data: bytes, most: int) -> bytes:
         raise DataError(
             f"{path.name} is not a readable zip file: {error}; unpack it, and give the file"
         ) from error
-    check_size(path, len(inner), most)
     return inner
 
 
