@@ -546,3 +546,8 @@ def test_playbooks_are_taken_by_name_from_a_file_or_a_folder(form, tmp_path):
 def test_playbook_name_that_nobody_has_names_the_nearest():
     with pytest.raises(tt.ConfigError, match="'chanel_breakout' is no folder.*Did you mean 'channel_bre"):
         tt.backtest(playbooks="chanel_breakout")
+
+
+def test_section_given_as_one_argument_is_refused_with_the_way_to_write_it():
+    with pytest.raises(tt.ConfigError, match="argument execution is a section: .* as execution__"):
+        tt.settings(execution={"slippage_bps": 1.0})

@@ -105,6 +105,10 @@ def settings_of(
         if full:
             written = full[0].replace(".", "__")
             raise ConfigError(f"argument {name}: write {WRITTEN.get(written, written)}")
+        inside = [key for key in FIELDS if key.startswith(f"{name}.")]
+        if inside:
+            written = inside[0].replace(".", "__")
+            raise ConfigError(f"argument {name} is a section: give its settings one by one, as {written}=")
     if base is not None and not isinstance(base, Settings | str | Path):
         raise ConfigError(f"settings {base!r}: give what tt.settings returns, or the path of a TOML file")
     file = Path(base) if isinstance(base, str | Path) else None

@@ -318,7 +318,7 @@ class BarSeries:
             before, label = times[k - 1 : k + 1].tolist()
             raise DataError(
                 f"{self.symbols[s]}: the bars of {show_label(before)} and {show_label(label)} overlap: "
-                f"{(label - before) / NS:g} s apart, and a bar of {self.timeframe} lasts "
+                f"{(label - before) / NS:.15g} s apart, and a bar of {self.timeframe} lasts "
                 f"{self.bar_ns // NS} s; remove one of the two rows",
                 symbol=self.symbols[s],
                 label=label,
