@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 STATIC = Path(__file__).parent / "static"
 TITLE = "thinktwice console"
 Answer = Callable[[Request], Awaitable[Response]]
+MOST_OF_INPUT = 80  # characters of a refused value that are shown
 PROCESS_PATHS = ("/health", "/ready", "/metrics", "/status")
 
 
@@ -106,8 +107,12 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 async def _refuse_input(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - it was registered for these
-    found = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
-    return JSONResponse({"error": "; ".join(found)[:4_000]}, 422)
+    found = [
+        f"{'.'.join(map(str, item['loc']))} {str(item['input'])[:MOST_OF_INPUT]!r}: {item['msg']}"
+        for item in error.errors()
+    ]
+    text = "; ".join(found)[:4_000]
+    return error_page(request, 422, text) if wants_page(request) else JSONResponse({"error": text}, 422)
 
 
 async def _tell_of_store(request: Request, error: Exception) -> Response:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 import worker
 from schemas.canonical import text_to_ns
@@ -18,6 +19,7 @@ from tests.commands.started import thinktwice
 from tests.worker.cli.test_plans import made
 from tests.worker.console.asked import DB, ask, get, settings_of, token_of
 from tests.worker.console.rows_of_a_run import row_of_bars, stored
+from worker.console.backtests import BacktestForm
 from worker.console.chart import Charts
 from worker.console.decisions import NS_PER_MS, decisions_of
 from worker.console.reflections import making_of
@@ -285,6 +287,12 @@ def test_compared_runs_say_where_they_part(planted):
     assert {"runs", "settings", "figures", "parted"} == found.keys()
 
 
+def test_query_that_no_page_takes_is_refused_on_a_page_that_names_it(planted):
+    answer = get("/live?run=" + "x" * 65, accept="text/html")
+    assert (answer.status_code, answer.headers["content-type"]) == (422, "text/html; charset=utf-8")
+    assert "query.run &#39;xxx" in answer.text
+
+
 @pytest.mark.parametrize("path", ["/runs/none", "/api/runs/none", "/plans/ffffffff", "/runs/none/page"])
 def test_what_is_not_there_is_said_on_a_page_and_in_the_api(planted, path):
     answer = get(path, accept="text/html")
@@ -308,6 +316,17 @@ def test_bars_of_a_backtest_come_from_the_folder_alone(planted):
 
     files, refused = ask(steps, settings=settings_of(console__folder="bars"))
     assert (files, refused) == ({"files": ["own.csv"]}, [409, 409, 409])
+
+
+@pytest.mark.parametrize("symbol", ["<b>", "BTC/USD:USD", "\u00c5KER B", "-x", "\u202egnp"])
+def test_backtest_is_started_with_symbols_as_a_bar_file_names_them(symbol):
+    assert f"--symbols={symbol}" in BacktestForm(symbols=(symbol,)).words(None)
+
+
+@pytest.mark.parametrize("symbol", ["A,B", "", "A\0"])
+def test_symbol_that_no_file_can_name_starts_no_backtest(symbol):
+    with pytest.raises(ValidationError, match=r"symbols\.0"):
+        BacktestForm(symbols=(symbol,))
 
 
 def test_lessons_have_their_evidence_and_claims_of_a_report_open_their_rows(planted):
