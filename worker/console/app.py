@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 from schemas.errors import StoreError
 from worker.console.api import api
+from worker.console.ask_pages import ask_pages
 from worker.console.backtests import Backtests
 from worker.console.chart import Charts
 from worker.console.desk import Desk
@@ -81,6 +82,7 @@ async def console_app(
     app.include_router(texts)
     app.include_router(pages)
     app.include_router(live_pages)
+    app.include_router(ask_pages)
     if process is not None:
         app.router.routes += [Route(path, process) for path in PROCESS_PATHS]
     app.mount("/static/bokeh", StaticFiles(directory=Path(static_path()) / "js"))
