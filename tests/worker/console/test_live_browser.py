@@ -260,4 +260,4 @@ def test_chart_moves_no_further_than_its_last_candle(hostile):
             for _ in range(12):
                 page.click(way)
             page.wait_for_load_state("networkidle")
-            assert int(page.get_attribute("#chart", "data-drawn")) > 0, way
+            assert page.get_attribute("#chart", "data-drawn") not in (None, "0"), way
