@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 from schemas.errors import StoreError
 from worker.console.api import api
+from worker.console.ask_pages import ask_pages
 from worker.console.backtests import Backtests
 from worker.console.chart import Charts
 from worker.console.desk import Desk
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 STATIC = Path(__file__).parent / "static"
 TITLE = "thinktwice console"
 Answer = Callable[[Request], Awaitable[Response]]
+MOST_OF_INPUT = 80  # characters of a refused value that are shown
 PROCESS_PATHS = ("/health", "/ready", "/metrics", "/status")
 
 
@@ -80,6 +82,7 @@ async def console_app(
     app.include_router(texts)
     app.include_router(pages)
     app.include_router(live_pages)
+    app.include_router(ask_pages)
     if process is not None:
         app.router.routes += [Route(path, process) for path in PROCESS_PATHS]
     app.mount("/static/bokeh", StaticFiles(directory=Path(static_path()) / "js"))
@@ -106,8 +109,12 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 async def _refuse_input(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - it was registered for these
-    found = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
-    return JSONResponse({"error": "; ".join(found)[:4_000]}, 422)
+    found = [
+        f"{'.'.join(map(str, item['loc']))} {str(item['input'])[:MOST_OF_INPUT]!r}: {item['msg']}"
+        for item in error.errors()
+    ]
+    text = "; ".join(found)[:4_000]
+    return error_page(request, 422, text) if wants_page(request) else JSONResponse({"error": text}, 422)
 
 
 async def _tell_of_store(request: Request, error: Exception) -> Response:

@@ -18,7 +18,7 @@ from schemas.errors import ConfigError
 
 AT_ONCE, KEPT, LINES = 2, 50, 20
 LONGEST_LINE = 4_000
-Word = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_./^=-]+$")]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[^,\x00]+$")]
 Moment = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2})?Z?)?$")]
 
 

@@ -1,8 +1,8 @@
-"""The page of a run that trades: its process, symbols and why they may not enter, and rows as they come."""
+"""The page of a run that trades: its process, symbols and why they may not enter, and rows of a journal."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -47,6 +47,24 @@ async def live_now(request: Request, desk: PageDesk, run: RunQuery = "latest") -
     record = await desk.run(run or "latest")
     text = templates().get_template("live_now.html").render(await _live_now(desk, record), record=record)
     return HTMLResponse(text)
+
+
+@live_pages.get("/runs/{run}/journal")
+async def journal_page(
+    request: Request,
+    run: str,
+    desk: PageDesk,
+    after: Annotated[int, Query(ge=-1, le=2**53)] = -1,
+    limit: Annotated[int, Query(ge=1, le=SHOWN_ROWS)] = 50,
+) -> Response:
+    """Rows of the journal behind a sequence number; one alone is shown whole."""
+    record = await desk.run(run)
+    shown: dict[str, Any] = {"record": record, "rows": [], "after": after, "limit": limit}
+    async for row in desk.rows(record, None, after):
+        shown["rows"].append(row)
+        if len(shown["rows"]) == limit:
+            break
+    return page(request, "journal.html", f"Journal of run {record.run_id}", **shown)
 
 
 async def _live_now(desk: Desk, record: "RunRecord") -> dict[str, Any]:

@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from schemas.errors import ConfigError
-from services.evidence.tools import TOOLS
 from services.store.plan_records import PlanRecord, StoredPlan, summary_of
 from worker.console.backtests import bar_files
 from worker.console.desk import Desk, desk_of
@@ -29,7 +28,6 @@ from worker.console.reflections import (
     making_of,
     questions_of,
     reflections_of,
-    sum_up_questions,
 )
 from worker.pages import __name__ as pages_package
 from worker.pages.equity_sketch import equity_sketch
@@ -379,23 +377,6 @@ async def why_page(request: Request, run: str, fill: str, desk: PageDesk) -> Res
     record = await desk.run(run)
     root = await desk.why(record, fill)
     return page(request, "why.html", f"Why {fill}", record=record, root=root, times=shown_time)
-
-
-@pages.get("/ask")
-async def ask_page(request: Request, desk: PageDesk) -> Response:
-    """A form for each tool, made from its schema, and words where a model is configured."""
-    tools = [tool.definition.payload() for tool in TOOLS.values() if tool.reads_only]
-    stored = await desk.store.runs.all()
-    records = [record.run_id for record in stored if record.damage is None and record.mode != "guard"]
-    return page(
-        request,
-        "ask.html",
-        "Ask",
-        tools=tools,
-        runs=records[::-1],
-        in_words=desk.settings.uses_models,
-        asked=await sum_up_questions(desk.store),
-    )
 
 
 @pages.get("/audit")

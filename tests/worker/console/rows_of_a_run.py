@@ -19,8 +19,8 @@ SYMBOLS = ("AAA", "BBB")
 DATA = {"timeframe": "1d", "label": "open", "symbols": [*SYMBOLS]}
 
 
-def stored(events, bars=3):
-    """The id of a new run of days with rows of (kind, symbol, payload, telemetry), one a day."""
+def stored(events, bars=3, signs=None):
+    """The id of a new run of days with rows of (kind, symbol, payload, telemetry), one a day, with signs."""
 
     async def work():
         settings = Settings()
@@ -33,6 +33,8 @@ def stored(events, bars=3):
             lease = await store.leases.take(run_id, "w", 10**9)
             assert lease is not None
             await store.trading.commit(lease, run_id, taken, _rows([(GENESIS, None, {}, None), *events]))
+            if signs is not None:
+                await store.trading.say(lease, run_id, signs)
             return run_id
 
     return asyncio.run(work())

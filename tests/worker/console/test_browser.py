@@ -127,12 +127,20 @@ def test_user_logs_in_and_out_and_a_reader_sees_no_button(planted):
         faults: list[str] = []
         opened(page, url, faults)
         page.goto(f"{url}/plans/{plan['plan_id']}")
-        page.fill("input[name=name]", "rita")
-        page.fill("input[name=password]", PASSWORD)
-        page.click("button[type=submit]")
-        page.wait_for_selector("text=rita, reader")
+        log_in(page)
         page.goto(f"{url}/plans/{plan['plan_id']}")
         assert page.locator("text=Approve this revision").count() == 0
         page.click("text=log out")
         page.wait_for_selector("input[name=password]")
         assert faults == []
+        log_in(page)
+        page.goto(f"{url}/live?run=latest")
+        page.context.clear_cookies()
+        page.wait_for_selector("#notice:has-text('log in first')")
+
+
+def log_in(page):
+    page.fill("input[name=name]", "rita")
+    page.fill("input[name=password]", PASSWORD)
+    page.click("button[type=submit]")
+    page.wait_for_selector("text=rita, reader")

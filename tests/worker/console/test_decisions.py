@@ -38,12 +38,13 @@ def test_another_hash_than_the_newest_is_a_conflict_and_decides_nothing(planted)
         edit = {"hash": plan["hash"], "set": ["steps.1.value=0.001"]}
         edited = await client.post(f"{path}/edit", json=edit, headers=token)
         stale = await client.post(f"{path}/approve", json={"hash": plan["hash"]}, headers=token)
-        again = await client.post(f"{path}/edit", json=edit, headers=token)
+        other = edit | {"set": ["steps.1.value=0.002"]}
+        again = await client.post(f"{path}/edit", json=other, headers=token)
         return edited.json(), stale, again, (await client.get(path)).json()
 
     edited, stale, again, now = ask(steps)
     assert (stale.status_code, again.status_code) == (409, 409)
-    assert "revision 2" in stale.json()["error"]
+    assert all("revision 2" in answer.json()["error"] for answer in (stale, again))
     assert (now["state"], now["hash"], now["revision"]) == ("awaiting_approval", edited["hash"], 2)
     assert now["revisions"][0]["changes"][0]["to"] == 0.001
 

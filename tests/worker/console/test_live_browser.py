@@ -25,6 +25,7 @@ HOSTILE = (
     "<img src=x onerror=document.title='WIPED'>",
     "'\"><script>document.title='WIPED'</script>",
     "\u202egnp",
+    "L" * 60,
 )
 
 
@@ -234,8 +235,29 @@ def test_hostile_symbols_are_text_on_every_page_and_the_stepper_shows_decisions(
         page.wait_for_function(
             "(text) => document.querySelector('#decision p').innerText === text", arg=newest
         )
+        page.click("#decision a >> nth=0")
+        page.wait_for_selector("h1:has-text('Journal of run')")
+        page.go_back()
+        page.wait_for_selector("#chart[data-drawn]")
         bands = page.evaluate("Bokeh.documents.at(-1).get_model_by_name('states').data.state")
         assert "IDLE" in bands
         assert "WIPED" not in page.title()
         assert page.locator("img[src=x]").count() == 0
+        assert page.evaluate("element('p', '\\u202egnp\\u3164').textContent") == r"\u202egnp\u3164"
+        page.set_viewport_size({"width": 400, "height": 900})
+        for place in ("", "/journal", "/page", "/reports"):
+            page.goto(f"{url}/runs/latest{place}")
+            page.wait_for_load_state("networkidle")
+            assert page.evaluate("document.documentElement.scrollWidth") == 400, place
     assert faults == []
+
+
+def test_chart_moves_no_further_than_its_last_candle(hostile):
+    with started() as url, tab(online=True) as page:
+        page.goto(f"{url}/runs/latest")
+        page.wait_for_selector("#chart[data-drawn]")
+        for way in ("#on", "#back"):
+            for _ in range(12):
+                page.click(way)
+            page.wait_for_load_state("networkidle")
+            assert page.get_attribute("#chart", "data-drawn") not in (None, "0"), way

@@ -123,6 +123,19 @@ def test_live_page_names_the_limit_that_keeps_symbols_from_entering(shell, event
     assert [("BLOCKED" in cell, "drawdown" in cell) for cell in entries(page)] == [(blocked, blocked)] * 2
 
 
+def test_live_page_names_what_its_process_says_of_each_symbol(shell):
+    signs = {
+        "blocked": {"AAA": "\u202ehostile"},
+        "stale_symbols": ["BBB"],
+        "limits": [{"limit": "symbol_losses", "symbol": "AAA", "used": 8, "bound": 8, "blocks": True}],
+    }
+    stored([], signs=signs)
+    first, second = entries(get("/live?run=latest", accept="text/html").text)
+    assert "BLOCKED" in first
+    assert r"symbol_losses, \u202ehostile" in first
+    assert "STALE" in second
+
+
 def test_stepper_shows_since_when_and_why_a_symbol_may_not_enter_and_when_it_may_again(shell):
     stored(
         [

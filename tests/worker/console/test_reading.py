@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import re
 import sqlite3
 import subprocess
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 import worker
 from schemas.canonical import text_to_ns
@@ -18,6 +20,7 @@ from tests.commands.started import thinktwice
 from tests.worker.cli.test_plans import made
 from tests.worker.console.asked import DB, ask, get, settings_of, token_of
 from tests.worker.console.rows_of_a_run import row_of_bars, stored
+from worker.console.backtests import BacktestForm
 from worker.console.chart import Charts
 from worker.console.decisions import NS_PER_MS, decisions_of
 from worker.console.reflections import making_of
@@ -26,7 +29,7 @@ from worker.pages.run_marks import marks_of
 from worker.review.rebuilt import traded_bars
 from worker.runs.kept_run import kept_bars
 
-PARTS = tuple(f"/runs/latest/{part}" for part in ("reflections", "lessons", "reports", "models"))
+PARTS = tuple(f"/runs/latest/{part}" for part in ("reflections", "lessons", "reports", "models", "journal"))
 PAGES = ("/plans", "/live?run=latest", "/runs", "/runs/latest", "/ask", "/audit", *PARTS)
 READ = (
     *("/api/me", "/api/runs", "/api/runs/latest", "/api/runs/latest/status", "/api/runs/latest/reflections"),
@@ -121,6 +124,19 @@ def test_question_is_answered_by_a_tool_and_refused_without_a_model(planted):
     assert answered["status"] == "answered"
     assert answered["sections"]
     assert (nothing, unknown) == (422, 404)
+
+
+def test_what_a_tool_found_without_a_sentence_is_the_answer_with_its_rows(planted):
+    fill = json.loads(get("/api/runs/latest/journal?kind=entry_filled&limit=1").text)["payload"]["fill_id"]
+
+    async def steps(client):
+        token = await token_of(client)
+        bodies = ({"tool": "why", "arguments": {"run": "latest", "fill_id": fill}}, {"tool": "runs"})
+        return [(await client.post("/ask", json=body, headers=token)).text for body in bodies]
+
+    why, runs = ask(steps)
+    assert re.search(r"<h3>steps</h3>.*order.*/journal\?after=\d+&amp;limit=1", why, re.DOTALL)
+    assert '<a href="/runs/r0001">r0001</a>' in runs
 
 
 def test_fill_opens_its_chain_and_an_unknown_one_is_not_there(planted):
@@ -276,6 +292,19 @@ def test_scripts_of_ours_have_600_lines_and_draw_by_one_that_both_pages_load(pla
     assert get("/runs/latest/page", accept="text/html").text.count("function candleChart(") == 1
 
 
+def test_row_opens_whole_as_a_page_and_the_journal_by_pages(planted):
+    row = get("/api/runs/latest/journal?after=41&limit=1").json()
+    opened = get("/runs/latest/journal?after=41&limit=1", accept="text/html")
+    assert opened.headers["content-type"].startswith("text/html")
+    assert f">{row['seq']}</a>" in opened.text
+    assert row["kind"] in opened.text
+    first = get("/runs/latest/journal", accept="text/html").text
+    assert "?after=49&amp;limit=50" in first  # later rows
+    assert "earlier rows" not in first
+    assert "?after=9&amp;limit=50" in get("/runs/latest/journal?after=59", accept="text/html").text
+    assert "no row behind 999,999" in get("/runs/latest/journal?after=999999", accept="text/html").text
+
+
 def test_compared_runs_say_where_they_part(planted):
     planted.run("backtest", "--seed", "1")
     page = get("/runs?first=r0001&second=latest", accept="text/html").text
@@ -283,6 +312,12 @@ def test_compared_runs_say_where_they_part(planted):
     assert page.count("<svg") == 1  # the bars of the planted run are in no file: its picture says so
     found = get("/api/compare?first=r0001&second=latest").json()
     assert {"runs", "settings", "figures", "parted"} == found.keys()
+
+
+def test_query_that_no_page_takes_is_refused_on_a_page_that_names_it(planted):
+    answer = get("/live?run=" + "x" * 65, accept="text/html")
+    assert (answer.status_code, answer.headers["content-type"]) == (422, "text/html; charset=utf-8")
+    assert "query.run &#39;xxx" in answer.text
 
 
 @pytest.mark.parametrize("path", ["/runs/none", "/api/runs/none", "/plans/ffffffff", "/runs/none/page"])
@@ -310,6 +345,17 @@ def test_bars_of_a_backtest_come_from_the_folder_alone(planted):
     assert (files, refused) == ({"files": ["own.csv"]}, [409, 409, 409])
 
 
+@pytest.mark.parametrize("symbol", ["<b>", "BTC/USD:USD", "\u00c5KER B", "-x", "\u202egnp"])
+def test_backtest_is_started_with_symbols_as_a_bar_file_names_them(symbol):
+    assert f"--symbols={symbol}" in BacktestForm(symbols=(symbol,)).words(None)
+
+
+@pytest.mark.parametrize("symbol", ["A,B", "", "A\0"])
+def test_symbol_that_no_file_can_name_starts_no_backtest(symbol):
+    with pytest.raises(ValidationError, match=r"symbols\.0"):
+        BacktestForm(symbols=(symbol,))
+
+
 def test_lessons_have_their_evidence_and_claims_of_a_report_open_their_rows(planted):
     versions = get("/api/runs/latest/playbooks").json()["versions"]
     page = get("/runs/latest/lessons", accept="text/html").text
@@ -323,7 +369,8 @@ def test_lessons_have_their_evidence_and_claims_of_a_report_open_their_rows(plan
     claims = get(f"/runs/latest/reports/{report['report_id']}/claims", accept="text/html").text
     statement = report["report"]["sections"][0]["statements"][0]
     assert statement["text"] in claims
-    assert f"journal?after={statement['rows'][0]['seq'] - 1}&amp;limit=1" in claims
+    seq = statement["rows"][0]["seq"]
+    assert f'href="/runs/r0001/journal?after={seq - 1}&amp;limit=1"' in claims
     assert get("/runs/latest/reports/ffff/claims", accept="text/html").status_code == 404
 
 

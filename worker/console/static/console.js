@@ -4,12 +4,11 @@
   const notice = document.getElementById("notice");
   const say = (text) => { notice.textContent = text; };
 
-  async function post(url, body, method = "POST") {
+  async function post(url, body, method = "POST", form = "json") {
     const headers = {"content-type": "application/json", "x-csrf-token": token};
     const response = await fetch(url, {method, headers, body: body === undefined ? undefined : JSON.stringify(body)});
-    const found = await response.json().catch(() => ({}));
-    if (!response.ok) throw new Error(found.error || `${response.status}`);
-    return found;
+    if (!response.ok) throw new Error((await response.json().catch(() => ({}))).error || `${response.status}`);
+    return response[form]().catch(() => ({}));
   }
 
   // A button that decides asks once more; what was refused is said, and the page stays.
@@ -52,18 +51,8 @@
   for (const form of document.querySelectorAll("form[data-ask]")) {
     onSubmit(form, async () => {
       answer.replaceChildren(element("p", "asking ...", "soft"));
-      const given = values(form), found = await post("/api/ask", form.dataset.tool ? {tool: form.dataset.tool, arguments: given} : given);
-      answer.replaceChildren(element("h2", "Answer"));
-      for (const statement of (found.sections || []).flatMap((section) => section.statements || [])) {
-        const line = element("p", statement.text);
-        for (const {seq} of (statement.rows || []).slice(0, 5).filter((row) => row.seq !== null && row.seq !== undefined)) {
-          line.append(linked(` row ${seq}`, `/api/runs/${found.run_id}/journal?after=${seq - 1}&limit=1`));
-        }
-        answer.append(line);
-      }
-      if (answer.children.length === 1) answer.append(element("p", found.answer || found.reason || "no answer"));
-      const {status, confidence, refined, tool_calls: calls} = found;
-      answer.append(element("p", shown({status, confidence, refined, calls: (calls || []).map((call) => `${call.tool} ${shown(call.latency_ms)} ms`)}), "facts"));
+      const given = values(form);
+      answer.innerHTML = await post("/ask", form.dataset.tool ? {tool: form.dataset.tool, arguments: given} : given, "POST", "text");
       answer.scrollIntoView();
     }, (error) => answer.replaceChildren(element("p", error.message, "warn")));
   }
@@ -84,12 +73,12 @@
 
   const told = ([name, inner]) => !/_(ids?|hash)$/.test(name) && inner !== null && inner !== "" && inner.length !== 0;
   const shown = (value) => value === null || value === undefined ? "-" : Array.isArray(value) ? value.map(shown).join(", ") :
-    value > 1e17 ? time(value / 1e6) : typeof value !== "object" ? String(value) :
+    value > 1e17 ? time(value / 1e6) : typeof value === "number" ? String(Number(value.toPrecision(6))) : typeof value !== "object" ? String(value) :
     Object.entries(value).filter(told).map(([name, inner]) => `${name} ${shown(inner)}`).join(", ") || "-";
   async function poll(place, show, form = "json") {
     try {
       const response = await fetch(place.dataset.url);
-      if (!response.ok) throw new Error(`${response.status}`);
+      if (!response.ok) throw new Error((await response.json()).error);
       show(await response[form]());
       if (notice.dataset.lost) { say(""); delete notice.dataset.lost; }
     } catch (error) { notice.dataset.lost = "yes"; say(`the console does not answer: ${error.message}`); }
@@ -110,8 +99,9 @@
   for (const card of document.querySelectorAll("#backtests [data-backtest]")) {
     const source = new EventSource(`/api/backtests/${card.dataset.backtest}/events`);
     const show = (event) => {
-      const found = JSON.parse(event.data), fields = {state: found.state, progress: found.progress.at(-1), run_id: found.run_id};
+      const found = JSON.parse(event.data), fields = {state: found.state, progress: found.progress.at(-1)};
       for (const [name, value] of Object.entries(fields)) card.querySelector(`[data-field=${name}]`).textContent = value || "";
+      if (found.run_id) card.querySelector("[data-field=run_id]").replaceChildren(linked(found.run_id, `/runs/${found.run_id}`));
       if (event.type === "end") { source.close(); card.querySelector("button")?.remove(); }
     };
     for (const name of ["progress", "end"]) source.addEventListener(name, show);
@@ -125,7 +115,8 @@
     function add(row) {
       const made = element("tr");
       made.dataset.seq = row.seq;
-      for (const text of [row.seq, time(row.known_at / 1e6), row.kind, row.symbol || "", shown(row.payload).slice(0, 160)]) made.append(element("td", text));
+      const cells = [[row.seq, "number"], [time(row.known_at / 1e6)], [row.kind], [row.symbol || ""], [shown(row.payload).slice(0, 160), "what"]];
+      for (const [text, kind] of cells) made.append(element("td", text, kind));
       rows.prepend(made);
       while (rows.children.length > MOST_ROWS) rows.lastElementChild.remove();
       last = row.seq;

@@ -27,7 +27,10 @@
   } catch (error) { failed(error); return; }
   const {range, select} = chart;
   for (const [id, before, after] of [["back", -0.5, -0.5], ["on", 0.5, 0.5], ["wider", -0.5, 0.5], ["closer", 0.25, -0.25]]) {
-    onClick(id, () => chart.show(range.start + before * (range.end - range.start), range.end + after * (range.end - range.start)));
+    onClick(id, () => {
+      const room = range.end - range.start, start = range.start + before * room, end = range.end + after * room;
+      if (start < head.end && end > head.from) chart.show(start, end);  // else no candle would be in view
+    });
   }
   onClick("whole", () => chart.show(head.from, head.end));
   onTap(chart.made, "fills", (chain, source, told) => {
@@ -50,7 +53,7 @@
       first.append(word(found.state));
       for (const entry of found.entries) {
         const line = element("li", `${entry.kind.replaceAll("_", " ")} `);
-        line.append(word(entry.word), ` ${entry.text} `, linked(`row ${entry.seq}`, `${base}/journal?after=${entry.seq - 1}&limit=1`));
+        line.append(word(entry.word), ` ${entry.text} `, rowOf(place.dataset.run, entry.seq));
         list.append(line);
       }
       decision.replaceChildren(first, list);

@@ -2,10 +2,12 @@
 // What the page of a run and the console draw alike: texts, figures in the colours of the page, candles in view.
 const UP = "#009e73", DOWN = "#d55e00", NEUTRAL = "#0072b2";
 
-// Everything foreign goes through textContent.
+// Everything foreign goes through textContent, with what nobody sees written out.
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu;
+const visible = (text) => String(text).replace(UNSEEN, (sign) => sign === "\n" ? sign : `\\u${sign.codePointAt(0).toString(16).padStart(4, "0")}`);
 function element(name, text, kind) {
   const made = document.createElement(name);
-  if (text !== undefined) made.textContent = text;
+  if (text !== undefined) made.textContent = visible(text);
   if (kind) made.className = kind;
   return made;
 }
@@ -14,6 +16,7 @@ function time(ms) {
   return text.endsWith("T00:00:00.000Z") ? text.slice(0, 10) : `${text.slice(0, 10)} ${text.slice(11, 19)}Z`;
 }
 const linked = (text, href) => Object.assign(element("a", text), {href});
+const rowOf = (run, seq) => linked(`row ${seq}`, `/runs/${run}/journal?after=${seq - 1}&limit=1`);
 const onClick = (id, act) => document.getElementById(id).addEventListener("click", act);
 
 const embedded = [], coarse = matchMedia("(pointer: coarse)").matches;
