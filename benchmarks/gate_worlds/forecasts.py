@@ -68,7 +68,7 @@ def _one(r: Floats, mean: float) -> tuple[float, float] | None:
     seen = track.at(int(ends[SEEN - 1]))
     if seen.leaning != claim or seen.e_value >= 1.0 / ALPHA:
         return None
-    named = blocks_to_prove(track, SEEN, CLAIMS.index(claim), ALPHA, seen.e_value)
+    named = blocks_to_prove(track, seen, ALPHA)
     for block in range(SEEN, len(ends)):
         now = track.at(int(ends[block]))
         if now.leaning == claim and now.e_value >= 1.0 / ALPHA:

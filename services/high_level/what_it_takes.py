@@ -8,7 +8,6 @@ from services.high_level.clusters import Measure
 from services.model_calls.quoting import count_noun
 from services.statistics.multiplicity import Family
 from services.statistics.power import blocks_to_prove
-from services.statistics.sample import CLAIMS
 from services.statistics.second_opinion import FAR_YEARS, MONTHS, months_to_claim, second_opinion
 
 DECLARED_TARGET_R = 2.0
@@ -40,12 +39,8 @@ def forecast(
         )
     if seen.leaning is None:
         return Forecast(text=f"open: its means lie on no side of gate.reference_r yet ({seen.blocks} blocks)")
-    claim = CLAIMS.index(seen.leaning)
     target = DECLARED_TARGET_R if seen.leaning == "losing" and track.bounds.target is None else None
-    needed, declared = (
-        blocks_to_prove(track, seen.blocks, claim, alpha, seen.e_value, believed)
-        for believed in (None, target)
-    )
+    needed, declared = (blocks_to_prove(track, seen, alpha, believed) for believed in (None, target))
     if needed is None:
         return Forecast(text="never at this mean: it lies too near to gate.reference_r for its spread")
     ends = track.blocks.complete_at[: seen.blocks]
@@ -54,7 +49,7 @@ def forecast(
     if declared is not None and declared < needed:
         parts.append(f"{declared:,} with the target declared ({DECLARED_TARGET_R:g}R)")
     if item.cluster.regime is None:
-        months = months_to_claim(track, int(ends[-1]), gate.looks, *_shared(item, family), claim)
+        months = months_to_claim(track, int(ends[-1]), gate.looks, *_level_terms(item, family))
         parts += [f"{_lasting(months / MONTHS)} by the yearly look"] if months else []
     return Forecast(needed, declared, years, ", ".join(parts))
 
@@ -67,11 +62,11 @@ def opinion_of(item: Measure, at_ns: int, gate: GateSettings, family: Family | N
     """The second opinion on a playbook at a time, ns; None for its cells, and where it claims nothing."""
     if item.cluster.regime is not None or family is None or item.cluster.tested_as not in family:
         return None
-    found = second_opinion(item.cluster.track, at_ns, gate.looks, *_shared(item, family))
+    found = second_opinion(item.cluster.track, at_ns, gate.looks, *_level_terms(item, family))
     return None if found is None else SecondOpinion(**vars(found))
 
 
-def _shared(item: Measure, family: Family) -> tuple[int, int]:
+def _level_terms(item: Measure, family: Family) -> tuple[int, int]:
     """Playbooks that share the level, times what was tried on the same bars; and changes of its rules."""
     playbooks = sum("|" not in name for name in family.members) * (1 + family.tried_before)
     return playbooks, family.epochs[family.members.index(item.cluster.tested_as)]

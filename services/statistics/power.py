@@ -14,7 +14,7 @@ import numpy as np
 
 from services.statistics.blocks import Floats
 from services.statistics.claim_path import FRACTIONS, PLAIN_SHARE
-from services.statistics.sample import CLAIMS
+from services.statistics.sample import CLAIMS, Sample
 from services.statistics.track import Track
 
 
@@ -37,24 +37,23 @@ def smallest_detectable_effect(track: Track, blocks: int, alpha: float, power: f
     return max(found)
 
 
-def blocks_to_prove(
-    track: Track, blocks: int, claim: int, alpha: float, e_value: float = 1.0, target: float | None = None
-) -> int | None:
-    """About how many more blocks until a claim holds at `alpha`, at the mean and spread of so many.
+def blocks_to_prove(track: Track, seen: Sample, alpha: float, target: float | None = None) -> int | None:
+    """About how many more blocks until what a cluster leans to holds at `alpha`, at its mean and spread.
 
-    At least 1; None where no stake gains at this mean. `e_value` is what the claim has reached; capital that
-    starts anew has lost no more than was set aside for it. `target`, in R, is believed instead of what the
-    bounds say is usual: the largest sum against a loss shrinks with it, and no more blocks are needed.
+    At least 1; None where it leans to nothing, or no stake gains at this mean. It has reached its E-value;
+    capital that starts anew has lost no more than was set aside for it. `target`, in R, is believed instead
+    of what the bounds say is usual: the largest sum against a loss shrinks, and no more blocks are needed.
     """
-    sums = track.outcomes(blocks)
+    blocks, sums = seen.blocks, track.outcomes(seen.blocks)
     d = abs(float(sums.mean())) if blocks > 1 else 0.0
-    if not d:
+    if not d or seen.leaning is None:
         return None
+    claim = CLAIMS.index(seen.leaning)
     spread, adverse = track.stakes(claim, blocks)
     if target is not None:
-        seen = float(np.sort(track.blocks.worst[claim][:, :blocks], axis=None)[-2])
+        worst = float(np.sort(track.blocks.worst[claim][:, :blocks], axis=None)[-2])
         usual = track.bounds.usual(claim)
-        adverse *= max(min(target, usual), seen) / max(usual, seen)
+        adverse *= max(min(target, usual), worst) / max(usual, worst)
     square = spread**2 + d**2
     stake = d / square
     if spread:
@@ -64,7 +63,7 @@ def blocks_to_prove(
     if gain <= 0.0:
         return None
     anew = log(PLAIN_SHARE / len(FRACTIONS))
-    reached = max(log(e_value), anew) if e_value > 0.0 else anew
+    reached = max(log(seen.e_value), anew) if seen.e_value > 0.0 else anew
     return max(ceil((-log(alpha) - reached) / gain), 1)
 
 

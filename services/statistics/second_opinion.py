@@ -180,21 +180,19 @@ def _statistic(blocks: Blocks, rows: slice, track: Track, claim: int) -> tuple[F
     return sums, sizes, round(t, 9)
 
 
-def months_to_claim(
-    track: Track, at_ns: int, looks: int, playbooks: int, epoch: int, claim: int
-) -> int | None:
-    """About how many calendar months until a yearly look makes a claim, where months go on as they were.
+def months_to_claim(track: Track, at_ns: int, looks: int, playbooks: int, epoch: int = 0) -> int | None:
+    """About how many calendar months until a yearly look claims what a playbook leans to, all going on alike.
 
-    0 where it stands; None where five blocks are not complete or no look of the next hundred years makes it.
+    0 where that stands; None where five blocks are not complete or no look of the next hundred years does.
     """
     blocks = track.monthly
     count = int(np.searchsorted(blocks.complete_at, at_ns, side="right"))
     if not looks or count < LEAST_BLOCKS:
         return None
+    t, claim = max((_statistic(blocks, slice(count), track, claim)[-1], claim) for claim in (LOSING, GAINING))
     now = _series_at(track, at_ns, looks, playbooks, epoch)
     if now.standing is not None and now.standing.claim == CLAIMS[claim]:
         return 0
-    t = _statistic(blocks, slice(count), track, claim)[-1]
     if t <= 0.0:
         return None
     differed = _could_have_differed(blocks, slice(count), track, claim)

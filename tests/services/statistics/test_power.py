@@ -1,9 +1,10 @@
+from dataclasses import replace
 from math import inf, sqrt
 
 import numpy as np
 import pytest
 
-from services.statistics.blocks import GAINING, LOSING
+from services.statistics.blocks import LOSING
 from services.statistics.power import blocks_to_prove, smallest_detectable_effect
 from services.statistics.track import Bounds
 from tests.services.statistics.laid_out import BOUNDS, bracket, t3, weekly_track
@@ -66,9 +67,11 @@ def test_blocks_to_prove_fall_with_what_is_reached_and_with_a_declared_target(se
     draw = np.random.default_rng(seed)
     spread, mean = draw.uniform(0.3, 2.0), -draw.uniform(0.02, 0.6)
     track = weekly_track(t3(draw, (60, 1 + seed % 4)) * spread + mean)
-    claim = LOSING if track.outcomes(60).mean() < 0.0 else GAINING
-    reached = [blocks_to_prove(track, 60, claim, 0.01, e_value) for e_value in (0.0, 1.0, 30.0, 1e9)]
-    declared = blocks_to_prove(track, 60, claim, 0.01, 1.0, target=2.0)
+    seen = track.at(int(track.blocks.complete_at[-1]))
+    assert seen.blocks == 60
+    samples = [replace(seen, e_values=(e_value, e_value)) for e_value in (0.0, 1.0, 30.0, 39.0)]
+    reached = [blocks_to_prove(track, sample, 1.0 / 39.0) for sample in samples]
+    declared = blocks_to_prove(track, samples[1], 1.0 / 39.0, target=2.0)
     if reached[1] is None:
         assert reached == [None] * 4
         return

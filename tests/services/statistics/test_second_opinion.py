@@ -162,21 +162,20 @@ def test_two_winners_beyond_the_usual_make_more_of_them_believable():
 def test_months_to_claim_leads_to_the_look_that_claims_it(pattern, playbooks):
     """Months that repeat go on as they were, so the forecast has to come true: no year before, none after."""
     track = monthly(np.resize(pattern, 480))
-    months = months_to_claim(track, after(24), 5, playbooks, 0, 0)
+    months = months_to_claim(track, after(24), 5, playbooks)
     claims = {year: second_opinion(track, after(12 * year), 5, playbooks) for year in range(41)}
     first = next((12 * year - 24 for year, opinion in claims.items() if opinion), None)
     assert months == (None if first is None else max(first, 0))
-    assert months_to_claim(track, after(24), 5, playbooks, 0, 1) is None
 
 
 def test_months_to_claim_counts_changes_of_the_rules_and_no_looks():
     track = monthly(np.resize([-1.4, 0.4], 480))
-    first, fourth = (months_to_claim(track, after(24), 5, 5, epoch, 0) for epoch in (0, 3))
+    first, fourth = (months_to_claim(track, after(24), 5, 5, epoch) for epoch in (0, 3))
     assert first is not None
     assert fourth is not None
     assert 0 < first < fourth
-    assert months_to_claim(track, after(24), 0, 5, 0, 0) is None
-    assert months_to_claim(track, after(4), 5, 5, 0, 0) is None
+    assert months_to_claim(track, after(24), 0, 5) is None
+    assert months_to_claim(track, after(4), 5, 5) is None
 
 
 def test_claim_stands_while_later_trades_lie_on_its_side_and_no_longer():
