@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sqlalchemy import Row, Select, func, select, update
+from sqlalchemy import Row, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import ConfigError
@@ -21,8 +21,6 @@ from services.store.database_time import insert_once
 from services.store.operator_requests import plan_was_handed_in, put_request, withdraw_plan
 from services.store.plan_records import (
     EDIT,
-    PLAN_SEALS,
-    STANDING,
     WAITING,
     PlanDecision,
     PlanRecord,
@@ -30,12 +28,14 @@ from services.store.plan_records import (
     as_plan,
     as_record,
     new_columns,
+    of_plan,
+    put_plan,
     revision_columns,
-    seal_plan,
     stored_plan,
     with_decision,
 )
 from services.store.repository import Repository
+from services.store.seals import seal_row, sealed_rows
 from services.store.tables import change_plans, paper_bars, runs
 
 PREFIX = re.compile(r"[0-9a-f]{1,64}")
@@ -86,7 +86,7 @@ class ChangePlanRepository(Repository):
             values = new_columns(run_id, plan, **payload)
             made = await connection.execute(insert_once(self._url.dialect, change_plans).values(values))
             if made.rowcount == 1:
-                await seal_plan(connection, run_id, plan.plan_id)
+                await seal_row(connection, change_plans, of_plan(run_id, plan.plan_id))
             kept = (await self._there(connection, run_id, plan.plan_id)).record
             if kept.state != "awaiting_approval":
                 raise ConfigError(_not_open(kept, "the same can be planned again at the next bar"))
@@ -121,10 +121,8 @@ class ChangePlanRepository(Repository):
             if len(names) > 1:
                 some = ", ".join(names[:SHOWN])
                 raise ConfigError(f"plan {prefix!r} is not unique {where} ({some}): give more of it")
-            own = (change_plans.c.run_id == found[0].run_id) & (change_plans.c.plan_id == names[0])
-            stored = as_plan(
-                (await connection.execute(select(*change_plans.c, *PLAN_SEALS).where(own))).one()
-            )
+            own = sealed_rows(change_plans).where(of_plan(found[0].run_id, names[0]))
+            stored = as_plan((await connection.execute(own)).one())
             return replace(stored, record=_as_of(stored.record, _clock_of(found[0], now)))
 
         return await self._run_read(work)
@@ -139,7 +137,7 @@ class ChangePlanRepository(Repository):
         Raises:
             StoreDamaged: a row cannot be read.
         """
-        query = self._by_run(select(*STANDING, *PLAN_SEALS, *OF_RUN), run_id)
+        query = self._by_run(sealed_rows(change_plans, *OF_RUN), run_id)
         return [_as_of(as_record(row), _clock_of(row, now)) for row in await self._select(query)]
 
     async def waiting(self, run_id: str | None = None, *, now: int = 0) -> int:
@@ -259,15 +257,13 @@ class ChangePlanRepository(Repository):
 
         False where it was edited, cancelled or carried out since.
         """
-        own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == plan_id)
 
         async def work(connection: AsyncConnection) -> bool:
             stored = await stored_plan(connection, run_id, plan_id)
             states = ("approved", "executing")
             if stored is None or stored.record.hash != plan_hash or stored.record.state not in states:
                 return False
-            await connection.execute(update(change_plans).where(own).values(state="executing"))
-            await seal_plan(connection, run_id, plan_id)
+            await put_plan(connection, run_id, plan_id, {"state": "executing"})
             return True
 
         return await self._run_write(work)
@@ -343,22 +339,11 @@ class ChangePlanRepository(Repository):
         decision: PlanDecision | None,
         values: dict[str, Any],
     ) -> PlanRecord:
-        """The plan with other values, unless it is not as it was seen."""
+        """The plan, which was read in this transaction and is locked since, with other values."""
         if decision is not None:
             values = values | {"decisions": with_decision(record.decisions, decision)}
-        seen = (
-            (change_plans.c.run_id == record.run_id)
-            & (change_plans.c.plan_id == record.plan_id)
-            & (change_plans.c.state == record.state)
-            & (change_plans.c.hash == record.hash)
-        )
-        changed = await connection.execute(update(change_plans).where(seen).values(values))
-        if changed.rowcount == 1:
-            await seal_plan(connection, record.run_id, record.plan_id)
-        now = (await self._there(connection, record.run_id, record.plan_id)).record
-        if changed.rowcount != 1:
-            raise ConfigError(_not_open(now, "a plan is decided once"))
-        return now
+        await put_plan(connection, record.run_id, record.plan_id, values)
+        return (await self._there(connection, record.run_id, record.plan_id)).record
 
     async def _ask(
         self,

@@ -35,12 +35,14 @@ from services.store.plan_records import (
     PlanDecision,
     StoredPlan,
     new_columns,
+    of_plan,
+    put_plan,
     revision_columns,
-    seal_plan,
     stored_plan,
     with_decision,
 )
 from services.store.repository import Repository
+from services.store.seals import seal_row
 from services.store.tables import PRUNED_TEXT, change_plans, journal, runs
 
 PAGE_ROWS = 5_000
@@ -359,12 +361,10 @@ async def project(connection: AsyncConnection, run_id: str, rows: Sequence[Journ
             fields = {"reasoning": payload["reasoning"], "elapsed_ms": elapsed_ms and round(elapsed_ms)}
             fields["journalled"] = True
             await connection.execute(change_plans.insert().values(new_columns(run_id, plan, **fields)))
-            await seal_plan(connection, run_id, plan.plan_id)
+            await seal_row(connection, change_plans, of_plan(run_id, plan.plan_id))
         elif stored is not None:
-            own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == payload["plan_id"])
-            values = _change_of_plan(stored, row, payload)
-            await connection.execute(update(change_plans).where(own).values({"journalled": 1, **values}))
-            await seal_plan(connection, run_id, payload["plan_id"])
+            values = {"journalled": 1} | _change_of_plan(stored, row, payload)
+            await put_plan(connection, run_id, payload["plan_id"], values)
 
 
 def _change_of_plan(stored: StoredPlan, row: JournalRow, payload: dict[str, Any]) -> dict[str, Any]:

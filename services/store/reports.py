@@ -20,11 +20,11 @@ from services.store.claims import Claim, SlotKey, claimed_slot
 from services.store.database_time import insert_once, now_ms
 from services.store.failures import MEND, StoreDamaged, readable
 from services.store.repository import Lease, Repository
-from services.store.seals import CHANGED, demand_sealed, name_row, own_seal, seal_row
+from services.store.seals import CHANGED, name_row, require_sealed, seal_row, sealed_rows
 from services.store.tables import report_inbox, report_verdicts, reports_on_demand, slot_claims, slow_reports
 
 ID_LENGTH = 16
-ON_DEMAND = select(reports_on_demand, own_seal(reports_on_demand))
+ON_DEMAND = sealed_rows(reports_on_demand)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class ReportRepository(Repository):
             key = SlotKey(run_id, found.job, found.slot)
             await connection.execute(update(report_inbox).where(_at(report_inbox, key)).values(hold))
             row: Row[Any] = (await connection.execute(self._waiting(key))).one()
-            demand_sealed(slow_reports, row)
+            require_sealed(slow_reports, row)
             if sha256(row.request.encode()).hexdigest() != row.request_hash:
                 request = f"the request of {name_row(slow_reports, row)} of run {run_id}"
                 raise StoreDamaged(f"{request} is damaged, it {CHANGED}: {MEND}")
@@ -185,7 +185,7 @@ class ReportRepository(Repository):
             StoreDamaged: a report or its verdict is not as it was sealed, or cannot be read.
         """
         found, verdicts = (
-            select(table, own_seal(table))
+            sealed_rows(table)
             .where(table.c.run_id == run_id, table.c.job == job, table.c.slot > after)
             .order_by(table.c.slot)
             for table in (slow_reports, report_verdicts)
@@ -200,8 +200,7 @@ class ReportRepository(Repository):
 
     def _waiting(self, key: SlotKey) -> Select[Any]:
         return (
-            select(slow_reports, own_seal(slow_reports), slot_claims.c.request)
-            .add_columns(report_inbox.c.epoch.label("takes"))
+            sealed_rows(slow_reports, slot_claims.c.request, report_inbox.c.epoch.label("takes"))
             .join(slot_claims, _same(slow_reports, slot_claims))
             .join(report_inbox, _same(slow_reports, report_inbox))
             .where(_at(slow_reports, key))
@@ -285,9 +284,9 @@ def _same(left: Table, right: Table) -> ColumnElement[bool]:
 
 
 def _read_stored(row: Row[Any], decided: Row[Any] | None) -> StoredReport:
-    demand_sealed(slow_reports, row)
+    require_sealed(slow_reports, row)
     if decided is not None:
-        demand_sealed(report_verdicts, decided)
+        require_sealed(report_verdicts, decided)
     with readable(f"{name_row(slow_reports, row)} of run {row.run_id}"):
         return StoredReport(
             key=SlotKey(row.run_id, row.job, row.slot),
@@ -311,7 +310,7 @@ def _at_report(run_id: str, report_id: str) -> ColumnElement[bool]:
 
 
 def _on_demand(row: Row[Any]) -> OnDemandReport:
-    demand_sealed(reports_on_demand, row)
+    require_sealed(reports_on_demand, row)
     with readable(f"{name_row(reports_on_demand, row)} of run {row.run_id}"):
         return OnDemandReport(
             run_id=row.run_id,

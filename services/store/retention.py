@@ -85,7 +85,7 @@ async def _set_checkpoint(connection: AsyncConnection, run_id: str, before: int)
     row = (await connection.execute(query)).one_or_none()
     sealed = await _read_checkpoint(connection, run_id)
     if row is not None and (sealed is None or sealed[0] < row.seq):
-        await put_seal(connection, run_id, CHECKPOINT, row.hash, first=row.seq)
+        await put_seal(connection, run_id, CHECKPOINT, row.hash, row.seq)
     return None if row is None else int(row.seq)
 
 

@@ -7,7 +7,7 @@ what the judge said; then the operator's: what a trading process is asked, and r
 times are ms of the database's clock, slots are ns. `savepoints` may be lost: they save time, no more.
 Rows of runs, bars and orders hold their own hashes, bars in a chain whose length `runs` counts; `seals` are
 the hashes of what several processes write about a run, so that a row that is gone is missed. `trials` is the
-ledger of what was tried: its rows refer to runs and outlive them. `change_plans` says how each plan of a run
+ledger of what was tried: its rows and their seals outlive runs. `change_plans` says how each plan of a run
 stands; its revisions come last, so that a list need not read them. `tool_pins` are definitions of tools of
 other servers, as they were accepted. `conversation_turns` are questions with their answers, and what tools
 brought for them. `console_users` may log in to the console; `console_audit` says who decided what there.
@@ -234,7 +234,7 @@ savepoints = Table(
 seals = Table(
     "seals",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    Column("run_id", Text, primary_key=True),
     Column("part", Text, primary_key=True),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("hash", Text, nullable=False),

@@ -64,7 +64,7 @@ async def upgrade(db: DbOption = None, json: JsonOption = False) -> None:
 @app.command("check")
 async def check(db: DbOption = None, full: FullOption = False, json: JsonOption = False) -> None:
     """Check revision, file and heads of a store: exit 1 when it is behind or something is broken."""
-    from services.store.examination import examine
+    from services.store.integrity import examine
 
     found = await examine(store_address(db), full=full)
     print_document({"ok": found.ok, **vars(found)}, json, _describe)

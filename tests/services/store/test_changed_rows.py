@@ -47,7 +47,7 @@ TRIALS = {
     "promotions_of_nothing": "UPDATE trials SET promotions = 7",
     "row": "DELETE FROM trials",
     "run": "UPDATE trials SET run_id = 'r0009'",
-    "seal": "DELETE FROM seals WHERE part = 'trial'",
+    "seal": "DELETE FROM seals WHERE part LIKE 'trials %'",
 }
 HEADS = {
     "events": "UPDATE runs SET events = 7",
@@ -160,7 +160,7 @@ def test_ledger_of_trials_that_was_changed_is_neither_shown_nor_counted(address,
         for reading in (store.trials.all(), store.trials.begin("r0001", BARS, 10)):
             with pytest.raises(StoreDamaged) as refused:
                 await reading
-            named(refused.value, "in its ledger of trials")
+            named(refused.value, "ledger of trials")
             assert "pydantic" not in str(refused.value)
 
     of_store(address, scenario)
@@ -171,18 +171,18 @@ def test_row_of_the_ledger_that_was_changed_is_not_sealed_anew_by_its_run(addres
         run_id = (await store.runs.create(new_run())).run_id
         await store.trials.begin(run_id, BARS, 10)
         await change(store, "UPDATE trials SET playbooks = 'others'")
-        with pytest.raises(StoreDamaged, match="ledger of trials is damaged"):
+        with pytest.raises(StoreDamaged, match="ledger of trials .*is damaged"):
             await store.trials.advance(run_id, TrialCounts(hypotheses=10, candidates=1))
 
     of_store(address, scenario)
 
 
-def test_rule_of_the_ledger_that_was_changed_is_found_without_a_seal(address):
+def test_rule_of_the_ledger_that_was_changed_is_found(address):
     async def scenario(store):
         await store.trials.note_rule(BARS)
         assert len(await store.trials.all()) == 1
         await change(store, "UPDATE trials SET hypotheses = 0")
-        with pytest.raises(StoreDamaged, match="ledger of trials is damaged"):
+        with pytest.raises(StoreDamaged, match="ledger of trials .*is damaged"):
             await store.trials.all()
 
     of_store(address, scenario)
