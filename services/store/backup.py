@@ -17,11 +17,11 @@ from sqlalchemy import URL, Connection, MetaData, create_engine, func, insert, s
 
 from schemas.errors import ConfigError, StoreError
 from services.store import migrate
+from services.store.engine import alone, check_file
 from services.store.failures import StoreMissing, store_error
 from services.store.identity import companions_of, describe_stale, make_private
 from services.store.integrity import examine
-from services.store.opening import alone, check_file
-from services.store.revision import make_tables, revision_state
+from services.store.migrate import make_tables, revision_state
 from services.store.tables import metadata
 from services.store.urls import StoreUrl, parse_url
 

@@ -82,17 +82,17 @@ class ChangePlanRepository(Repository):
         """
 
         async def work(connection: AsyncConnection) -> PlanRecord:
-            trades = await self._hold(connection, run_id)
+            await connection.execute(_lock_run(run_id))
             values = new_columns(run_id, plan, **payload)
             made = await connection.execute(insert_once(self._url.dialect, change_plans).values(values))
             if made.rowcount == 1:
                 await seal_row(connection, change_plans, of_plan(run_id, plan.plan_id))
-            kept = (await self._there(connection, run_id, plan.plan_id)).record
-            if kept.state != "awaiting_approval":
-                raise ConfigError(_not_open(kept, "the same can be planned again at the next bar"))
+            stored, trades = await self._hold(connection, run_id, plan.plan_id)
+            if stored.record.state != "awaiting_approval":
+                raise ConfigError(_not_open(stored.record, "the same can be planned again at the next bar"))
             if trades and who is not None:
-                await self._ask(connection, kept, "submit", who, plan)
-            return kept
+                await self._ask(connection, stored.record, "submit", who, plan)
+            return stored.record
 
         return await self._run_write(work)
 
@@ -160,8 +160,7 @@ class ChangePlanRepository(Repository):
         """
 
         async def work(connection: AsyncConnection) -> PlanRecord:
-            trades = await self._hold(connection, run_id)
-            stored = await self._there(connection, run_id, revised.plan_id)
+            stored, trades = await self._hold(connection, run_id, revised.plan_id)
             record = stored.record
             if record.hash != seen:
                 raise ConfigError(_other_revision(record, seen))
@@ -191,8 +190,7 @@ class ChangePlanRepository(Repository):
             raise ConfigError(f"--hash {digits!r}: give at least {HASH_DIGITS} digits of it")
 
         async def work(connection: AsyncConnection) -> PlanRecord:
-            running = await self._hold(connection, run_id)
-            stored = await self._there(connection, run_id, plan_id)
+            stored, running = await self._hold(connection, run_id, plan_id)
             record, trades = stored.record, running and stored.folder is None
             if not record.hash.startswith(digits):
                 raise ConfigError(_other_revision(record, digits))
@@ -218,8 +216,8 @@ class ChangePlanRepository(Repository):
         """
 
         async def work(connection: AsyncConnection) -> PlanRecord:
-            trades = await self._hold(connection, run_id)
-            record = (await self._there(connection, run_id, plan_id)).record
+            stored, trades = await self._hold(connection, run_id, plan_id)
+            record = stored.record
             self._demand_open(record, who, *WAITING)
             decision = PlanDecision("cancel", record.revision, record.hash, who.by, who.at)
             cancelled = await self._move(connection, record, decision, {"state": "cancelled"})
@@ -240,8 +238,8 @@ class ChangePlanRepository(Repository):
         """
 
         async def work(connection: AsyncConnection) -> PlanRecord:
-            trades = await self._hold(connection, run_id)
-            record = (await self._there(connection, run_id, plan_id)).record
+            stored, trades = await self._hold(connection, run_id, plan_id)
+            record = stored.record
             ended_later = record.phase > 1 and record.state in ENDED_BETWEEN  # behind a checkpoint
             if record.state != "completed" and not ended_later:
                 raise ConfigError(_not_open(record, "only what was carried out is rolled back"))
@@ -312,13 +310,11 @@ class ChangePlanRepository(Repository):
                 decision = PlanDecision("expire", record.revision, record.hash, "expiry", record.expires_at)
                 await self._move(connection, record, decision, {"state": "expired"})
 
-    async def _hold(self, connection: AsyncConnection, run_id: str) -> bool:
-        """Lock the run's row; whether it trades, or will go on to: then its process is to be told."""
-        of_run = select(runs.c.status, runs.c.mode).where(runs.c.run_id == run_id).with_for_update()
-        found = (await connection.execute(of_run)).one_or_none()
-        if found is None:
-            return False
-        return _trades(found.status, found.mode)
+    async def _hold(self, connection: AsyncConnection, run_id: str, plan_id: str) -> tuple[StoredPlan, bool]:
+        """A plan, with its run locked; whether that trades, or will go on to: its process is told then."""
+        run = (await connection.execute(_lock_run(run_id))).one_or_none()
+        stored = await self._there(connection, run_id, plan_id)
+        return stored, run is not None and _trades(run.status, run.mode)
 
     async def _there(self, connection: AsyncConnection, run_id: str, plan_id: str) -> StoredPlan:
         found = await stored_plan(connection, run_id, plan_id)
@@ -369,6 +365,10 @@ class ChangePlanRepository(Repository):
         query = query.join_from(change_plans, runs, runs.c.run_id == change_plans.c.run_id)
         order = (runs.c.number.desc(), change_plans.c.made_at.desc(), change_plans.c.plan_id)
         return query.order_by(*order)
+
+
+def _lock_run(run_id: str) -> Select[Any]:
+    return select(runs.c.status, runs.c.mode).where(runs.c.run_id == run_id).with_for_update()
 
 
 def _trades(status: str, mode: str) -> bool:

@@ -1,17 +1,18 @@
-"""The engine: one writer transaction at a time on SQLite, bounded waits on PostgreSQL."""
+"""The engine and its transactions: one writer at a time on SQLite, bounded waits on PostgreSQL."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, ExceptionContext, create_engine, event
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy import Connection, ExceptionContext, create_engine, event, text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from schemas.errors import InvariantViolation, StoreError
-from services.store.failures import READ_ONLY
+from services.store.failures import READ_ONLY, StoreMissing, store_errors
 from services.store.identity import Identity, StoreFile
 from services.store.packed_text import bring_unpack
 from services.store.sqlite_engine import Found, SqliteEngine, Work
@@ -19,6 +20,8 @@ from services.store.urls import StoreUrl
 
 WRITES = "thinktwice_writes"
 PAGE_BYTES = 16_384  # of a new file: long rows leave less of a page empty
+SCHEMA_LOCK = 7_246_109_001
+LONG_S = 60.0  # of a transaction that reads or writes every row
 LOG_BYTES = 4 << 20  # the log is written back into the file when it is that long
 
 StoreEngine = AsyncEngine | SqliteEngine
@@ -89,6 +92,70 @@ def _leave_a_standby(failure: ExceptionContext) -> None:
     # After a failover the address names another server; open connections stay with the one that only reads.
     if getattr(failure.original_exception, "sqlstate", None) == READ_ONLY:
         failure.is_disconnect = True
+
+
+@asynccontextmanager
+async def transaction(
+    engine: StoreEngine, url: StoreUrl, *, writes: bool = False, snapshot: bool = False
+) -> AsyncIterator[AsyncConnection]:
+    """A connection in a transaction.
+
+    Args:
+        engine: of the address.
+        url: the address.
+        writes: no other process makes or changes tables meanwhile.
+        snapshot: every statement sees the store as it was at the first.
+    """
+    options: dict[str, Any] = {WRITES: writes}
+    if snapshot and url.dialect == "postgresql":
+        options["isolation_level"] = "REPEATABLE READ"
+    with store_errors(url):
+        async with engine.execution_options(**options).begin() as connection:
+            if writes and url.dialect == "postgresql":
+                await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
+            yield connection
+
+
+@asynccontextmanager
+async def alone(
+    url: StoreUrl, *, create: bool = False, writes: bool = False, snapshot: bool = False
+) -> AsyncIterator[AsyncConnection]:
+    """A transaction on an engine of its own, with time for work on every row.
+
+    Raises:
+        StoreMissing: there is no SQLite file and `create` is false.
+        StoreError: the store cannot be opened.
+    """
+    check_file(url, create=create)
+    engine = build_engine(url, create=create, timeout_s=LONG_S)
+    try:
+        async with transaction(engine, url, writes=writes, snapshot=snapshot) as connection:
+            yield connection
+    finally:
+        await engine.dispose()
+
+
+def check_file(url: StoreUrl, *, create: bool) -> None:
+    """Refuse an address that cannot hold a SQLite store, before anything is made.
+
+    Raises:
+        StoreMissing: there is no file and `create` is false.
+        StoreError: it is a directory, or lies in none.
+    """
+    if url.path is None:
+        return
+    if url.path.is_dir():
+        raise StoreError(
+            f"store {url.text} is a directory: name a file in it, for example {url.text}/thinktwice.db"
+        )
+    if url.path.exists():
+        return
+    if not create:
+        raise StoreMissing(
+            f"there is no store at {url.text}: `thinktwice backtest` makes one, or give another --db"
+        )
+    if not url.path.parent.is_dir():
+        raise StoreError(f"the directory of store {url.text} does not exist: create it, or give another --db")
 
 
 class Unlocking(sqlite3.Connection):

@@ -19,13 +19,13 @@ from schemas.canonical import ID_LENGTH
 from services.journal.chain import GENESIS_HASH, check_chain
 from services.journal.kinds import RUN_FINISHED
 from services.store import migrate
-from services.store.bar_rows import PAGE_ROWS, bars_page, hash_before, misfit_bars
+from services.store.bar_rows import checked_bars
+from services.store.engine import alone
 from services.store.failures import MEND, StoreDamaged, StoreMissing
 from services.store.journal_repository import numbering_problem, stored_rows
-from services.store.opening import alone
+from services.store.migrate import revision_state
 from services.store.repository import Repository
 from services.store.retention import pruning_problems
-from services.store.revision import revision_state
 from services.store.seals import (
     CHANGED,
     SEALED,
@@ -135,7 +135,8 @@ async def journal_problems(connection: AsyncConnection, *, full: bool) -> list[s
     problems = []
     for run in (await connection.execute(select(runs).order_by(runs.c.number))).all():
         problem = next(iter(count_problems(dict(run._mapping))), None)
-        problem = problem or await numbering_problem(connection, run.run_id)
+        if problem is None and (misnumbered := await numbering_problem(connection, run.run_id)) is not None:
+            problem = f"the journal is damaged: {misnumbered}"
         if full and problem is None:
             rows = stored_rows(lambda work: work(connection), run.run_id)
             problem = (await check_chain(rows, events=run.events, head_hash=run.head_hash)).problem
@@ -199,7 +200,8 @@ async def run_problems(connection: AsyncConnection, run_id: str) -> list[str]:
     problems = row_problems(dict(run._mapping))
     problems += await _end_problems(connection, run)
     problems += await _trial_problems(connection, run)
-    problems += await _bar_problems(connection, run_id, run.bars)
+    bars = checked_bars(lambda work: work(connection), run_id)
+    problems += [problem async for _, problem in bars if problem is not None]
     problems += await _order_problems(connection, run)
     problems += await pruning_problems(connection, run_id)
     problems += await _sealed_problems(connection, run_id)
@@ -234,19 +236,6 @@ async def _trial_problems(connection: AsyncConnection, run: Row[Any]) -> list[st
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return []  # the chain names a first row that cannot be read
     return [] if told else ["it did not start with what the ledger of trials says"]
-
-
-async def _bar_problems(connection: AsyncConnection, run_id: str, count: int) -> list[str]:
-    problems, expected = [], 0
-    before = await hash_before(connection, run_id, 0)
-    while page := await bars_page(connection, run_id, expected):
-        for row in page:
-            problem = misfit_bars(row, expected, before, count)
-            problems += [problem] if problem else []
-            expected, before = row.number + 1, row.hash
-        if len(page) < PAGE_ROWS:
-            break
-    return problems + ([f"row {expected} of its bars is missing"] if count > expected else [])
 
 
 async def _order_problems(connection: AsyncConnection, run: Row[Any]) -> list[str]:

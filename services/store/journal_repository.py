@@ -183,7 +183,7 @@ class JournalRepository(Repository):
         """How many rows of some kinds a run has of each symbol."""
         own = (journal.c.run_id == run_id) & journal.c.kind.in_(sorted(kinds))
         query = select(journal.c.symbol, func.count()).where(own).group_by(journal.c.symbol)
-        found = await self._run_read(lambda connection: connection.execute(query))
+        found = await self._select(query)
         return {symbol: count for symbol, count in found}
 
     async def hashes(self, run_id: str, first: int, last: int) -> list[str]:
@@ -193,13 +193,13 @@ class JournalRepository(Repository):
             .where(journal.c.run_id == run_id, journal.c.seq.between(first, last))
             .order_by(journal.c.seq)
         )
-        return list((await self._run_read(lambda connection: connection.execute(query))).scalars())
+        return list((await self._select(query)).scalars())
 
     async def newest(self, run_ids: Collection[str]) -> int | None:
         """When the last row of some runs was known, the latest of them, ns; None where there is no row."""
         is_last = (journal.c.run_id == runs.c.run_id) & (journal.c.seq == runs.c.events - 1)
         query = select(func.max(journal.c.known_at)).join(runs, is_last).where(runs.c.run_id.in_(run_ids))
-        latest: int | None = (await self._run_read(lambda connection: connection.execute(query))).scalar()
+        latest: int | None = (await self._select(query)).scalar()
         return latest
 
     def _describe_damage(self, run_id: str, problem: str) -> StoreDamaged:

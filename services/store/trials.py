@@ -123,14 +123,8 @@ class TrialRepository(Repository):
         """
         with losses_of(run_id):
             async with self._write() as connection:
-                known, number = await self._begin(connection, on)
-                same = [trial for trial in known if (trial.run_id, trial.on.key) == (run_id, on.key)]
-                if same:
-                    return same[-1].ledger
-                ledger = count_before(known, on).model_copy(update={"fresh": fresh})
-                trial = Trial(number, run_id, on, TrialCounts(hypotheses=hypotheses), ledger)
-                await _enter(connection, trial)
-        return ledger
+                trial, _ = await self._enter(connection, run_id, on, hypotheses, fresh=fresh)
+        return trial.ledger
 
     async def note_rule(self, on: TriedOn) -> int:
         """Enter a rule that is tried outside every run: one hypothesis. What comes back is its number.
@@ -140,17 +134,13 @@ class TrialRepository(Repository):
         Raises:
             StoreError: the store cannot be written.
         """
-        name = _rule_name(on.config_hash)
+        name = f"{RULE}{on.config_hash[:16]}"
         async with self._write() as connection:
-            known, number = await self._begin(connection, on)
-            same = [trial.number for trial in known if (trial.run_id, trial.on) == (name, on)]
-            if same:
-                return same[-1]
-            trial = Trial(number, name, on, TrialCounts(hypotheses=1), count_before(known, on))
-            await _enter(connection, trial)
-            met = {known_trial.run_id for known_trial in known if known_trial.on.meets(on)}
-            await tell_of_rule(connection, self._url.dialect, met, number, name)
-        return number
+            trial, earlier = await self._enter(connection, name, on, 1)
+            met = {known.run_id for known in earlier if known.on.meets(on)}
+            if met:
+                await tell_of_rule(connection, self._url.dialect, met, trial.number, name)
+        return trial.number
 
     async def note_sweep(self, on: TriedOn, sets: int) -> TrialLedger:
         """Enter a search over so many parameter sets as one row, before they are tried.
@@ -160,22 +150,38 @@ class TrialRepository(Repository):
         Raises:
             StoreError: the store cannot be written.
         """
-        name = _sweep_name(on.config_hash, sets)
         async with self._write() as connection:
-            known, number = await self._begin(connection, on)
-            ledger = count_before(known, on)
-            if not any((trial.run_id, trial.on) == (name, on) for trial in known):
-                trial = Trial(number, name, on, TrialCounts(hypotheses=sets), ledger)
-                await _enter(connection, trial)
-        return ledger
+            name = f"{SWEEP}{sets}:{on.config_hash[:16]}"
+            return (await self._enter(connection, name, on, sets))[0].ledger
 
-    async def _begin(self, connection: AsyncConnection, on: TriedOn) -> tuple[list[Trial], int]:
-        """Trials on that timeframe, and the number of the next; no other process enters one meanwhile."""
+    async def _enter(
+        self,
+        connection: AsyncConnection,
+        name: str,
+        on: TriedOn,
+        hypotheses: int,
+        *,
+        fresh: bool | None = None,
+    ) -> tuple[Trial, list[Trial]]:
+        """The trial of this name and the earlier ones on its timeframe; one that is there already has none.
+
+        A run, which alone says whether it is `fresh`, is the same with longer bars, too. No other process
+        enters one meanwhile.
+        """
         if self._url.dialect == "postgresql":
             await connection.execute(text("LOCK TABLE trials IN EXCLUSIVE MODE"))
-        known = await self._find(connection)
-        number = known[-1].number + 1 if known else 1
-        return [trial for trial in known if trial.on.timeframe == on.timeframe], number
+        every = await self._find(connection)
+        known = [trial for trial in every if trial.on.timeframe == on.timeframe]
+        own = [trial for trial in known if trial.run_id == name]
+        same = [trial for trial in own if trial.on == on or (fresh is not None and trial.on.key == on.key)]
+        if same:
+            return same[-1], []
+        ledger = count_before(known, on).model_copy(update={"fresh": bool(fresh)})
+        number = every[-1].number + 1 if every else 1
+        trial = Trial(number, name, on, TrialCounts(hypotheses=hypotheses), ledger)
+        await connection.execute(trials.insert(), _columns(trial))
+        await seal_row(connection, trials, trials.c.number == number)
+        return trial, known
 
     async def advance(self, run_id: str, counts: TrialCounts) -> None:
         """Note how far a run has come; a run that was not entered is no trial."""
@@ -204,19 +210,6 @@ class TrialRepository(Repository):
             with readable(what.format(row.run_id)):
                 found.append(_trial(row))
         return found
-
-
-async def _enter(connection: AsyncConnection, trial: Trial) -> None:
-    await connection.execute(trials.insert(), _columns(trial))
-    await seal_row(connection, trials, trials.c.number == trial.number)
-
-
-def _rule_name(config_hash: str) -> str:
-    return f"{RULE}{config_hash[:16]}"
-
-
-def _sweep_name(config_hash: str, sets: int) -> str:
-    return f"{SWEEP}{sets}:{config_hash[:16]}"
 
 
 async def advance_trial(connection: AsyncConnection, run_id: str, counts: TrialCounts) -> None:

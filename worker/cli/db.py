@@ -38,7 +38,7 @@ def db() -> None:
 async def upgrade(db: DbOption = None, json: JsonOption = False) -> None:
     """Make the tables of a store, or bring them to the present revision; running it again changes nothing."""
     from services.store import migrate
-    from services.store.opening import alone
+    from services.store.engine import alone
     from services.store.urls import parse_url
 
     url = parse_url(store_address(db))

@@ -11,11 +11,10 @@ from schemas.errors import StoreError
 from services.model_calls.quoting import count_noun
 from services.store import open_store
 from services.store.database_time import now_ms
-from services.store.engine import build_engine
+from services.store.engine import build_engine, check_file, transaction
 from services.store.failures import StoreMissing
 from services.store.identity import COMPANIONS
 from services.store.integrity import examine
-from services.store.opening import check_file, transaction
 from services.store.urls import StoreUrl, parse_url
 from worker.doctor.access_checks import FOR_OTHERS
 from worker.doctor.checks import DoctorContext, Finding, fail, ok, warn

@@ -12,11 +12,10 @@ from sqlalchemy import text
 from schemas.errors import ConfigError, StoreError
 from services.store import StoreMissing, backup, open_store
 from services.store.backup import back_up, restore
-from services.store.engine import build_engine
+from services.store.engine import alone, build_engine
 from services.store.integrity import examine
+from services.store.migrate import revision_state
 from services.store.migrations import HEAD
-from services.store.opening import alone
-from services.store.revision import revision_state
 from services.store.tables import metadata
 from services.store.urls import parse_url
 from tests.services.journal.rows import written_rows

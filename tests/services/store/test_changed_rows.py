@@ -44,6 +44,7 @@ TRIALS = {
     "hypotheses": "UPDATE trials SET hypotheses = 1",
     "timeframe": "UPDATE trials SET timeframe = '4h'",
     "ledger_of_no_object": "UPDATE trials SET ledger = '[]'",
+    "symbols_of_no_list": "UPDATE trials SET symbols = '7'",
     "promotions_of_nothing": "UPDATE trials SET promotions = 7",
     "row": "DELETE FROM trials",
     "run": "UPDATE trials SET run_id = 'r0009'",

@@ -35,7 +35,7 @@ STAYS = {
     "the disk is full": ("53100",),
     "disk I/O error": ("58030",),
     "is damaged": ("XX001", "XX002"),
-    "failed: database is locked": ("23505", "40002", "42P01", "53400"),
+    "failed: database is locked": ("23505", "42P01", "53400"),
 }
 REFUSALS = [(state, text) for table in (PASSES, STAYS) for text, states in table.items() for state in states]
 

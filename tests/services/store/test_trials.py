@@ -11,7 +11,6 @@ from sqlalchemy import update
 
 from schemas.trials import MOST, NO_TRIALS, TrialCounts, TrialLedger
 from services.store import open_store
-from services.store.failures import StoreDamaged
 from services.store.integrity import examine
 from services.store.seals import seal_row
 from services.store.tables import seals, trials
@@ -195,24 +194,6 @@ def test_ledger_takes_hostile_names_and_huge_counts(address):
     symbols, ledger = in_store(address, scenario)
     assert symbols == names
     assert (ledger.candidates, ledger.promotions) == (MOST, MOST)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [{"symbols": "no list"}, {"symbols": "7"}, {"ledger": "{"}, {"candidates": -1}, {"promotions": 99}],
-    ids=lambda item: f"{item}",
-)
-def test_damaged_row_of_the_ledger_is_told_by_whoever_reads_it(address, damage):
-    async def scenario(store):
-        await tried(store, BARS)
-        async with store.trials._writer.begin() as connection:
-            await connection.execute(update(trials).values(**damage))
-        with pytest.raises(StoreDamaged, match="ledger of trials .*is damaged"):
-            await store.trials.all()
-        with pytest.raises(StoreDamaged, match="ledger of trials .*is damaged"):
-            await tried(store, BARS)
-
-    in_store(address, scenario)
 
 
 @pytest.mark.parametrize(
