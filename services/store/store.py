@@ -13,14 +13,13 @@ from services.store.console_users import ConsoleUsers
 from services.store.conversations import Conversations, ToolPins
 from services.store.engine import StoreEngine, build_engine, check_file, transaction
 from services.store.failures import StoreMissing
-from services.store.growth import GrowthRepository
 from services.store.integrity import SealRepository
 from services.store.journal_repository import JournalRepository
 from services.store.migrate import make_tables, revision_state
 from services.store.migrations import HEAD
 from services.store.operator_requests import OperatorRequests
 from services.store.reports import OnDemandRepository, ReportRepository
-from services.store.retention import RetentionRepository
+from services.store.retention import GrowthRepository, RetentionRepository
 from services.store.run_repository import RunRepository
 from services.store.tables import metadata
 from services.store.trading import TradingRepository
