@@ -118,16 +118,21 @@ async def transaction(
 
 @asynccontextmanager
 async def alone(
-    url: StoreUrl, *, create: bool = False, writes: bool = False, snapshot: bool = False
+    url: StoreUrl,
+    *,
+    create: bool = False,
+    writes: bool = False,
+    snapshot: bool = False,
+    timeout_s: float = LONG_S,
 ) -> AsyncIterator[AsyncConnection]:
-    """A transaction on an engine of its own, with time for work on every row.
+    """A transaction on an engine of its own, by default with time for work on every row.
 
     Raises:
         StoreMissing: there is no SQLite file and `create` is false.
         StoreError: the store cannot be opened.
     """
     check_file(url, create=create)
-    engine = build_engine(url, create=create, timeout_s=LONG_S)
+    engine = build_engine(url, create=create, timeout_s=timeout_s)
     try:
         async with transaction(engine, url, writes=writes, snapshot=snapshot) as connection:
             yield connection
@@ -158,16 +163,11 @@ def check_file(url: StoreUrl, *, create: bool) -> None:
         raise StoreError(f"the directory of store {url.text} does not exist: create it, or give another --db")
 
 
-class Unlocking(sqlite3.Connection):
-    """A connection that gives up its transaction before it is closed, and knows the files that it has open.
-
-    SQLite keeps a closed connection, with its lock on the file, for as long as anything refers to one of its
-    statements; after a cancelled call that is until the next collection of garbage, and every writer waits.
-    """
+class StoreConnection(sqlite3.Connection):
+    """A connection that knows the files that it has open."""
 
     file: StoreFile | None = None
     _companions: Mapping[Path, Identity] = MappingProxyType({})
-    _is_closed = False
 
     def commit(self) -> None:
         """Commit, unless the files of the store are not there any more.
@@ -181,20 +181,11 @@ class Unlocking(sqlite3.Connection):
         super().commit()
         self._companions = self.file.check(self._companions)
 
-    def close(self) -> None:
-        """Roll back what was not committed, and close; a second time does nothing."""
-        if self._is_closed:
-            return
-        if self.in_transaction:
-            self.rollback()
-        super().close()
-        self._is_closed = True
 
-
-def _open(file: StoreFile, create: bool, *args: Any, **named: Any) -> Unlocking:
+def _open(file: StoreFile, create: bool, *args: Any, **named: Any) -> StoreConnection:
     """A connection to the file that the others have open; never to another one that lies there by now."""
     file.open(create=create)
-    connection = Unlocking(*args, **named)
+    connection = StoreConnection(*args, **named)
     connection.file = file
     return connection
 
