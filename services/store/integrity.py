@@ -46,6 +46,7 @@ from services.store.tables import (
     runs,
     seals,
     slot_claims,
+    trials,
     venue_orders,
 )
 from services.store.trials import newest_trial
@@ -161,11 +162,15 @@ def _index_problems(connection: Connection) -> list[str]:
 
 
 async def _store_problems(connection: AsyncConnection) -> list[str]:
-    """What is not as it was written, of every run of a store."""
+    """What is not as it was written, of every run of a store, and of rules and sweeps in its ledger."""
     known = (await connection.execute(select(runs.c.run_id).order_by(runs.c.number))).scalars().all()
     problems = [
         f"{run_id}: {problem}" for run_id in known for problem in await run_problems(connection, run_id)
     ]
+    named = select(trials.c.run_id).union(select(seals.c.run_id))
+    others = set((await connection.execute(named)).scalars()).difference(known)
+    for name in sorted(others):
+        problems += [f"{name}: {problem}" for problem in await _sealed_problems(connection, name)]
     accounts = (await connection.execute(select(venue_orders.c.account).distinct())).scalars().all()
     return problems + [
         f"orders at the venue of {account!r}, which is of no run"

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from schemas.trials import TrialCounts
 from services.store import open_store
 from services.store.failures import StoreDamaged
+from services.store.integrity import examine
 from services.store.seals import seal_row
 from services.store.tables import reports_on_demand
 from tests.services.journal.rows import written_rows
@@ -178,15 +179,18 @@ def test_row_of_the_ledger_that_was_changed_is_not_sealed_anew_by_its_run(addres
     of_store(address, scenario)
 
 
-def test_rule_of_the_ledger_that_was_changed_is_found(address):
+@pytest.mark.parametrize("statement", ["UPDATE trials SET hypotheses = 0", "DELETE FROM trials"])
+def test_rule_of_the_ledger_that_was_changed_or_deleted_is_found(address, statement):
     async def scenario(store):
         await store.trials.note_rule(BARS)
         assert len(await store.trials.all()) == 1
-        await change(store, "UPDATE trials SET hypotheses = 0")
+        await change(store, statement)
         with pytest.raises(StoreDamaged, match="ledger of trials .*is damaged"):
             await store.trials.all()
 
     of_store(address, scenario)
+    (problem,) = asyncio.run(examine(address, full=True)).problems
+    assert problem.startswith("rule:c0: row in the ledger of trials ")
 
 
 @pytest.mark.parametrize("statement", HEADS.values(), ids=HEADS)
