@@ -235,12 +235,12 @@ async def _trial_problems(connection: AsyncConnection, run: Row[Any]) -> list[st
     begun = await connection.scalar(first)
     try:
         ledger = json.loads(row.ledger)
-        told = begun is None or json.loads(begun).get("ledger") == (
+        agrees = begun is None or json.loads(begun).get("ledger") == (
             ledger if ledger["configurations"] else None
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return []  # the chain names a first row that cannot be read
-    return [] if told else ["it did not start with what the ledger of trials says"]
+    return [] if agrees else ["it did not start with what the ledger of trials says"]
 
 
 async def _order_problems(connection: AsyncConnection, run: Row[Any]) -> list[str]:
