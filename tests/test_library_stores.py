@@ -152,7 +152,7 @@ def test_store_that_cannot_be_written_holds_nothing_of_the_run(made, url, tmp_pa
             opened(self, *args, **named)
             self.execute(f"PRAGMA max_page_count = {pages + 3}")
 
-        monkeypatch.setattr("services.store.engine.Unlocking.__init__", small)
+        monkeypatch.setattr("services.store.engine.StoreConnection.__init__", small)
         with pytest.raises(tt.ThinktwiceError, match="full"):
             made.save(url)
         monkeypatch.undo()

@@ -1,7 +1,7 @@
 """Copies of a store: whichever database it lies in, a backup is one SQLite file that every command can read.
 
 The tables hold integers and text, packed or not, so nothing changes between the databases. A copy gets its
-name only after it was held against its source; faults that the source has itself are copied and told.
+name only after it was examined; faults that the source has itself are copied and told.
 """
 
 import os
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, MetaData, create_engine, insert, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import URL, Connection, MetaData, create_engine, func, insert, select
 
 from schemas.errors import ConfigError, StoreError
-from services.store import health, migrate
+from services.store import migrate
+from services.store.engine import alone, check_file
 from services.store.failures import StoreMissing, store_error
 from services.store.identity import companions_of, describe_stale, make_private
-from services.store.opening import alone, check_file
-from services.store.revision import make_tables, revision_state
+from services.store.integrity import examine
+from services.store.migrate import make_tables, revision_state
 from services.store.tables import metadata
 from services.store.urls import StoreUrl, parse_url
 
@@ -32,13 +32,7 @@ NOT_WRITTEN = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLIT
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy that equals its source.
-
-    Attributes:
-        revision: of the copy.
-        rows: by table.
-        problems: what is wrong with the chains of its runs, in source and copy alike.
-    """
+    """A copy that equals its source: its revision, its rows by table, and what is broken in both alike."""
 
     revision: str
     rows: dict[str, int]
@@ -57,12 +51,8 @@ async def back_up(address: str, path: Path) -> Copy:
     check_file(url, create=False)
     with _new_file(path) as partial:
         async with alone(url, snapshot=True) as connection:
-            revision, before = await _present(connection, url), await health.heads(connection)
-            if url.path is None:
-                await connection.run_sync(_copy_to_file, partial, revision)
-        if url.path is not None:
-            _copy_file(url, partial)
-        return await _examine(_file_url(partial), before)
+            await connection.run_sync(_copy_to_file, url, partial)
+        return await _examine(partial)
 
 
 async def restore(path: Path, address: str) -> Copy:
@@ -73,53 +63,42 @@ async def restore(path: Path, address: str) -> Copy:
         StoreMissing: there is no such backup.
         StoreError: the backup is damaged, or the database cannot be written.
     """
-    source, url = _file_url(path), parse_url(address)
+    source, url = parse_url(f"sqlite:///{path}"), parse_url(address)
     check_file(source, create=False)
-    async with alone(source, snapshot=True) as connection:
-        await _present(connection, source)
-        before = await health.heads(connection)
     if url.path is not None:
         with _new_file(url.path) as partial:
-            return await _renew(source, partial, before)
+            return await _renew(source, partial)
     with tempfile.TemporaryDirectory() as folder:
         partial = Path(folder) / "restored.db"
-        copy = await _renew(source, partial, before)
-        await _fill_server(partial, url, copy, before)
+        copy = await _renew(source, partial)
+        async with alone(url, create=True, writes=True) as writing:
+            await writing.run_sync(_copy_to_server, url, partial)
         return copy
 
 
-async def _renew(source: StoreUrl, partial: Path, before: health.Heads) -> Copy:
-    _copy_file(source, partial)
-    async with alone(_file_url(partial), writes=True) as connection:
+async def _renew(source: StoreUrl, partial: Path) -> Copy:
+    async with alone(source, snapshot=True) as connection:
+        await connection.run_sync(_copy_to_file, source, partial)
+    async with alone(parse_url(f"sqlite:///{partial}"), writes=True) as connection:
         await connection.run_sync(migrate.upgrade, source)
-    return await _examine(_file_url(partial), before)
+    return await _examine(partial)
 
 
-async def _present(connection: AsyncConnection, url: StoreUrl) -> str:
-    found = await connection.run_sync(revision_state, url)
-    if found.state == "empty":
-        raise StoreMissing(f"store {url.text} is empty: there is nothing to copy")
-    return str(found.revision)
+async def _examine(partial: Path) -> Copy:
+    found = await examine(f"sqlite:///{partial}", full=True)
+    if found.revision is None:
+        raise StoreError(f"the copy cannot be read: {found.problems[0]}; nothing was kept of it")
+    return Copy(found.revision, found.rows, found.problems)
 
 
-async def _examine(url: StoreUrl, before: health.Heads) -> Copy:
-    async with alone(url, snapshot=True) as connection:
-        damage = await health.file_problems(connection, url)
-        if not damage:
-            # A store in use may have grown since we looked at it; what it held then, the copy holds.
-            damage = await health.missing(connection, before)
-        if damage:
-            raise StoreError(f"the copy is not what the store held: {damage[0]}; nothing was kept of it")
-        return await _describe_copy(connection, url)
-
-
-async def _describe_copy(connection: AsyncConnection, url: StoreUrl) -> Copy:
-    found = await connection.run_sync(revision_state, url)
-    rows = await health.row_counts(connection, found.tables)
-    return Copy(str(found.revision), rows, tuple(await health.journal_problems(connection)))
-
-
-def _copy_file(source: StoreUrl, target: Path) -> None:
+def _copy_to_file(reading: Connection, source: StoreUrl, target: Path) -> None:
+    found = revision_state(reading, source)
+    if found.revision is None:
+        raise StoreMissing(f"store {source.text} is empty: there is nothing to copy")
+    if source.path is None:
+        with _file(target) as writing:
+            migrate.migrate(writing, found.revision)
+            return _copy_rows(reading, writing)
     try:
         with closing(sqlite3.connect(f"file:{quote(str(source.path))}?mode=rw", uri=True)) as store:
             store.execute("VACUUM INTO ?", (str(target),))
@@ -130,36 +109,26 @@ def _copy_file(source: StoreUrl, target: Path) -> None:
         raise store_error(error, source) from error
 
 
-def _copy_to_file(reading: Connection, target: Path, revision: str) -> None:
-    with _file(target) as writing:
-        migrate.migrate(writing, revision)
+def _copy_to_server(writing: Connection, target: StoreUrl, source: Path) -> None:
+    if revision_state(writing, target).state != "empty":
+        raise ConfigError(f"store {target.text} has tables already: restore into an empty database")
+    make_tables(writing)
+    with _file(source) as reading:
         _copy_rows(reading, writing)
-
-
-async def _fill_server(source: Path, target: StoreUrl, copy: Copy, before: health.Heads) -> None:
-    def fill(writing: Connection) -> None:
-        if revision_state(writing, target).state != "empty":
-            raise ConfigError(f"store {target.text} has tables already: restore into an empty database")
-        make_tables(writing)
-        with _file(source) as reading:
-            _copy_rows(reading, writing)
-
-    async with alone(target, create=True, writes=True) as writing:
-        await writing.run_sync(fill)
-        if await health.missing(writing, before) or await _describe_copy(writing, target) != copy:
-            raise StoreError(f"store {target.text} did not take the backup as it is; nothing was kept")
 
 
 def _copy_rows(reading: Connection, writing: Connection) -> None:
     """Copy every row of the tables that both have."""
     present = MetaData()
     present.reflect(writing, only=lambda name, _: name in metadata.tables)
-    for table in (
-        metadata.tables[found.name] for found in present.sorted_tables
-    ):  # which know what is packed
+    for found in present.sorted_tables:
+        table = metadata.tables[found.name]  # knows what is packed
         query = select(table).execution_options(yield_per=PAGE_ROWS)
         for page in reading.execute(query).mappings().partitions():
             writing.execute(insert(table), [dict(row) for row in page])
+        count = select(func.count()).select_from(table)
+        if reading.scalar(count) != writing.scalar(count):
+            raise StoreError(f"the copy did not take every row of table {found.name!r}; nothing was kept")
 
 
 @contextmanager
@@ -189,7 +158,3 @@ def _new_file(path: Path) -> Iterator[Path]:
     finally:
         for suffix in ("", "-journal", "-wal", "-shm"):
             partial.with_name(partial.name + suffix).unlink(missing_ok=True)
-
-
-def _file_url(path: Path) -> StoreUrl:
-    return parse_url(f"sqlite:///{path}")

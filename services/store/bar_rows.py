@@ -4,7 +4,8 @@ Each holds a hash over the one before and itself; the row of the run counts them
 be deleted unseen.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Row, bindparam, func, select, update
@@ -19,6 +20,8 @@ from services.store.tables import paper_bars, runs
 if TYPE_CHECKING:
     from services.feeds.port import BarRow
 
+Reading = Callable[[Callable[[AsyncConnection], Coroutine[Any, Any, Any]]], Awaitable[Any]]
+CheckedBars = tuple[Row[Any] | None, str | None]
 PAGE_ROWS = 5_000
 HASH = select(paper_bars.c.hash).where(
     paper_bars.c.run_id == bindparam("run"), paper_bars.c.number == bindparam("at")
@@ -56,21 +59,41 @@ async def hash_before(connection: AsyncConnection, run_id: str, number: int) -> 
     return await connection.scalar(HASH, {"run": run_id, "at": number - 1})
 
 
-async def bars_page(connection: AsyncConnection, run_id: str, start: int) -> Sequence[Any]:
-    """Number, label, bars and hash of the next rows as they lie there, at most `PAGE_ROWS`."""
-    return (await connection.execute(PAGE, {"run": run_id, "start": start})).all()
+async def checked_bars(read: Reading, run_id: str, start: int = 0) -> AsyncIterator[CheckedBars]:
+    """Rows of bars of a run from `start` on, each held against its hash, its place and the run's count.
+
+    Args:
+        read: has its argument work in a transaction.
+        run_id: the run.
+        start: number of the first row.
+
+    Yields:
+        A row with its label and its bars, and why it is not what the run took, None when it is; without a
+        row where the last ones are missing.
+    """
+    expected = start
+    before = await read(lambda connection: hash_before(connection, run_id, start))
+    while True:
+        page, count, last = await read(partial(_read_page, run_id=run_id, start=expected))
+        for row in page:
+            yield row, _misfit(row, expected, before, count)
+            expected, before = row.number + 1, row.hash
+        if len(page) < PAGE_ROWS:
+            if count > last + 1:
+                yield None, f"row {last + 1} of its bars is missing"
+            return
 
 
-async def counted_bars(connection: AsyncConnection, run_id: str) -> tuple[int, int]:
-    """How many rows of bars a run has taken, and number of the last stored one, -1 without, at one moment."""
+async def _read_page(connection: AsyncConnection, run_id: str, start: int) -> tuple[Sequence[Any], int, int]:
+    """The next rows as they lie there, how many the run has taken, and number of the last stored one."""
+    page = (await connection.execute(PAGE, {"run": run_id, "start": start})).all()
     last = select(func.max(paper_bars.c.number)).where(paper_bars.c.run_id == run_id).scalar_subquery()
-    count, newest = (
-        await connection.execute(select(runs.c.bars, last).where(runs.c.run_id == run_id))
-    ).one_or_none() or (0, None)
-    return count, -1 if newest is None else newest
+    counted = select(runs.c.bars, last).where(runs.c.run_id == run_id)
+    count, newest = (await connection.execute(counted)).one_or_none() or (0, None)
+    return page, count, -1 if newest is None else newest
 
 
-def misfit_bars(row: Row[Any], expected: int, before: str | None, count: int) -> str | None:
+def _misfit(row: Row[Any], expected: int, before: str | None, count: int) -> str | None:
     """Why a row cannot be row `expected` of `count` behind the hash `before`, where it is known; or None."""
     if row.number != expected:
         return f"row {expected} of its bars is missing"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sqlalchemy import Row, Select, func, select, update
+from sqlalchemy import Row, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import ConfigError
@@ -21,8 +21,6 @@ from services.store.database_time import insert_once
 from services.store.operator_requests import plan_was_handed_in, put_request, withdraw_plan
 from services.store.plan_records import (
     EDIT,
-    PLAN_SEALS,
-    STANDING,
     WAITING,
     PlanDecision,
     PlanRecord,
@@ -30,12 +28,14 @@ from services.store.plan_records import (
     as_plan,
     as_record,
     new_columns,
+    of_plan,
+    put_plan,
     revision_columns,
-    seal_plan,
     stored_plan,
     with_decision,
 )
 from services.store.repository import Repository
+from services.store.seals import seal_row, sealed_rows
 from services.store.tables import change_plans, paper_bars, runs
 
 PREFIX = re.compile(r"[0-9a-f]{1,64}")
@@ -82,17 +82,17 @@ class ChangePlanRepository(Repository):
         """
 
         async def work(connection: AsyncConnection) -> PlanRecord:
-            trades = await self._hold(connection, run_id)
+            await connection.execute(_lock_run(run_id))
             values = new_columns(run_id, plan, **payload)
             made = await connection.execute(insert_once(self._url.dialect, change_plans).values(values))
             if made.rowcount == 1:
-                await seal_plan(connection, run_id, plan.plan_id)
-            kept = (await self._there(connection, run_id, plan.plan_id)).record
-            if kept.state != "awaiting_approval":
-                raise ConfigError(_not_open(kept, "the same can be planned again at the next bar"))
+                await seal_row(connection, change_plans, of_plan(run_id, plan.plan_id))
+            stored, trades = await self._hold(connection, run_id, plan.plan_id)
+            if stored.record.state != "awaiting_approval":
+                raise ConfigError(_not_open(stored.record, "the same can be planned again at the next bar"))
             if trades and who is not None:
-                await self._ask(connection, kept, "submit", who, plan)
-            return kept
+                await self._ask(connection, stored.record, "submit", who, plan)
+            return stored.record
 
         return await self._run_write(work)
 
@@ -121,10 +121,8 @@ class ChangePlanRepository(Repository):
             if len(names) > 1:
                 some = ", ".join(names[:SHOWN])
                 raise ConfigError(f"plan {prefix!r} is not unique {where} ({some}): give more of it")
-            own = (change_plans.c.run_id == found[0].run_id) & (change_plans.c.plan_id == names[0])
-            stored = as_plan(
-                (await connection.execute(select(*change_plans.c, *PLAN_SEALS).where(own))).one()
-            )
+            own = sealed_rows(change_plans).where(of_plan(found[0].run_id, names[0]))
+            stored = as_plan((await connection.execute(own)).one())
             return replace(stored, record=_as_of(stored.record, _clock_of(found[0], now)))
 
         return await self._run_read(work)
@@ -139,7 +137,7 @@ class ChangePlanRepository(Repository):
         Raises:
             StoreDamaged: a row cannot be read.
         """
-        query = self._by_run(select(*STANDING, *PLAN_SEALS, *OF_RUN), run_id)
+        query = self._by_run(sealed_rows(change_plans, *OF_RUN), run_id)
         return [_as_of(as_record(row), _clock_of(row, now)) for row in await self._select(query)]
 
     async def waiting(self, run_id: str | None = None, *, now: int = 0) -> int:
@@ -162,8 +160,7 @@ class ChangePlanRepository(Repository):
         """
 
         async def work(connection: AsyncConnection) -> PlanRecord:
-            trades = await self._hold(connection, run_id)
-            stored = await self._there(connection, run_id, revised.plan_id)
+            stored, trades = await self._hold(connection, run_id, revised.plan_id)
             record = stored.record
             if record.hash != seen:
                 raise ConfigError(_other_revision(record, seen))
@@ -193,8 +190,7 @@ class ChangePlanRepository(Repository):
             raise ConfigError(f"--hash {digits!r}: give at least {HASH_DIGITS} digits of it")
 
         async def work(connection: AsyncConnection) -> PlanRecord:
-            running = await self._hold(connection, run_id)
-            stored = await self._there(connection, run_id, plan_id)
+            stored, running = await self._hold(connection, run_id, plan_id)
             record, trades = stored.record, running and stored.folder is None
             if not record.hash.startswith(digits):
                 raise ConfigError(_other_revision(record, digits))
@@ -220,8 +216,8 @@ class ChangePlanRepository(Repository):
         """
 
         async def work(connection: AsyncConnection) -> PlanRecord:
-            trades = await self._hold(connection, run_id)
-            record = (await self._there(connection, run_id, plan_id)).record
+            stored, trades = await self._hold(connection, run_id, plan_id)
+            record = stored.record
             self._demand_open(record, who, *WAITING)
             decision = PlanDecision("cancel", record.revision, record.hash, who.by, who.at)
             cancelled = await self._move(connection, record, decision, {"state": "cancelled"})
@@ -242,8 +238,8 @@ class ChangePlanRepository(Repository):
         """
 
         async def work(connection: AsyncConnection) -> PlanRecord:
-            trades = await self._hold(connection, run_id)
-            record = (await self._there(connection, run_id, plan_id)).record
+            stored, trades = await self._hold(connection, run_id, plan_id)
+            record = stored.record
             ended_later = record.phase > 1 and record.state in ENDED_BETWEEN  # behind a checkpoint
             if record.state != "completed" and not ended_later:
                 raise ConfigError(_not_open(record, "only what was carried out is rolled back"))
@@ -259,15 +255,13 @@ class ChangePlanRepository(Repository):
 
         False where it was edited, cancelled or carried out since.
         """
-        own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == plan_id)
 
         async def work(connection: AsyncConnection) -> bool:
             stored = await stored_plan(connection, run_id, plan_id)
             states = ("approved", "executing")
             if stored is None or stored.record.hash != plan_hash or stored.record.state not in states:
                 return False
-            await connection.execute(update(change_plans).where(own).values(state="executing"))
-            await seal_plan(connection, run_id, plan_id)
+            await put_plan(connection, run_id, plan_id, {"state": "executing"})
             return True
 
         return await self._run_write(work)
@@ -316,13 +310,11 @@ class ChangePlanRepository(Repository):
                 decision = PlanDecision("expire", record.revision, record.hash, "expiry", record.expires_at)
                 await self._move(connection, record, decision, {"state": "expired"})
 
-    async def _hold(self, connection: AsyncConnection, run_id: str) -> bool:
-        """Lock the run's row; whether it trades, or will go on to: then its process is to be told."""
-        of_run = select(runs.c.status, runs.c.mode).where(runs.c.run_id == run_id).with_for_update()
-        found = (await connection.execute(of_run)).one_or_none()
-        if found is None:
-            return False
-        return _trades(found.status, found.mode)
+    async def _hold(self, connection: AsyncConnection, run_id: str, plan_id: str) -> tuple[StoredPlan, bool]:
+        """A plan, with its run locked; whether that trades, or will go on to: its process is told then."""
+        run = (await connection.execute(_lock_run(run_id))).one_or_none()
+        stored = await self._there(connection, run_id, plan_id)
+        return stored, run is not None and _trades(run.status, run.mode)
 
     async def _there(self, connection: AsyncConnection, run_id: str, plan_id: str) -> StoredPlan:
         found = await stored_plan(connection, run_id, plan_id)
@@ -343,22 +335,11 @@ class ChangePlanRepository(Repository):
         decision: PlanDecision | None,
         values: dict[str, Any],
     ) -> PlanRecord:
-        """The plan with other values, unless it is not as it was seen."""
+        """The plan, which was read in this transaction and is locked since, with other values."""
         if decision is not None:
             values = values | {"decisions": with_decision(record.decisions, decision)}
-        seen = (
-            (change_plans.c.run_id == record.run_id)
-            & (change_plans.c.plan_id == record.plan_id)
-            & (change_plans.c.state == record.state)
-            & (change_plans.c.hash == record.hash)
-        )
-        changed = await connection.execute(update(change_plans).where(seen).values(values))
-        if changed.rowcount == 1:
-            await seal_plan(connection, record.run_id, record.plan_id)
-        now = (await self._there(connection, record.run_id, record.plan_id)).record
-        if changed.rowcount != 1:
-            raise ConfigError(_not_open(now, "a plan is decided once"))
-        return now
+        await put_plan(connection, record.run_id, record.plan_id, values)
+        return (await self._there(connection, record.run_id, record.plan_id)).record
 
     async def _ask(
         self,
@@ -384,6 +365,10 @@ class ChangePlanRepository(Repository):
         query = query.join_from(change_plans, runs, runs.c.run_id == change_plans.c.run_id)
         order = (runs.c.number.desc(), change_plans.c.made_at.desc(), change_plans.c.plan_id)
         return query.order_by(*order)
+
+
+def _lock_run(run_id: str) -> Select[Any]:
+    return select(runs.c.status, runs.c.mode).where(runs.c.run_id == run_id).with_for_update()
 
 
 def _trades(status: str, mode: str) -> bool:

@@ -87,7 +87,7 @@ class SavepointRepository(Repository):
             StoreError: the store failed.
         """
         query = select(savepoints).where(savepoints.c.run_id == run_id).order_by(savepoints.c.number)
-        found = (await self._run_read(lambda connection: connection.execute(query))).all()
+        found = (await self._select(query)).all()
         if not found:
             return None
         last = found[-1]

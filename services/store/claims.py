@@ -13,7 +13,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Row, case, func, select, update
+from sqlalchemy import ColumnElement, Row, Table, and_, case, func, select, update
 
 from schemas.canonical import canonical_json
 from services.store.database_time import insert_into, insert_once, now_ms
@@ -118,42 +118,29 @@ class LeaseRepository(Repository):
 
 
 class ClaimRepository(Repository):
-    """Makes and finishes claims, always under a lease."""
+    """Makes and finishes claims, always under a lease.
+
+    Whatever writes raises `LeaseLost` where the lease is another worker's by now.
+    """
 
     async def claim(
         self, lease: Lease, key: SlotKey, request_hash: str, request: str, facts: dict[str, Any]
     ) -> bool:
-        """Whether the slot is now this worker's to run; false when it was decided before.
-
-        Raises:
-            LeaseLost: the lease is another worker's by now.
-        """
+        """Whether the slot is now this worker's to run; false when it was decided before."""
         values = {"state": "claimed", "attempts": 1, "request_hash": request_hash, "request": request}
         return await self._insert(lease, key, values | {"facts": canonical_json(facts)})
 
     async def skip(self, lease: Lease, key: SlotKey, reason: str, facts: dict[str, Any]) -> bool:
-        """Whether this skip is the slot's first and only entry.
-
-        Raises:
-            LeaseLost: the lease is another worker's by now.
-        """
+        """Whether this skip is the slot's first and only entry."""
         values = {"state": "skipped", "attempts": 0, "reason": reason}
         return await self._insert(lease, key, values | {"facts": canonical_json(facts)})
 
     async def resume(self, lease: Lease, claim: Claim) -> None:
-        """Begin a claim again that another worker, or an earlier attempt, left unfinished.
-
-        Raises:
-            LeaseLost: the lease is another worker's by now.
-        """
+        """Begin a claim again that another worker, or an earlier attempt, left unfinished."""
         await self._change(lease, claim.key, {"attempts": slot_claims.c.attempts + 1})
 
     async def fail(self, lease: Lease, key: SlotKey, reason: str) -> None:
-        """Give up a claim; the slot stays without a report.
-
-        Raises:
-            LeaseLost: the lease is another worker's by now.
-        """
+        """Give up a claim; the slot stays without a report."""
         await self._change(lease, key, {"state": "failed", "reason": reason})
 
     async def newest_state(self, run_id: str, job: str) -> ClaimState:
@@ -169,7 +156,7 @@ class ClaimRepository(Repository):
 
     async def get(self, key: SlotKey) -> Claim | None:
         """The claim of a slot."""
-        row = (await self._select(select(slot_claims).where(_at(key)))).one_or_none()
+        row = (await self._select(select(slot_claims).where(at_slot(slot_claims, key)))).one_or_none()
         return None if row is None else _claim(row)
 
     async def all(self, run_id: str, job: str) -> list[Claim]:
@@ -178,26 +165,28 @@ class ClaimRepository(Repository):
         return [_claim(row) for row in await self._select(query)]
 
     async def _insert(self, lease: Lease, key: SlotKey, values: dict[str, Any]) -> bool:
-        row = {**vars(key), **values, "owner": lease.owner, "epoch": lease.epoch}
-        row["changed_ms"] = now_ms(self._url.dialect)
+        row = {**vars(key), **values, **self._by(lease)}
         async with self._write(lease) as connection:
             result = await connection.execute(insert_once(self._url.dialect, slot_claims).values(row))
             return result.rowcount == 1
 
     async def _change(self, lease: Lease, key: SlotKey, values: dict[str, Any]) -> None:
-        values = {**values, "owner": lease.owner, "epoch": lease.epoch}
-        values["changed_ms"] = now_ms(self._url.dialect)
+        values = values | self._by(lease)
         async with self._write(lease) as connection:
             await connection.execute(update(slot_claims).where(claimed_slot(key)).values(values))
+
+    def _by(self, lease: Lease) -> dict[str, Any]:
+        return {"owner": lease.owner, "epoch": lease.epoch, "changed_ms": now_ms(self._url.dialect)}
 
 
 def claimed_slot(key: SlotKey) -> ColumnElement[bool]:
     """The claim of a slot while it is under way."""
-    return _at(key) & (slot_claims.c.state == "claimed")
+    return at_slot(slot_claims, key) & (slot_claims.c.state == "claimed")
 
 
-def _at(key: SlotKey) -> ColumnElement[bool]:
-    return _of(key.run_id, key.job) & (slot_claims.c.slot == key.slot)
+def at_slot(table: Table, key: SlotKey) -> ColumnElement[bool]:
+    """The row of a slot in a table."""
+    return and_(table.c.run_id == key.run_id, table.c.job == key.job, table.c.slot == key.slot)
 
 
 def _of(run_id: str, job: str) -> ColumnElement[bool]:

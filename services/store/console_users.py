@@ -41,7 +41,7 @@ class ConsoleUsers(Repository):
     async def all(self) -> list[ConsoleUser]:
         """Every user, by name."""
         query = select(console_users).order_by(console_users.c.name)
-        rows = await self._run_read(lambda connection: connection.execute(query))
+        rows = await self._select(query)
         return [ConsoleUser(row.name, row.role, row.password_hash) for row in rows]
 
     async def find(self, name: str) -> ConsoleUser | None:
@@ -76,5 +76,5 @@ class ConsoleUsers(Repository):
     async def audit(self) -> list[AuditEntry]:
         """The newest decisions, newest first, 500 at most."""
         query = select(console_audit).order_by(console_audit.c.number.desc()).limit(MOST_ENTRIES)
-        rows = await self._run_read(lambda connection: connection.execute(query))
+        rows = await self._select(query)
         return [AuditEntry(*row) for row in rows]

@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
 from sqlalchemy import delete, func, select
 
 from schemas.canonical import canonical_json
 from schemas.errors import StoreError
 from schemas.tool import ToolDefinition
 from services.store.database_time import now_ms
-from services.store.failures import MEND, StoreDamaged
+from services.store.failures import readable
 from services.store.repository import Repository
 from services.store.tables import conversation_turns as turns
 from services.store.tables import tool_pins
@@ -60,14 +59,8 @@ class Conversations(Repository):
         return [self._turn(row).document for row in (await self._select(query)).all()]
 
     def _turn(self, row: Any) -> ConversationTurn:
-        try:
-            document = json.loads(row.document)
-        except ValueError:
-            document = None
-        if not isinstance(document, dict):
-            turn = f"turn {row.number} of conversation {row.name!r}"
-            raise StoreDamaged(f"store {self._url.text}: {turn} cannot be read; {MEND}")
-        return ConversationTurn(row.number, row.question, document)
+        with readable(f"store {self._url.text}: turn {row.number} of conversation {row.name!r}"):
+            return ConversationTurn(row.number, row.question, {**json.loads(row.document)})
 
     async def keep(self, name: str, question: str, document: Mapping[str, Any]) -> int:
         """Keep a turn, and forget those beyond the last 50; its number.
@@ -105,13 +98,10 @@ class ToolPins(Repository):
         query = select(tool_pins).where(tool_pins.c.client == client).order_by(tool_pins.c.tool)
         found = {}
         for row in await self._select(query):
-            try:
-                definition = ToolDefinition.model_validate_json(row.definition)
-            except ValidationError as error:
-                raise self._describe_damage(client, row.tool) from error
-            if definition.content_hash != row.hash:
-                raise self._describe_damage(client, row.tool)
-            found[row.tool] = definition
+            with readable(f"store {self._url.text}: the pin of {client}.{row.tool}"):
+                definition = found[row.tool] = ToolDefinition.model_validate_json(row.definition)
+                if definition.content_hash != row.hash:
+                    raise ValueError("its definition is not that of its hash")
         return found
 
     async def pin(self, client: str, definitions: Sequence[ToolDefinition]) -> None:
@@ -127,6 +117,3 @@ class ToolPins(Repository):
                 row: dict[str, Any] = {"client": client, "tool": item.name, "hash": item.content_hash}
                 row |= {"definition": item.canonical_text(), "pinned_ms": now_ms(self._url.dialect)}
                 await connection.execute(tool_pins.insert().values(row))
-
-    def _describe_damage(self, client: str, tool: str) -> StoreDamaged:
-        return StoreDamaged(f"store {self._url.text}: the pin of {client}.{tool} cannot be read; {MEND}")

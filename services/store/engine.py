@@ -1,17 +1,18 @@
-"""The engine: one writer transaction at a time on SQLite, bounded waits on PostgreSQL."""
+"""The engine and its transactions: one writer at a time on SQLite, bounded waits on PostgreSQL."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, ExceptionContext, create_engine, event
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy import Connection, ExceptionContext, create_engine, event, text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from schemas.errors import InvariantViolation, StoreError
-from services.store.failures import READ_ONLY
+from services.store.failures import READ_ONLY, StoreMissing, store_errors
 from services.store.identity import Identity, StoreFile
 from services.store.packed_text import bring_unpack
 from services.store.sqlite_engine import Found, SqliteEngine, Work
@@ -19,6 +20,8 @@ from services.store.urls import StoreUrl
 
 WRITES = "thinktwice_writes"
 PAGE_BYTES = 16_384  # of a new file: long rows leave less of a page empty
+SCHEMA_LOCK = 7_246_109_001
+LONG_S = 60.0  # of a transaction that reads or writes every row
 LOG_BYTES = 4 << 20  # the log is written back into the file when it is that long
 
 StoreEngine = AsyncEngine | SqliteEngine
@@ -91,16 +94,80 @@ def _leave_a_standby(failure: ExceptionContext) -> None:
         failure.is_disconnect = True
 
 
-class Unlocking(sqlite3.Connection):
-    """A connection that gives up its transaction before it is closed, and knows the files that it has open.
+@asynccontextmanager
+async def transaction(
+    engine: StoreEngine, url: StoreUrl, *, writes: bool = False, snapshot: bool = False
+) -> AsyncIterator[AsyncConnection]:
+    """A connection in a transaction.
 
-    SQLite keeps a closed connection, with its lock on the file, for as long as anything refers to one of its
-    statements; after a cancelled call that is until the next collection of garbage, and every writer waits.
+    Args:
+        engine: of the address.
+        url: the address.
+        writes: no other process makes or changes tables meanwhile.
+        snapshot: every statement sees the store as it was at the first.
     """
+    options: dict[str, Any] = {WRITES: writes}
+    if snapshot and url.dialect == "postgresql":
+        options["isolation_level"] = "REPEATABLE READ"
+    with store_errors(url):
+        async with engine.execution_options(**options).begin() as connection:
+            if writes and url.dialect == "postgresql":
+                await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
+            yield connection
+
+
+@asynccontextmanager
+async def alone(
+    url: StoreUrl,
+    *,
+    create: bool = False,
+    writes: bool = False,
+    snapshot: bool = False,
+    timeout_s: float = LONG_S,
+) -> AsyncIterator[AsyncConnection]:
+    """A transaction on an engine of its own, by default with time for work on every row.
+
+    Raises:
+        StoreMissing: there is no SQLite file and `create` is false.
+        StoreError: the store cannot be opened.
+    """
+    check_file(url, create=create)
+    engine = build_engine(url, create=create, timeout_s=timeout_s)
+    try:
+        async with transaction(engine, url, writes=writes, snapshot=snapshot) as connection:
+            yield connection
+    finally:
+        await engine.dispose()
+
+
+def check_file(url: StoreUrl, *, create: bool) -> None:
+    """Refuse an address that cannot hold a SQLite store, before anything is made.
+
+    Raises:
+        StoreMissing: there is no file and `create` is false.
+        StoreError: it is a directory, or lies in none.
+    """
+    if url.path is None:
+        return
+    if url.path.is_dir():
+        raise StoreError(
+            f"store {url.text} is a directory: name a file in it, for example {url.text}/thinktwice.db"
+        )
+    if url.path.exists():
+        return
+    if not create:
+        raise StoreMissing(
+            f"there is no store at {url.text}: `thinktwice backtest` makes one, or give another --db"
+        )
+    if not url.path.parent.is_dir():
+        raise StoreError(f"the directory of store {url.text} does not exist: create it, or give another --db")
+
+
+class StoreConnection(sqlite3.Connection):
+    """A connection that knows the files that it has open."""
 
     file: StoreFile | None = None
     _companions: Mapping[Path, Identity] = MappingProxyType({})
-    _is_closed = False
 
     def commit(self) -> None:
         """Commit, unless the files of the store are not there any more.
@@ -114,20 +181,11 @@ class Unlocking(sqlite3.Connection):
         super().commit()
         self._companions = self.file.check(self._companions)
 
-    def close(self) -> None:
-        """Roll back what was not committed, and close; a second time does nothing."""
-        if self._is_closed:
-            return
-        if self.in_transaction:
-            self.rollback()
-        super().close()
-        self._is_closed = True
 
-
-def _open(file: StoreFile, create: bool, *args: Any, **named: Any) -> Unlocking:
+def _open(file: StoreFile, create: bool, *args: Any, **named: Any) -> StoreConnection:
     """A connection to the file that the others have open; never to another one that lies there by now."""
     file.open(create=create)
-    connection = Unlocking(*args, **named)
+    connection = StoreConnection(*args, **named)
     connection.file = file
     return connection
 

@@ -6,39 +6,39 @@ Only what has no code is judged by the driver's words. A process that trades wai
 """
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from schemas.errors import StoreError
-from services.store.identity import FileLost, StoreLost, damage_in
+from services.store.identity import FileLost, StoreLost
 from services.store.open_files import chain_of, is_refused, too_few_files
 from services.store.urls import StoreUrl
 
 READ_ONLY = "25006"
 MEND = "restore a backup (`thinktwice db restore FILE --db URL`), or give another --db"
+CHECK_BYTES = 512 << 20  # of larger files only the table of runs is checked; that many take 0.4 s
 NO_TEXT = "Could not decode to UTF-8"  # SQLite's driver, of bytes in a column of text
 
 
-@dataclass(frozen=True)
-class Cause:
-    """What is wrong with a store and the next step.
+class Cause(NamedTuple):
+    """What is wrong with a store and the next step; `waits` where the same call may succeed later.
 
-    Attributes:
-        text: follows the address.
-        codes: SQLSTATEs, the first two letters of them (a class), and codes of SQLite.
-        words: parts of messages that come without a code.
-        retryable: whether the same call may succeed later.
+    `codes` are SQLSTATEs, or the first two letters of them (a class), and codes of SQLite; `words` are parts
+    of messages that come without a code.
     """
 
     text: str
     codes: tuple[str | int, ...]
     words: tuple[str, ...] = ()
-    retryable: bool = False
+    waits: bool = False
 
 
 DAMAGED = Cause(
@@ -55,33 +55,18 @@ CAUSES = (
     CANNOT_OPEN,
     Cause(
         "is locked by another process or transaction, or took too long: try again, or give another --db",
-        (
-            "40000",
-            "40001",
-            "40003",
-            "40P01",
-            "55006",
-            "55P03",
-            "57014",
-            sqlite3.SQLITE_BUSY,
-            sqlite3.SQLITE_LOCKED,
-        ),
-        retryable=True,
+        ("40", "55", "57014", sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+        waits=True,
     ),
-    Cause(
-        "has no such database: create it, or check the --db address",
-        ("3D000", "57P04"),
-    ),
+    Cause("has no such database: create it, or check the --db address", ("3D", "57P04")),
     Cause(
         "closed the connection or takes none at present: check that the server runs, and its limits",
         ("08", "57", "25P03", "25P04", "53000", "53200", "53300"),
         ("connection is closed", "connection was closed", "another operation", "protocol is in the"),
-        retryable=True,
+        waits=True,
     ),
     Cause(
-        "is read-only, as a standby is: try again in a moment, or name the primary",
-        (READ_ONLY,),
-        retryable=True,
+        "is read-only, as a standby is: try again in a moment, or name the primary", (READ_ONLY,), waits=True
     ),
     Cause(
         "is read-only: make the file and its directory writable, or give another --db",
@@ -102,7 +87,7 @@ CAUSES = (
         "run the command again",
         (sqlite3.SQLITE_IOERR_SHORT_READ,),
     ),
-    Cause("cannot be read or written (disk I/O error): check the disk", ("58030", sqlite3.SQLITE_IOERR)),
+    Cause("cannot be read or written (disk I/O error): check the disk", ("58", sqlite3.SQLITE_IOERR)),
     Cause("is not a SQLite database: give another --db, or move the file away", (sqlite3.SQLITE_NOTADB,)),
 )
 BY_CODE = {code: cause for cause in CAUSES for code in cause.codes}
@@ -144,7 +129,7 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
     if found is DAMAGED:
         return StoreDamaged(f"store {url.text} {found.text}", url=url)
     if found is not None:
-        return StoreError(f"store {url.text} {found.text}", retryable=found.retryable)
+        return StoreError(f"store {url.text} {found.text}", retryable=found.waits)
     if any(isinstance(link, (OSError, PoolTimeout)) for link in chain):
         return StoreError(
             f"store {url.text} cannot be reached: check host, port and that the server runs", retryable=True
@@ -210,16 +195,25 @@ async def require_readable(url: StoreUrl) -> None:
     """
     if url.path is None:
         return
+    with store_errors(url):
+        found = await asyncio.to_thread(_check_pages, url.path)
+    if found != "ok":
+        raise StoreDamaged(f"store {url.text} is damaged: {found.splitlines()[-1]}: {MEND}", url=url)
+
+
+def _check_pages(path: Path) -> str:
+    part = "1" if os.stat(path).st_size <= CHECK_BYTES else "runs"
     try:
-        damage = await asyncio.to_thread(damage_in, url.path)
-    except (OSError, sqlite3.Error) as error:
-        raise store_error(error, url) from error
-    if damage is not None:
-        raise StoreDamaged(f"store {url.text} is damaged: {damage}: {MEND}", url=url)
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as file:
+            return str(file.execute(f"PRAGMA quick_check({part})").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise
+        return str(error)
 
 
 def _failures(url: StoreUrl) -> tuple[type[Exception], ...]:
-    common = (DBAPIError, PoolTimeout, OSError, TimeoutError)
+    common = (DBAPIError, sqlite3.Error, PoolTimeout, OSError, TimeoutError)
     if url.dialect == "sqlite":
         return common
     from asyncpg import InterfaceError, PostgresError  # type: ignore[import-untyped]  # asyncpg ships no types

@@ -10,16 +10,13 @@ import itertools
 import os
 import sqlite3
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
-from urllib.parse import quote
 
 from schemas.errors import StoreError
 
 COMPANIONS = ("-wal", "-shm")
 PRIVATE = 0o600
-
-CHECK_BYTES = 512 << 20  # of larger files only the table of runs is checked; that many take 0.4 s
 
 Identity = tuple[int, int] | None  # device and inode of a file; None where there is none
 
@@ -145,20 +142,3 @@ def make_private(path: Path) -> None:
     """Make an empty file for its owner alone, if there is none; SQLite gives its mode to log and index."""
     with suppress(OSError):  # SQLite opens the file next, and reports what is wrong
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
-
-
-def damage_in(path: Path) -> str | None:
-    """What SQLite finds wrong in the pages of a store and its log; None when nothing.
-
-    Raises:
-        sqlite3.Error: it cannot be opened or read, for another reason than damage.
-    """
-    part = "1" if os.stat(path).st_size <= CHECK_BYTES else "runs"
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as file:
-            found = str(file.execute(f"PRAGMA quick_check({part})").fetchone()[0])
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            raise
-        return str(error)
-    return None if found == "ok" else found.splitlines()[-1]

@@ -35,12 +35,14 @@ from services.store.plan_records import (
     PlanDecision,
     StoredPlan,
     new_columns,
+    of_plan,
+    put_plan,
     revision_columns,
-    seal_plan,
     stored_plan,
     with_decision,
 )
 from services.store.repository import Repository
+from services.store.seals import seal_row
 from services.store.tables import PRUNED_TEXT, change_plans, journal, runs
 
 PAGE_ROWS = 5_000
@@ -181,7 +183,7 @@ class JournalRepository(Repository):
         """How many rows of some kinds a run has of each symbol."""
         own = (journal.c.run_id == run_id) & journal.c.kind.in_(sorted(kinds))
         query = select(journal.c.symbol, func.count()).where(own).group_by(journal.c.symbol)
-        found = await self._run_read(lambda connection: connection.execute(query))
+        found = await self._select(query)
         return {symbol: count for symbol, count in found}
 
     async def hashes(self, run_id: str, first: int, last: int) -> list[str]:
@@ -191,13 +193,13 @@ class JournalRepository(Repository):
             .where(journal.c.run_id == run_id, journal.c.seq.between(first, last))
             .order_by(journal.c.seq)
         )
-        return list((await self._run_read(lambda connection: connection.execute(query))).scalars())
+        return list((await self._select(query)).scalars())
 
     async def newest(self, run_ids: Collection[str]) -> int | None:
         """When the last row of some runs was known, the latest of them, ns; None where there is no row."""
         is_last = (journal.c.run_id == runs.c.run_id) & (journal.c.seq == runs.c.events - 1)
         query = select(func.max(journal.c.known_at)).join(runs, is_last).where(runs.c.run_id.in_(run_ids))
-        latest: int | None = (await self._run_read(lambda connection: connection.execute(query))).scalar()
+        latest: int | None = (await self._select(query)).scalar()
         return latest
 
     def _describe_damage(self, run_id: str, problem: str) -> StoreDamaged:
@@ -359,12 +361,10 @@ async def project(connection: AsyncConnection, run_id: str, rows: Sequence[Journ
             fields = {"reasoning": payload["reasoning"], "elapsed_ms": elapsed_ms and round(elapsed_ms)}
             fields["journalled"] = True
             await connection.execute(change_plans.insert().values(new_columns(run_id, plan, **fields)))
-            await seal_plan(connection, run_id, plan.plan_id)
+            await seal_row(connection, change_plans, of_plan(run_id, plan.plan_id))
         elif stored is not None:
-            own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == payload["plan_id"])
-            values = _change_of_plan(stored, row, payload)
-            await connection.execute(update(change_plans).where(own).values({"journalled": 1, **values}))
-            await seal_plan(connection, run_id, payload["plan_id"])
+            values = {"journalled": 1} | _change_of_plan(stored, row, payload)
+            await put_plan(connection, run_id, payload["plan_id"], values)
 
 
 def _change_of_plan(stored: StoredPlan, row: JournalRow, payload: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Row, Select, func, select, update
+from sqlalchemy import ColumnElement, Row, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
@@ -95,12 +95,10 @@ class OperatorRequests(Repository):
         waits = (
             _of(run_id) & (operator_requests.c.number == number) & (operator_requests.c.state == "waiting")
         )
-        values = {
-            "state": outcome,
-            "result": canonical_json(result),
-            "answered_ms": now_ms(self._url.dialect),
-        }
-        answer = update(operator_requests).where(waits).values(values)
+        values = {"state": outcome, "result": canonical_json(result)}
+        answer = (
+            update(operator_requests).where(waits).values(answered_ms=now_ms(self._url.dialect), **values)
+        )
         changed = await self._run_write(lambda connection: connection.execute(answer))
         return changed.rowcount == 1
 
@@ -119,7 +117,8 @@ async def put_request(
     """
     _demand_fields(kind, payload)
     text = canonical_json(payload)
-    newest = (await connection.execute(_newest(run_id))).one_or_none()
+    of_run = select(operator_requests).where(_of(run_id)).order_by(operator_requests.c.number.desc()).limit(1)
+    newest = (await connection.execute(of_run)).one_or_none()
     if newest is not None and (newest.state, newest.kind, newest.payload) == ("waiting", kind, text):
         return int(newest.number)
     number = 1 if newest is None else int(newest.number) + 1
@@ -146,27 +145,27 @@ async def withdraw_plan(
     connection: AsyncConnection, dialect: Dialect, run_id: str, plan_id: str, reason: str
 ) -> None:
     """Answer the approvals of a plan that wait as refused, inside a transaction of the caller's."""
-    waits = _of(run_id) & (operator_requests.c.state == "waiting") & (operator_requests.c.kind == "plan")
-    columns = (operator_requests.c.number, operator_requests.c.payload)
-    found = (await connection.execute(select(*columns).where(waits))).all()
-    questions = [(number, json.loads(payload)) for number, payload in found]
-    numbers = [
-        number
-        for number, payload in questions
-        if (payload["plan_id"], payload["decision"]) == (plan_id, "approve")
-    ]
+    waits = operator_requests.c.state == "waiting"
+    numbers = await _requests_on(connection, run_id, plan_id, "approve", waits)
     shown = canonical_json({"plan_id": plan_id, "reasons": [reason]})
     values = {"state": "refused", "result": shown, "answered_ms": now_ms(dialect)}
-    own = waits & operator_requests.c.number.in_(numbers)
+    own = _of(run_id) & operator_requests.c.number.in_(numbers)
     await connection.execute(update(operator_requests).where(own).values(values))
 
 
 async def plan_was_handed_in(connection: AsyncConnection, run_id: str, plan_id: str) -> bool:
     """Whether the process of a run was, or is to be, told of a plan that a command has made."""
-    own = _of(run_id) & (operator_requests.c.kind == "plan")
-    found = (await connection.execute(select(operator_requests.c.payload).where(own))).scalars()
-    request = map(json.loads, found)
-    return any((item["plan_id"], item["decision"]) == (plan_id, "submit") for item in request)
+    return bool(await _requests_on(connection, run_id, plan_id, "submit", true()))
+
+
+async def _requests_on(
+    connection: AsyncConnection, run_id: str, plan_id: str, decision: str, wanted: ColumnElement[bool]
+) -> list[int]:
+    """Numbers of the requests with a decision on a plan."""
+    own = _of(run_id) & (operator_requests.c.kind == "plan") & wanted
+    query = select(operator_requests.c.number, operator_requests.c.payload).where(own)
+    found = [(number, json.loads(payload)) for number, payload in await connection.execute(query)]
+    return [number for number, item in found if (item["plan_id"], item["decision"]) == (plan_id, decision)]
 
 
 async def demand_running(connection: AsyncConnection, run_id: str) -> None:
@@ -193,11 +192,6 @@ def _demand_fields(kind: RequestKind, payload: dict[str, Any]) -> None:
 
 def _of(run_id: str) -> ColumnElement[bool]:
     return operator_requests.c.run_id == run_id
-
-
-def _newest(run_id: str) -> Select[Any]:
-    last = select(func.max(operator_requests.c.number)).where(_of(run_id)).scalar_subquery()
-    return select(operator_requests).where(_of(run_id), operator_requests.c.number == last)
 
 
 def _request(row: Row[Any]) -> OperatorRequest:

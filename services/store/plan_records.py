@@ -6,27 +6,19 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from pydantic import ValidationError
-from sqlalchemy import Row, literal, select
+from sqlalchemy import ColumnElement, Row, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json, ns_to_datetime
 from schemas.plan import ChangePlan, FolderAction, PlanState, PlanStep, StepState, Trigger
-from services.store.failures import MEND, StoreDamaged
-from services.store.seals import CHANGED, hash_row, seal_row
-from services.store.tables import change_plans, seals
+from services.store.failures import MEND, StoreDamaged, readable
+from services.store.seals import name_row, require_sealed, seal_row, sealed_rows
+from services.store.tables import change_plans
 
 WAITING = ("awaiting_approval", "approved")  # states in which a plan may be edited
 EDIT = "edit"  # what changed a plan and decided nothing
-STANDING = tuple(column for column in change_plans.c if column.name != "revisions")
+STANDING = frozenset(column.name for column in change_plans.c) - {"revisions"}
 IN_JSON = ("steps", "decisions", "reasons", "two_phase")
-SEALED = ("seal_of_standing", "seal_of_revisions")  # of a plan, by number; columns of `PLAN_SEALS`
-PART = literal(f"{change_plans.name} ") + change_plans.c.plan_id
-_OF_PLAN = (seals.c.run_id == change_plans.c.run_id, seals.c.part == PART)
-PLAN_SEALS = tuple(
-    select(seals.c.hash).where(*_OF_PLAN, seals.c.number == number).scalar_subquery().label(name)
-    for number, name in enumerate(SEALED)
-)
 SUMMARY = ("plan_id", "run_id", "revision", "hash", "phase", "state", "trigger", "made_at", "expires_at")
 DECIDED = ("decision", "hash", "by", "at")
 
@@ -191,55 +183,52 @@ async def stored_plan(connection: AsyncConnection, run_id: str, plan_id: str) ->
     Raises:
         StoreDamaged: it cannot be read, or is not as it was sealed.
     """
-    own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == plan_id)
+    own = of_plan(run_id, plan_id)
     locked = select(change_plans.c.plan_id).where(own).with_for_update()
     if (await connection.execute(locked)).one_or_none() is None:
         return None
-    return as_plan((await connection.execute(select(*change_plans.c, *PLAN_SEALS).where(own))).one())
+    return as_plan((await connection.execute(sealed_rows(change_plans).where(own))).one())
 
 
-async def seal_plan(connection: AsyncConnection, run_id: str, plan_id: str) -> None:
-    """Seal a plan as it stands, inside the transaction that has read it by its seal and changed it."""
-    own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == plan_id)
+def of_plan(run_id: str, plan_id: str) -> ColumnElement[bool]:
+    """The row of a plan."""
+    return (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == plan_id)
+
+
+async def put_plan(connection: AsyncConnection, run_id: str, plan_id: str, values: Mapping[str, Any]) -> None:
+    """Change a plan and seal it, inside the transaction that has read it by its seal."""
+    own = of_plan(run_id, plan_id)
+    await connection.execute(update(change_plans).where(own).values(values))
     await seal_row(connection, change_plans, own)
 
 
 def as_plan(row: Row[Any]) -> StoredPlan:
-    """A whole row, with its seals.
+    """A row with its seal.
 
     Raises:
         StoreDamaged: it cannot be read, is not as it was sealed, or its hash is not that of its newest
             revision.
     """
     record = as_record(row)
-    try:
+    what = f"{name_row(change_plans, row)} of run {row.run_id}"
+    with readable(what):
         revisions = tuple(map(ChangePlan.model_validate, json.loads(row.revisions)))
-    except (ValueError, TypeError, RecursionError, ValidationError) as error:
-        raise _describe_damage(row, f"its revisions cannot be read: {type(error).__name__}") from error
     if not revisions or revisions[-1].content_hash != record.hash:
-        raise _describe_damage(row, "its text is not that of its hash")
+        raise StoreDamaged(f"{what} is damaged, its text is not that of its hash: {MEND}")
     return StoredPlan(record, revisions)
 
 
 def as_record(row: Row[Any]) -> PlanRecord:
-    """A row with its seals, with or without its revisions.
+    """How a plan stands, by its row with its seal.
 
     Raises:
         StoreDamaged: it cannot be read, or is not as it was sealed.
     """
-    hashes = hash_row(change_plans, row)
-    if hashes != tuple(row._mapping[name] for name in SEALED[: len(hashes)]):
-        raise _describe_damage(row, f"it {CHANGED}")
-    values = {column.name: row._mapping[column.name] for column in STANDING}
-    try:
-        read = {name: values[name] and json.loads(values[name]) for name in IN_JSON}
-        read["steps"] = {int(number): state for number, state in read["steps"].items()}
-        read["decisions"] = tuple(PlanDecision(**shown) for shown in read["decisions"])
-        read["reasons"] = tuple(read["reasons"])
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise _describe_damage(row, f"its row cannot be read: {type(error).__name__}") from error
-    return PlanRecord(**values | read | {"journalled": bool(values["journalled"])})
-
-
-def _describe_damage(row: Row[Any], what: str) -> StoreDamaged:
-    return StoreDamaged(f"plan {row.plan_id} of run {row.run_id} is damaged, {what}: {MEND}")
+    require_sealed(change_plans, row)
+    values = {name: value for name, value in row._mapping.items() if name in STANDING}
+    with readable(f"{name_row(change_plans, row)} of run {row.run_id}"):
+        values |= {name: values[name] and json.loads(values[name]) for name in IN_JSON}
+        values["steps"] = {int(number): state for number, state in values["steps"].items()}
+        values["decisions"] = tuple(PlanDecision(**shown) for shown in values["decisions"])
+        values |= {"reasons": tuple(values["reasons"]), "journalled": bool(values["journalled"])}
+    return PlanRecord(**values)

@@ -9,37 +9,32 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, Table, and_, select, update
+from sqlalchemy import ColumnElement, Row, Table, and_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.slow_loop.inbox import TakenReport
-from services.store.claims import Claim, SlotKey, claimed_slot
+from services.store.claims import Claim, SlotKey, at_slot, claimed_slot
 from services.store.database_time import insert_once, now_ms
 from services.store.failures import MEND, StoreDamaged, readable
 from services.store.repository import Lease, Repository
-from services.store.seals import CHANGED, demand_sealed, name_row, own_seal, seal_row
+from services.store.seals import CHANGED, name_row, require_sealed, seal_row, sealed_rows
 from services.store.tables import report_inbox, report_verdicts, reports_on_demand, slot_claims, slow_reports
 
 ID_LENGTH = 16
-ON_DEMAND = select(reports_on_demand, own_seal(reports_on_demand))
+ON_DEMAND = sealed_rows(reports_on_demand)
 
 
 @dataclass(frozen=True)
 class StoredReport:
-    """A report with its delivery. `verdict` and `verdict_id` are None until it is delivered."""
+    """A report with its delivery. `verdict` and its id are None until it is delivered."""
 
     key: SlotKey
     report_id: str
-    request_hash: str
     report: HighLevelReflectionReport
-    owner: str
-    epoch: int
-    written_ms: int
     delivery: str
-    consumer: str | None
     takes: int
     arrived_at: int | None
     verdict_id: str | None
@@ -52,9 +47,8 @@ class OnDemandReport:
 
     Attributes:
         known_at: bar close as of which it was made, ns.
-        verdict: the judge's on it, with its id; None before one was asked for.
+        verdict: the judge's on it; None before one was asked for.
         calls: rows of what was read for the verdict and of the model calls it took, with raw replies.
-        written_ms, decided_ms: database time.
     """
 
     run_id: str
@@ -62,11 +56,19 @@ class OnDemandReport:
     known_at: int
     request: HighLevelReflectionRequest
     report: HighLevelReflectionReport
-    written_ms: int
-    verdict_id: str | None
     verdict: ReplanVerdict | None
     calls: tuple[dict[str, Any], ...]
-    decided_ms: int | None
+
+
+def _same(left: Table, right: Table) -> ColumnElement[bool]:
+    return and_(*(left.c[name] == right.c[name] for name in ("run_id", "job", "slot")))
+
+
+WAITING = (
+    sealed_rows(slow_reports, slot_claims.c.request, report_inbox.c.epoch.label("takes"))
+    .join(slot_claims, _same(slow_reports, slot_claims))
+    .join(report_inbox, _same(slow_reports, report_inbox))
+)
 
 
 class ReportRepository(Repository):
@@ -101,7 +103,7 @@ class ReportRepository(Repository):
             if closed.rowcount != 1:
                 return False
             await connection.execute(slow_reports.insert().values(row))
-            await seal_row(connection, slow_reports, _at(slow_reports, claim.key))
+            await seal_row(connection, slow_reports, at_slot(slow_reports, claim.key))
             await connection.execute(report_inbox.insert().values(waiting))
         return True
 
@@ -128,9 +130,9 @@ class ReportRepository(Repository):
             if found is None:
                 return None
             key = SlotKey(run_id, found.job, found.slot)
-            await connection.execute(update(report_inbox).where(_at(report_inbox, key)).values(hold))
-            row: Row[Any] = (await connection.execute(self._waiting(key))).one()
-            demand_sealed(slow_reports, row)
+            await connection.execute(update(report_inbox).where(at_slot(report_inbox, key)).values(hold))
+            row: Row[Any] = (await connection.execute(WAITING.where(at_slot(slow_reports, key)))).one()
+            require_sealed(slow_reports, row)
             if sha256(row.request.encode()).hexdigest() != row.request_hash:
                 request = f"the request of {name_row(slow_reports, row)} of run {run_id}"
                 raise StoreDamaged(f"{request} is damaged, it {CHANGED}: {MEND}")
@@ -155,7 +157,7 @@ class ReportRepository(Repository):
         """Store the verdict and mark the report as delivered, in one transaction; false for a lost hold."""
         key = SlotKey(taken.run_id, taken.job, taken.slot)
         box = report_inbox.c
-        held = _at(report_inbox, key) & (box.state == "taken") & (box.epoch == taken.epoch)
+        held = at_slot(report_inbox, key) & (box.state == "taken") & (box.epoch == taken.epoch)
         row = {
             **vars(key),
             "report_id": taken.report_id,
@@ -175,7 +177,7 @@ class ReportRepository(Repository):
                 return False
             stored = await connection.execute(insert_once(self._url.dialect, report_verdicts).values(row))
             if stored.rowcount == 1:
-                await seal_row(connection, report_verdicts, _at(report_verdicts, key))
+                await seal_row(connection, report_verdicts, at_slot(report_verdicts, key))
             return stored.rowcount == 1
 
     async def all(self, run_id: str, job: str, after: int = -1) -> list[StoredReport]:
@@ -185,27 +187,18 @@ class ReportRepository(Repository):
             StoreDamaged: a report or its verdict is not as it was sealed, or cannot be read.
         """
         found, verdicts = (
-            select(table, own_seal(table))
+            sealed_rows(table)
             .where(table.c.run_id == run_id, table.c.job == job, table.c.slot > after)
             .order_by(table.c.slot)
             for table in (slow_reports, report_verdicts)
         )
         box = report_inbox.c
-        found = found.add_columns(box.state, box.consumer, box.epoch.label("takes"), box.arrived_at)
+        found = found.add_columns(box.state, box.epoch.label("takes"), box.arrived_at)
         found = found.join(report_inbox, _same(slow_reports, report_inbox))
         async with self._read(snapshot=True) as connection:
             decided = {row.slot: row for row in (await connection.execute(verdicts)).all()}
             rows = (await connection.execute(found)).all()
         return [_read_stored(row, decided.get(row.slot)) for row in rows]
-
-    def _waiting(self, key: SlotKey) -> Select[Any]:
-        return (
-            select(slow_reports, own_seal(slow_reports), slot_claims.c.request)
-            .add_columns(report_inbox.c.epoch.label("takes"))
-            .join(slot_claims, _same(slow_reports, slot_claims))
-            .join(report_inbox, _same(slow_reports, report_inbox))
-            .where(_at(slow_reports, key))
-        )
 
 
 class OnDemandRepository(Repository):
@@ -215,9 +208,10 @@ class OnDemandRepository(Repository):
         self, run_id: str, request: HighLevelReflectionRequest, report: HighLevelReflectionReport
     ) -> bool:
         """Whether the report is new; false when it is kept already."""
+        report_id = report.content_hash[:ID_LENGTH]
         row = {
             "run_id": run_id,
-            "report_id": report.content_hash[:ID_LENGTH],
+            "report_id": report_id,
             "known_at": report.known_at,
             "request_hash": request.content_hash,
             "request": request.canonical_text(),
@@ -229,9 +223,7 @@ class OnDemandRepository(Repository):
             statement = insert_once(self._url.dialect, reports_on_demand).values(row)
             new = (await connection.execute(statement)).rowcount == 1
             if new:
-                await seal_row(
-                    connection, reports_on_demand, _at_report(run_id, report.content_hash[:ID_LENGTH])
-                )
+                await seal_row(connection, reports_on_demand, _at_report(run_id, report_id))
         return new
 
     async def decide(
@@ -276,29 +268,16 @@ class OnDemandRepository(Repository):
         return [_on_demand(row) for row in await self._select(query)]
 
 
-def _at(table: Table, key: SlotKey) -> ColumnElement[bool]:
-    return and_(table.c.run_id == key.run_id, table.c.job == key.job, table.c.slot == key.slot)
-
-
-def _same(left: Table, right: Table) -> ColumnElement[bool]:
-    return and_(*(left.c[name] == right.c[name] for name in ("run_id", "job", "slot")))
-
-
 def _read_stored(row: Row[Any], decided: Row[Any] | None) -> StoredReport:
-    demand_sealed(slow_reports, row)
+    require_sealed(slow_reports, row)
     if decided is not None:
-        demand_sealed(report_verdicts, decided)
+        require_sealed(report_verdicts, decided)
     with readable(f"{name_row(slow_reports, row)} of run {row.run_id}"):
         return StoredReport(
             key=SlotKey(row.run_id, row.job, row.slot),
             report_id=row.report_id,
-            request_hash=row.request_hash,
             report=HighLevelReflectionReport.model_validate_json(row.report),
-            owner=row.owner,
-            epoch=row.epoch,
-            written_ms=row.written_ms,
             delivery=row.state,
-            consumer=row.consumer,
             takes=row.takes,
             arrived_at=row.arrived_at,
             verdict_id=None if decided is None else decided.verdict_id,
@@ -311,7 +290,7 @@ def _at_report(run_id: str, report_id: str) -> ColumnElement[bool]:
 
 
 def _on_demand(row: Row[Any]) -> OnDemandReport:
-    demand_sealed(reports_on_demand, row)
+    require_sealed(reports_on_demand, row)
     with readable(f"{name_row(reports_on_demand, row)} of run {row.run_id}"):
         return OnDemandReport(
             run_id=row.run_id,
@@ -319,9 +298,6 @@ def _on_demand(row: Row[Any]) -> OnDemandReport:
             known_at=row.known_at,
             request=HighLevelReflectionRequest.model_validate_json(row.request),
             report=HighLevelReflectionReport.model_validate_json(row.report),
-            written_ms=row.written_ms,
-            verdict_id=row.verdict_id,
             verdict=None if row.verdict is None else ReplanVerdict.model_validate_json(row.verdict),
             calls=tuple(json.loads(row.calls or "[]")),
-            decided_ms=row.decided_ms,
         )

@@ -9,9 +9,8 @@ from sqlalchemy import Executable, Result, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import StoreError
-from services.store.engine import WRITES, StoreEngine, run_transaction
+from services.store.engine import WRITES, StoreEngine, run_transaction, transaction
 from services.store.failures import store_errors
-from services.store.opening import transaction
 from services.store.sqlite_engine import Found, Work
 from services.store.tables import leases
 from services.store.urls import StoreUrl

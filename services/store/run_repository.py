@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from schemas.errors import ConfigError, StoreError, nearest
 from services.journal.chain import GENESIS_HASH, JournalRow
 from services.store.bar_rows import store_bars
-from services.store.failures import MEND, StoreDamaged, losses_of, require_readable
+from services.store.failures import MEND, StoreDamaged, losses_of, readable, require_readable
 from services.store.journal_repository import append_rows
 from services.store.records import Closing, NewRun, RunRecord, RunStatus
 from services.store.repository import Lease, Repository
@@ -102,16 +102,9 @@ class RunRepository(Repository):
             StoreError: the run is not running.
             StoreDamaged: the store cannot be read to its end.
         """
-        values = {"status": status, "document": None if document is None else _json(document)}
-        running = (runs.c.run_id == run_id) & (runs.c.status == "running")
         with losses_of(run_id):
             async with self._write() as connection:
-                result = await connection.execute(update(runs).where(running).values(values))
-                if result.rowcount == 1:
-                    await seal_end(connection, run_id)
-        if result.rowcount != 1:
-            raise StoreError(f"run {run_id!r} is not running: it cannot be marked {status}")
-        with losses_of(run_id):
+                await close_run(connection, run_id, Closing(status, document))
             await require_readable(self._url)
 
     async def reopen(self, run_id: str, lease: Lease) -> None:
@@ -134,9 +127,7 @@ class RunRepository(Repository):
     async def all(self) -> list[RunRecord]:
         """Every run, oldest first; one whose row is damaged or not as it was sealed says so."""
         query = self._rows().order_by(runs.c.number)
-        return [
-            self._record(row) for row in await self._run_read(lambda connection: connection.execute(query))
-        ]
+        return [self._record(row) for row in await self._select(query)]
 
     async def find(self, name: str, *, changed: bool = False) -> RunRecord:
         """The run with this id, this unique prefix of an id, or the newest for `latest`.
@@ -225,11 +216,17 @@ async def is_closed(connection: AsyncConnection, run_id: str, closing: Closing, 
 
 
 async def close_run(connection: AsyncConnection, run_id: str, closing: Closing) -> None:
-    """Close a run inside a transaction of the caller's, and seal its end."""
+    """Close a run inside a transaction of the caller's, and seal its end.
+
+    Raises:
+        StoreError: it is not running.
+    """
     values: dict[str, Any] = {"status": closing.status}
     if closing.document is not None:
         values["document"] = _json(closing.document)
-    await connection.execute(update(runs).where(runs.c.run_id == run_id).values(values))
+    running = (runs.c.run_id == run_id) & (runs.c.status == "running")
+    if (await connection.execute(update(runs).where(running).values(values))).rowcount != 1:
+        raise StoreError(f"run {run_id!r} is not running: it cannot be marked {closing.status}")
     await seal_end(connection, run_id)
 
 
@@ -247,12 +244,5 @@ def _columns(record: RunRecord) -> dict[str, Any]:
 def _read(run_id: str, name: str, kept: str | bytes | None) -> dict[str, Any] | None:
     if kept is None:
         return None
-    try:
-        found = json.loads(kept.decode() if isinstance(kept, bytes) else kept)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise StoreDamaged(
-            f"the {name} of run {run_id} is damaged, it is no JSON ({error}): {MEND}"
-        ) from error
-    if not isinstance(found, dict):
-        raise StoreDamaged(f"the {name} of run {run_id} is damaged, it is no JSON object: {MEND}")
-    return found
+    with readable(f"the {name} of run {run_id}"):
+        return {**json.loads(kept.decode() if isinstance(kept, bytes) else kept)}

@@ -11,16 +11,15 @@ from services.store.checkpoints import SavepointRepository
 from services.store.claims import ClaimRepository, LeaseRepository
 from services.store.console_users import ConsoleUsers
 from services.store.conversations import Conversations, ToolPins
-from services.store.engine import StoreEngine, build_engine
+from services.store.engine import StoreEngine, build_engine, check_file, transaction
 from services.store.failures import StoreMissing
-from services.store.growth import GrowthRepository
 from services.store.integrity import SealRepository
 from services.store.journal_repository import JournalRepository
-from services.store.opening import check_file, transaction
+from services.store.migrate import make_tables, revision_state
+from services.store.migrations import HEAD
 from services.store.operator_requests import OperatorRequests
 from services.store.reports import OnDemandRepository, ReportRepository
-from services.store.retention import RetentionRepository
-from services.store.revision import behind_error, make_tables, revision_state
+from services.store.retention import GrowthRepository, RetentionRepository
 from services.store.run_repository import RunRepository
 from services.store.tables import metadata
 from services.store.trading import TradingRepository
@@ -110,7 +109,10 @@ def _check(connection: Connection, url: StoreUrl, create: bool) -> None:
         make_tables(connection)
     elif found.state == "behind":
         # Others may be at work in it: when its tables change is the operator's decision.
-        raise behind_error(url, found.revision)
+        raise StoreError(
+            f"store {url.text} is at revision {found.revision!r}, this program works with {HEAD!r}: run "
+            "`thinktwice db upgrade --db URL`"
+        )
     else:
         _check_columns(connection, url)
 

@@ -7,11 +7,13 @@ what the judge said; then the operator's: what a trading process is asked, and r
 times are ms of the database's clock, slots are ns. `savepoints` may be lost: they save time, no more.
 Rows of runs, bars and orders hold their own hashes, bars in a chain whose length `runs` counts; `seals` are
 the hashes of what several processes write about a run, so that a row that is gone is missed. `trials` is the
-ledger of what was tried: its rows refer to runs and outlive them. `change_plans` says how each plan of a run
+ledger of what was tried: its rows and their seals outlive runs. `change_plans` says how each plan of a run
 stands; its revisions come last, so that a list need not read them. `tool_pins` are definitions of tools of
 other servers, as they were accepted. `conversation_turns` are questions with their answers, and what tools
 brought for them. `console_users` may log in to the console; `console_audit` says who decided what there.
 """
+
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -34,6 +36,19 @@ metadata = MetaData()
 CORE = frozenset({"runs", "journal"})
 ORDER_KINDS = ("order_accepted", "add_filled", "exit_filled", "scale_out_filled")
 
+
+def _texts(*names: str, nullable: bool = False) -> list[Column[str]]:
+    return [Column(name, Text, nullable=nullable) for name in names]
+
+
+def _numbers(*names: str) -> list[Column[int]]:
+    return [Column(name, BigInteger, nullable=False) for name in names]
+
+
+def _run() -> Column[str]:
+    return Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True)
+
+
 runs = Table(
     "runs",
     metadata,
@@ -41,12 +56,7 @@ runs = Table(
     Column("run_id", Text, nullable=False, unique=True),
     Column("name", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
-    Column("mode", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("config_hash", Text, nullable=False),
-    Column("config", Text, nullable=False),
-    Column("data", Text, nullable=False),
-    Column("environment", Text, nullable=False),
+    *_texts("mode", "status", "config_hash", "config", "data", "environment"),
     Column("events", BigInteger, nullable=False),
     Column("head_hash", Text, nullable=False),
     Column("document", Text, nullable=True),
@@ -58,10 +68,9 @@ runs = Table(
 journal = Table(
     "journal",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    _run(),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("ts_event", BigInteger, nullable=False),
-    Column("known_at", BigInteger, nullable=False),
+    *_numbers("ts_event", "known_at"),
     Column("kind", Text, nullable=False),
     Column("symbol", Text, nullable=True),
     Column("payload", PackedText, nullable=False),
@@ -75,15 +84,14 @@ leases = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("owner", Text, nullable=False),
-    Column("epoch", BigInteger, nullable=False),
-    Column("until_ms", BigInteger, nullable=False),
+    *_numbers("epoch", "until_ms"),
 )
 
 
-def _slot_key() -> list[Column[object]]:
+def _slot_key() -> list[Column[Any]]:
     """The natural key of everything that belongs to one slot of one job of one run."""
     return [
-        Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+        _run(),
         Column("job", Text, primary_key=True),
         Column("slot", BigInteger, primary_key=True, autoincrement=False),
     ]
@@ -98,28 +106,21 @@ slot_claims = Table(
     "slot_claims",
     metadata,
     *_slot_key(),
-    Column("state", Text, nullable=False),
-    Column("owner", Text, nullable=False),
+    *_texts("state", "owner"),
     Column("epoch", BigInteger, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("changed_ms", BigInteger, nullable=False),
     Column("reason", Text, nullable=True),
     Column("facts", Text, nullable=False),
-    Column("request_hash", Text, nullable=True),
-    Column("request", Text, nullable=True),
+    *_texts("request_hash", "request", nullable=True),
 )
 
 slow_reports = Table(
     "slow_reports",
     metadata,
     *_slot_key(),
-    Column("report_id", Text, nullable=False),
-    Column("request_hash", Text, nullable=False),
-    Column("report", Text, nullable=False),
-    Column("telemetry", Text, nullable=False),
-    Column("owner", Text, nullable=False),
-    Column("epoch", BigInteger, nullable=False),
-    Column("written_ms", BigInteger, nullable=False),
+    *_texts("report_id", "request_hash", "report", "telemetry", "owner"),
+    *_numbers("epoch", "written_ms"),
     UniqueConstraint("run_id", "request_hash"),
     _of_slot("slot_claims"),
 )
@@ -130,8 +131,7 @@ report_inbox = Table(
     *_slot_key(),
     Column("state", Text, nullable=False),
     Column("consumer", Text, nullable=True),
-    Column("epoch", BigInteger, nullable=False),
-    Column("until_ms", BigInteger, nullable=False),
+    *_numbers("epoch", "until_ms"),
     Column("arrived_at", BigInteger, nullable=True),
     _of_slot("slow_reports"),
 )
@@ -140,23 +140,17 @@ report_verdicts = Table(
     "report_verdicts",
     metadata,
     *_slot_key(),
-    Column("report_id", Text, nullable=False),
-    Column("verdict_id", Text, nullable=False),
-    Column("verdict", Text, nullable=False),
-    Column("consumer", Text, nullable=False),
-    Column("epoch", BigInteger, nullable=False),
-    Column("decided_ms", BigInteger, nullable=False),
+    *_texts("report_id", "verdict_id", "verdict", "consumer"),
+    *_numbers("epoch", "decided_ms"),
     _of_slot("slow_reports"),
 )
 
 operator_requests = Table(
     "operator_requests",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    _run(),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("kind", Text, nullable=False),
-    Column("payload", Text, nullable=False),
-    Column("state", Text, nullable=False),
+    *_texts("kind", "payload", "state"),
     Column("asked_ms", BigInteger, nullable=False),
     Column("answered_ms", BigInteger, nullable=True),
     Column("result", Text, nullable=True),
@@ -165,39 +159,32 @@ operator_requests = Table(
 reports_on_demand = Table(
     "reports_on_demand",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    _run(),
     Column("report_id", Text, primary_key=True),
     Column("known_at", BigInteger, nullable=False),
-    Column("request_hash", Text, nullable=False),
-    Column("request", Text, nullable=False),
-    Column("report", Text, nullable=False),
-    Column("telemetry", Text, nullable=False),
+    *_texts("request_hash", "request", "report", "telemetry"),
     Column("written_ms", BigInteger, nullable=False),
-    Column("verdict_id", Text, nullable=True),
-    Column("verdict", Text, nullable=True),
-    Column("calls", Text, nullable=True),
+    *_texts("verdict_id", "verdict", "calls", nullable=True),
     Column("decided_ms", BigInteger, nullable=True),
 )
 
 paper_bars = Table(
     "paper_bars",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    _run(),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("label", BigInteger, nullable=False),
-    Column("bars", Text, nullable=False),
-    Column("hash", Text, nullable=False),
+    *_texts("bars", "hash"),
     UniqueConstraint("run_id", "label"),
 )
 
 paper_orders = Table(
     "paper_orders",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    _run(),
     Column("order_id", Text, primary_key=True),
     Column("seq", BigInteger, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("hash", Text, nullable=False),
+    *_texts("state", "hash"),
 )
 
 venue_orders = Table(
@@ -213,7 +200,7 @@ venue_orders = Table(
 trading_processes = Table(
     "trading_processes",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    _run(),
     Column("owner", Text, nullable=False),
     Column("seen_ms", BigInteger, nullable=False),
     Column("signs", Text, nullable=False),
@@ -222,10 +209,9 @@ trading_processes = Table(
 savepoints = Table(
     "savepoints",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    _run(),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("bars", BigInteger, nullable=False),
-    Column("events", BigInteger, nullable=False),
+    *_numbers("bars", "events"),
     Column("code", Text, nullable=False),
     Column("added", LargeBinary, nullable=False),
     Column("state", LargeBinary, nullable=True),
@@ -234,7 +220,7 @@ savepoints = Table(
 seals = Table(
     "seals",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    Column("run_id", Text, primary_key=True),
     Column("part", Text, primary_key=True),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("hash", Text, nullable=False),
@@ -244,38 +230,27 @@ trials = Table(
     "trials",
     metadata,
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("run_id", Text, nullable=False),
-    Column("config_hash", Text, nullable=False),
-    Column("playbooks", Text, nullable=False),
-    Column("data", Text, nullable=False),
-    Column("timeframe", Text, nullable=False),
-    Column("symbols", Text, nullable=False),
+    *_texts("run_id", "config_hash", "playbooks", "data", "timeframe", "symbols"),
     Column("first_label", BigInteger, nullable=False),
     Column("last_label", BigInteger, nullable=True),
-    Column("hypotheses", BigInteger, nullable=False),
-    Column("candidates", BigInteger, nullable=False),
-    Column("promotions", BigInteger, nullable=False),
+    *_numbers("hypotheses", "candidates", "promotions"),
     Column("ledger", Text, nullable=False),
 )
 
 change_plans = Table(
     "change_plans",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    _run(),
     Column("plan_id", Text, primary_key=True),
     Column("state", Text, nullable=False),
     Column("revision", Integer, nullable=False),
     Column("hash", Text, nullable=False),
     Column("phase", Integer, nullable=False),
     Column("trigger", Text, nullable=False),
-    Column("made_at", BigInteger, nullable=False),
-    Column("expires_at", BigInteger, nullable=False),
+    *_numbers("made_at", "expires_at"),
     Column("journalled", Integer, nullable=False),
-    Column("steps", Text, nullable=False),
-    Column("decisions", Text, nullable=False),
-    Column("reasons", Text, nullable=False),
-    Column("two_phase", Text, nullable=True),
-    Column("reasoning", Text, nullable=True),
+    *_texts("steps", "decisions", "reasons"),
+    *_texts("two_phase", "reasoning", nullable=True),
     Column("elapsed_ms", BigInteger, nullable=True),
     Column("revisions", Text, nullable=False),
 )
@@ -285,8 +260,7 @@ tool_pins = Table(
     metadata,
     Column("client", Text, primary_key=True),
     Column("tool", Text, primary_key=True),
-    Column("hash", Text, nullable=False),
-    Column("definition", Text, nullable=False),
+    *_texts("hash", "definition"),
     Column("pinned_ms", BigInteger, nullable=False),
 )
 
@@ -295,8 +269,7 @@ conversation_turns = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("question", Text, nullable=False),
-    Column("document", Text, nullable=False),
+    *_texts("question", "document"),
     Column("asked_ms", BigInteger, nullable=False),
 )
 
@@ -304,8 +277,7 @@ console_users = Table(
     "console_users",
     metadata,
     Column("name", Text, primary_key=True),
-    Column("role", Text, nullable=False),
-    Column("password_hash", Text, nullable=False),
+    *_texts("role", "password_hash"),
     Column("added_ms", BigInteger, nullable=False),
 )
 
@@ -314,9 +286,6 @@ console_audit = Table(
     metadata,
     Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
     Column("at_ms", BigInteger, nullable=False),
-    Column("who", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("outcome", Text, nullable=False),
+    *_texts("who", "action", "subject", "outcome"),
 )
 PRUNED_TEXT = func.length(journal.c.payload) == 0  # a row that was pruned

@@ -12,20 +12,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Table, bindparam, delete, select, update
+from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
 from schemas.trials import TrialCounts
 from services.journal.chain import JournalRow
-from services.store.bar_rows import (
-    PAGE_ROWS,
-    bars_page,
-    counted_bars,
-    hash_before,
-    misfit_bars,
-    store_bars,
-)
+from services.store.bar_rows import checked_bars, store_bars
 from services.store.database_time import insert_into, insert_once, now_ms
 from services.store.failures import MEND, StoreDamaged, losses_of, readable, require_readable
 from services.store.journal_repository import append_rows
@@ -105,7 +98,9 @@ class TradingRepository(Repository):
             if bars:
                 await store_bars(connection, self._url.dialect, run_id, bars)
             if rows:
-                await self._store_rows(connection, run_id, rows)
+                await append_rows(connection, run_id, rows)
+            if orders := [_order_values(run_id, row) for row in rows if row.kind in ORDER_KINDS]:
+                await connection.execute(insert_once(self._url.dialect, paper_orders), orders)
             if counts is not None:
                 await advance_trial(connection, run_id, counts)
             if closing is not None:
@@ -118,48 +113,24 @@ class TradingRepository(Repository):
             if closing is not None:
                 await require_readable(self._url)
 
-    async def _store_rows(self, connection: AsyncConnection, run_id: str, rows: Sequence[JournalRow]) -> None:
-        await append_rows(connection, run_id, rows)
-        orders = [_order_values(run_id, row) for row in rows if row.kind in ORDER_KINDS]
-        if orders:
-            await self._insert_once(connection, paper_orders, orders)
-
     async def rows(self, run_id: str, start: int = 0) -> AsyncIterator["BarRow"]:
         """The rows of bars that a run took from row `start` on, in order, each held against its hash.
 
         Raises:
             StoreDamaged: a row is not what was written, is missing, or is one that the run never took.
         """
-        expected = start
-
-        async def read(connection: AsyncConnection) -> tuple[Sequence[Any], int, int]:
-            page = await bars_page(connection, run_id, expected)
-            return page, *await counted_bars(connection, run_id)
-
-        before = await self._run_read(lambda connection: hash_before(connection, run_id, start))
-        while True:
-            page, count, last = await self._run_read(read)
-            for row in page:
-                problem = misfit_bars(row, expected, before, count)
-                if problem is not None:
-                    raise self._describe_damage(run_id, problem)
-                yield _bar_row(row.label, row.bars)
-                expected, before = expected + 1, row.hash
-            if len(page) < PAGE_ROWS:
-                if count > last + 1:
-                    raise self._describe_damage(run_id, f"row {last + 1} of its bars is missing")
-                return
+        async for row, problem in checked_bars(self._run_read, run_id, start):
+            if row is None or problem is not None:
+                raise StoreDamaged(f"store {self._url.text}: run {run_id!r}: {problem}; {MEND}")
+            yield _bar_row(row.label, row.bars)
 
     async def last_bars(self, run_id: str) -> tuple[int, int] | None:
         """Number and label of the last row of bars that a run took; None before the first."""
         own = paper_bars.c.run_id == run_id
         query = select(paper_bars.c.number, paper_bars.c.label).where(own)
         query = query.order_by(paper_bars.c.number.desc()).limit(1)
-        row = (await self._run_read(lambda connection: connection.execute(query))).one_or_none()
+        row = (await self._select(query)).one_or_none()
         return None if row is None else (int(row.number), int(row.label))
-
-    def _describe_damage(self, run_id: str, problem: str) -> StoreDamaged:
-        return StoreDamaged(f"store {self._url.text}: run {run_id!r}: {problem}; {MEND}")
 
     async def list_unacknowledged(self, run_id: str) -> list[OutgoingOrder]:
         """Orders that were intended and not acknowledged, in the order of the journal."""
@@ -173,9 +144,7 @@ class TradingRepository(Repository):
             .where(paper_orders.c.run_id == run_id, paper_orders.c.state == "intended")
             .order_by(paper_orders.c.seq)
         )
-        return [
-            OutgoingOrder(*row) for row in await self._run_read(lambda connection: connection.execute(query))
-        ]
+        return [OutgoingOrder(*row) for row in await self._select(query)]
 
     async def acknowledge(self, run_id: str, order_ids: Sequence[str]) -> None:
         """Note that the venue has these orders."""
@@ -184,9 +153,7 @@ class TradingRepository(Repository):
         own = (paper_orders.c.run_id == run_id) & paper_orders.c.order_id.in_(order_ids)
 
         async def work(connection: AsyncConnection) -> None:
-            found = (
-                await connection.execute(select(paper_orders.c.order_id, paper_orders.c.seq).where(own))
-            ).all()
+            found = await connection.execute(select(paper_orders.c.order_id, paper_orders.c.seq).where(own))
             orders = [
                 {"of_run": run_id, "named": name, "new_hash": hash_values(name, seq, "acknowledged")}
                 for name, seq in found
@@ -230,8 +197,7 @@ class TradingRepository(Repository):
     async def at_venue(self, account: str) -> dict[str, int]:
         """How often each order of an account was sent, by order id."""
         query = select(venue_orders.c.order_id, venue_orders.c.sends).where(venue_orders.c.account == account)
-        async with self._read() as connection:
-            return {order_id: sends for order_id, sends in (await connection.execute(query)).all()}
+        return {order_id: sends for order_id, sends in await self._select(query)}
 
     async def say(self, lease: Lease, run_id: str, signs: Mapping[str, Any]) -> None:
         """Keep what a running process says of itself.
@@ -254,18 +220,11 @@ class TradingRepository(Repository):
         columns = trading_processes.c
         age = now_ms(self._url.dialect) - columns.seen_ms
         query = select(columns.owner, age, columns.signs).where(columns.run_id == run_id)
-        async with self._read() as connection:
-            row = (await connection.execute(query)).one_or_none()
+        row = (await self._select(query)).one_or_none()
         if row is None:
             return None
         with readable(f"store {self._url.text}: what the process of run {run_id} said last"):
             return ProcessSeen(row[0], int(row[1]), {**json.loads(row[2])})
-
-    async def _insert_once(
-        self, connection: AsyncConnection, table: Table, rows: Sequence[Mapping[str, Any]]
-    ) -> None:
-        # Rows that are part of the statement would have it compiled each time.
-        await connection.execute(insert_once(self._url.dialect, table), rows)
 
 
 def _bar_row(label: int, text: str) -> "BarRow":

@@ -17,8 +17,8 @@ from schemas.trials import MOST, TrialCounts, TrialLedger
 from services.store.failures import MEND, StoreDamaged, losses_of, readable
 from services.store.operator_requests import tell_of_rule
 from services.store.repository import Repository
-from services.store.seals import CHANGED, TRIAL, hash_values, seal_of_trial, seal_trial, trial_of
-from services.store.tables import paper_bars, runs, seals, trials
+from services.store.seals import missing_rows, require_sealed, seal_row, sealed_rows
+from services.store.tables import paper_bars, trials
 
 Key = tuple[str, str, str]
 RULE = "rule:"  # begins the name of a rule that was tried outside every run
@@ -123,15 +123,8 @@ class TrialRepository(Repository):
         """
         with losses_of(run_id):
             async with self._write() as connection:
-                known, number = await self._begin(connection, on, run_id)
-                same = [trial for trial in known if (trial.run_id, trial.on.key) == (run_id, on.key)]
-                if same:
-                    return same[-1].ledger
-                ledger = count_before(known, on).model_copy(update={"fresh": fresh})
-                trial = Trial(number, run_id, on, TrialCounts(hypotheses=hypotheses), ledger)
-                await connection.execute(trials.insert(), _columns(trial))
-                await seal_trial(connection, run_id)
-        return ledger
+                trial, _ = await self._enter(connection, run_id, on, hypotheses, fresh=fresh)
+        return trial.ledger
 
     async def note_rule(self, on: TriedOn) -> int:
         """Enter a rule that is tried outside every run: one hypothesis. What comes back is its number.
@@ -141,17 +134,13 @@ class TrialRepository(Repository):
         Raises:
             StoreError: the store cannot be written.
         """
-        name = _rule_name(on.config_hash)
+        name = f"{RULE}{on.config_hash[:16]}"
         async with self._write() as connection:
-            known, number = await self._begin(connection, on, name)
-            same = [trial.number for trial in known if (trial.run_id, trial.on) == (name, on)]
-            if same:
-                return same[-1]
-            trial = Trial(number, name, on, TrialCounts(hypotheses=1), count_before(known, on))
-            await connection.execute(trials.insert(), _columns(trial))
-            met = {known_trial.run_id for known_trial in known if known_trial.on.meets(on)}
-            await tell_of_rule(connection, self._url.dialect, met, number, name)
-        return number
+            trial, earlier = await self._enter(connection, name, on, 1)
+            met = {known.run_id for known in earlier if known.on.meets(on)}
+            if met:
+                await tell_of_rule(connection, self._url.dialect, met, trial.number, name)
+        return trial.number
 
     async def note_sweep(self, on: TriedOn, sets: int) -> TrialLedger:
         """Enter a search over so many parameter sets as one row, before they are tried.
@@ -161,21 +150,38 @@ class TrialRepository(Repository):
         Raises:
             StoreError: the store cannot be written.
         """
-        name = _sweep_name(on.config_hash, sets)
         async with self._write() as connection:
-            known, number = await self._begin(connection, on, name)
-            ledger = count_before(known, on)
-            if not any((trial.run_id, trial.on) == (name, on) for trial in known):
-                trial = Trial(number, name, on, TrialCounts(hypotheses=sets), ledger)
-                await connection.execute(trials.insert(), _columns(trial))
-        return ledger
+            name = f"{SWEEP}{sets}:{on.config_hash[:16]}"
+            return (await self._enter(connection, name, on, sets))[0].ledger
 
-    async def _begin(self, connection: AsyncConnection, on: TriedOn, name: str) -> tuple[list[Trial], int]:
-        """Trials on that timeframe, and the number of the next; no other process enters one meanwhile."""
+    async def _enter(
+        self,
+        connection: AsyncConnection,
+        name: str,
+        on: TriedOn,
+        hypotheses: int,
+        *,
+        fresh: bool | None = None,
+    ) -> tuple[Trial, list[Trial]]:
+        """The trial of this name and the earlier ones on its timeframe; one that is there already has none.
+
+        A run, which alone says whether it is `fresh`, is the same with longer bars, too. No other process
+        enters one meanwhile.
+        """
         if self._url.dialect == "postgresql":
             await connection.execute(text("LOCK TABLE trials IN EXCLUSIVE MODE"))
-        known = [trial for trial in await self._find(connection, name) if trial.on.timeframe == on.timeframe]
-        return known, (await connection.scalar(select(func.max(trials.c.number))) or 0) + 1
+        every = await self._find(connection)
+        known = [trial for trial in every if trial.on.timeframe == on.timeframe]
+        own = [trial for trial in known if trial.run_id == name]
+        same = [trial for trial in own if trial.on == on or (fresh is not None and trial.on.key == on.key)]
+        if same:
+            return same[-1], []
+        ledger = count_before(known, on).model_copy(update={"fresh": bool(fresh)})
+        number = every[-1].number + 1 if every else 1
+        trial = Trial(number, name, on, TrialCounts(hypotheses=hypotheses), ledger)
+        await connection.execute(trials.insert(), _columns(trial))
+        await seal_row(connection, trials, trials.c.number == number)
+        return trial, known
 
     async def advance(self, run_id: str, counts: TrialCounts) -> None:
         """Note how far a run has come; a run that was not entered is no trial."""
@@ -190,54 +196,20 @@ class TrialRepository(Repository):
         """
         return await self._run_read(self._find)
 
-    def _rows(self) -> Select[Any]:
-        """Rows in order with their seals; `until` of a run under way is the label of its last stored bars."""
+    async def _find(self, connection: AsyncConnection) -> list[Trial]:
+        """Every row in order; one of a run under way reaches to the label of its last stored bars."""
+        what = f"store {self._url.text}: the row of {{!r}} in its ledger of trials"
+        if (gone := (await connection.execute(missing_rows(trials).limit(1))).one_or_none()) is not None:
+            raise StoreDamaged(f"{what.format(gone.run_id)} is damaged, it is gone: {MEND}")
         taken = select(func.max(paper_bars.c.label)).where(paper_bars.c.run_id == trials.c.run_id)
         last = func.coalesce(trials.c.last_label, taken.scalar_subquery(), trials.c.first_label)
-        stored = select(runs.c.run_id).where(runs.c.run_id == trials.c.run_id).scalar_subquery()
-        columns = (*trials.c, last.label("until"), stored.label("stored"), seal_of_trial())
-        return select(*columns).order_by(trials.c.number)
-
-    async def _find(self, connection: AsyncConnection, entering: str | None = None) -> list[Trial]:
-        """Every row; one without a seal by the id that is `entering` is of a run of that id that is gone."""
-        entered = select(seals.c.run_id).where(seals.c.part == TRIAL)
-        gone = entered.where(seals.c.run_id.not_in(select(trials.c.run_id))).order_by(seals.c.run_id).limit(1)
-        if (run_id := await connection.scalar(gone)) is not None:
-            what = f"store {self._url.text}: the row of {run_id!r} in its ledger of trials is damaged"
-            raise StoreDamaged(f"{what}, it is gone: {MEND}")
-        rows = (await connection.execute(self._rows())).all()
-        newest = {row.run_id: row.number for row in rows}
-        return [self._sealed_trial(row, newest[row.run_id] == row.number, entering) for row in rows]
-
-    def _sealed_trial(self, row: Row[Any], newest: bool, entering: str | None) -> Trial:
-        what = f"store {self._url.text}: the row of {row.run_id!r} in its ledger of trials"
-        came_again = row.run_id == entering and row.own_seal is None
-        if not _is_as_written(row, newest and not came_again):
-            raise StoreDamaged(f"{what} is damaged, it {CHANGED}: {MEND}")
-        with readable(what):
-            return _trial(row)
-
-
-def _is_as_written(row: Row[Any], newest: bool) -> bool:
-    """Whether a row fits its seal; a rule has none, and says the same whenever it is tried.
-
-    Nor has a run that is gone; its id may have come again.
-    """
-    if row.run_id.startswith(RULE):
-        named = row.run_id == _rule_name(row.config_hash)
-        return named and (row.hypotheses, row.candidates, row.promotions) == (1, 0, 0)
-    if row.run_id.startswith(SWEEP):
-        named = row.run_id == _sweep_name(row.config_hash, row.hypotheses)
-        return named and (row.candidates, row.promotions) == (0, 0)
-    return row.stored is None or not newest or row.own_seal == hash_values(*row[: len(trials.c)])
-
-
-def _rule_name(config_hash: str) -> str:
-    return f"{RULE}{config_hash[:16]}"
-
-
-def _sweep_name(config_hash: str, sets: int) -> str:
-    return f"{SWEEP}{sets}:{config_hash[:16]}"
+        query = sealed_rows(trials, last.label("until")).order_by(trials.c.number)
+        found = []
+        for row in await connection.execute(query):
+            require_sealed(trials, row)
+            with readable(what.format(row.run_id)):
+                found.append(_trial(row))
+        return found
 
 
 async def advance_trial(connection: AsyncConnection, run_id: str, counts: TrialCounts) -> None:
@@ -246,13 +218,18 @@ async def advance_trial(connection: AsyncConnection, run_id: str, counts: TrialC
     Raises:
         StoreDamaged: its row is not as it was sealed.
     """
-    row = (await connection.execute(trial_of(run_id).add_columns(seal_of_trial()))).one_or_none()
+    row = (await connection.execute(newest_trial(run_id))).one_or_none()
     if row is None:
         return
-    if row.own_seal != hash_values(*row[:-1]):
-        raise StoreDamaged(f"the row of {run_id!r} in the ledger of trials is damaged, it {CHANGED}: {MEND}")
-    await connection.execute(update(trials).where(trials.c.number == row.number).values(**counts.payload()))
-    await seal_trial(connection, run_id)
+    require_sealed(trials, row)
+    own = trials.c.number == row.number
+    await connection.execute(update(trials).where(own).values(**counts.payload()))
+    await seal_row(connection, trials, own)
+
+
+def newest_trial(run_id: str) -> Select[Any]:
+    """The newest row with a run's id, with its seal; the id of a run that is gone may come again."""
+    return sealed_rows(trials).where(trials.c.run_id == run_id).order_by(trials.c.number.desc()).limit(1)
 
 
 def _columns(trial: Trial) -> dict[str, Any]:

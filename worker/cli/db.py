@@ -38,7 +38,7 @@ def db() -> None:
 async def upgrade(db: DbOption = None, json: JsonOption = False) -> None:
     """Make the tables of a store, or bring them to the present revision; running it again changes nothing."""
     from services.store import migrate
-    from services.store.opening import alone
+    from services.store.engine import alone
     from services.store.urls import parse_url
 
     url = parse_url(store_address(db))
@@ -64,7 +64,7 @@ async def upgrade(db: DbOption = None, json: JsonOption = False) -> None:
 @app.command("check")
 async def check(db: DbOption = None, full: FullOption = False, json: JsonOption = False) -> None:
     """Check revision, file and heads of a store: exit 1 when it is behind or something is broken."""
-    from services.store.examination import examine
+    from services.store.integrity import examine
 
     found = await examine(store_address(db), full=full)
     print_document({"ok": found.ok, **vars(found)}, json, _describe)

@@ -1,21 +1,17 @@
 """The doctor's checks of the store: there, ours, of this revision, writable, and its clock."""
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from sqlalchemy import select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import StoreError
 from services.model_calls.quoting import count_noun
 from services.store import open_store
 from services.store.database_time import now_ms
-from services.store.engine import build_engine
-from services.store.examination import examine
+from services.store.engine import alone, check_file
 from services.store.failures import StoreMissing
 from services.store.identity import COMPANIONS
-from services.store.opening import check_file, transaction
+from services.store.integrity import examine
 from services.store.urls import StoreUrl, parse_url
 from worker.doctor.access_checks import FOR_OTHERS
 from worker.doctor.checks import DoctorContext, Finding, fail, ok, warn
@@ -54,7 +50,7 @@ async def store_writable(patient: DoctorContext) -> Finding:
     url = parse_url(patient.settings.runtime.db)
     if url.path is not None and not url.path.exists():
         return ok("there is no file yet")
-    async with _open(url) as connection:
+    async with alone(url, writes=True, timeout_s=PATIENCE_S) as connection:
         # A transaction takes its lock with its first statement.
         if not await connection.scalar(text(WITH_A_LOCK if url.server is None else MAY_WRITE)):
             step = "give the role INSERT and UPDATE, on a server that is no standby"
@@ -78,7 +74,7 @@ async def store_clock(patient: DoctorContext) -> Finding:
     url = parse_url(patient.settings.runtime.db)
     if url.server is None:
         return ok("it is this machine's")
-    async with _open(url, writes=False) as connection:
+    async with alone(url, timeout_s=PATIENCE_S) as connection:
         before = time.time()
         theirs = await connection.scalar(select(now_ms(url.dialect)))
         ours = (before + time.time()) / 2
@@ -101,16 +97,6 @@ async def plans_waiting(patient: DoctorContext) -> Finding:
         return ok("no change plan waits for a decision")
     step = "see `thinktwice plans list --state awaiting_approval`"
     return warn(f"{count_noun(count, 'change plan')} for a person to decide", step)
-
-
-@asynccontextmanager
-async def _open(url: StoreUrl, *, writes: bool = True) -> AsyncIterator[AsyncConnection]:
-    engine = build_engine(url, create=False, timeout_s=PATIENCE_S)
-    try:
-        async with transaction(engine, url, writes=writes) as connection:
-            yield connection
-    finally:
-        await engine.dispose()
 
 
 CHECKS = (store, store_writable, store_clock, plans_waiting)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from services.store import migrate, migrations, revision
+from services.store import migrate, migrations, store
 
 SECOND = '''"""Notes on runs."""
 
@@ -28,6 +28,6 @@ def add_revision(folder: Path, monkeypatch: pytest.MonkeyPatch, *, text: str = S
     shutil.copytree(Path(migrations.__file__).parent, copied, ignore=shutil.ignore_patterns("__pycache__"))
     (copied / "versions" / "v0002_notes.py").write_text(text, "utf-8")
     monkeypatch.setattr(migrate, "SCRIPTS", str(copied))
-    monkeypatch.setattr(revision, "REVISIONS", ("0001", "0002"))
-    for module in (migrate, revision):
+    monkeypatch.setattr(migrate, "REVISIONS", ("0001", "0002"))
+    for module in (migrate, store):
         monkeypatch.setattr(module, "HEAD", "0002")

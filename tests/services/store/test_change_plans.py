@@ -10,7 +10,8 @@ from schemas.errors import ConfigError
 from services.store import open_store
 from services.store.change_plans import Operator
 from services.store.failures import StoreDamaged
-from services.store.plan_records import seal_plan
+from services.store.plan_records import of_plan
+from services.store.seals import seal_row
 from services.store.tables import change_plans, paper_bars, runs
 from tests.services.store.plans import (
     DAY,
@@ -450,19 +451,19 @@ def test_damaged_plan_is_told_as_such(address, column):
     async def scenario(store, run_id):
         async with store.plans._write() as connection:
             await connection.execute(update(change_plans).values({column: "0"}))
-        with pytest.raises(StoreDamaged, match=f"plan {PLAN.plan_id} of run {run_id} is damaged"):
+        with pytest.raises(StoreDamaged, match=f"plan '{PLAN.plan_id}' of run {run_id} is damaged"):
             await store.plans.find(PLAN.plan_id)
 
     with_run(address, kept(scenario))
 
 
-def test_list_of_a_thousand_plans_reads_none_of_their_texts(tmp_path):
+def test_list_of_a_thousand_plans_parses_none_of_their_texts(tmp_path):
     address = f"sqlite:///{tmp_path}/store.db"
 
     async def scenario(store):
         runs = [(await store.runs.create(new_run())).run_id for _ in range(4)]
         long = change_plan(understanding="x" * 900, risks=("y" * 900,) * 20)
-        row = {**vars(await store.plans.put(runs[0], long)), "revisions": "never read"}
+        row = {**vars(await store.plans.put(runs[0], long)), "revisions": "never parsed"}
         async with store.plans._write() as connection:
             texts = {"steps": '{"1":"waiting"}', "decisions": "[]", "reasons": "[]", "two_phase": None}
             rows = [
@@ -471,7 +472,7 @@ def test_list_of_a_thousand_plans_reads_none_of_their_texts(tmp_path):
             ]
             await connection.execute(change_plans.insert(), rows)
             for row in rows:
-                await seal_plan(connection, row["run_id"], row["plan_id"])
+                await seal_row(connection, change_plans, of_plan(row["run_id"], row["plan_id"]))
         found = await store.plans.all()
         return len(found), await store.plans.waiting(), await store.plans.waiting(runs[1])
 

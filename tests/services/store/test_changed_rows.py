@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from schemas.trials import TrialCounts
 from services.store import open_store
 from services.store.failures import StoreDamaged
+from services.store.integrity import examine
 from services.store.seals import seal_row
 from services.store.tables import reports_on_demand
 from tests.services.journal.rows import written_rows
@@ -44,10 +45,11 @@ TRIALS = {
     "hypotheses": "UPDATE trials SET hypotheses = 1",
     "timeframe": "UPDATE trials SET timeframe = '4h'",
     "ledger_of_no_object": "UPDATE trials SET ledger = '[]'",
+    "symbols_of_no_list": "UPDATE trials SET symbols = '7'",
     "promotions_of_nothing": "UPDATE trials SET promotions = 7",
     "row": "DELETE FROM trials",
     "run": "UPDATE trials SET run_id = 'r0009'",
-    "seal": "DELETE FROM seals WHERE part = 'trial'",
+    "seal": "DELETE FROM seals WHERE part LIKE 'trials %'",
 }
 HEADS = {
     "events": "UPDATE runs SET events = 7",
@@ -160,7 +162,7 @@ def test_ledger_of_trials_that_was_changed_is_neither_shown_nor_counted(address,
         for reading in (store.trials.all(), store.trials.begin("r0001", BARS, 10)):
             with pytest.raises(StoreDamaged) as refused:
                 await reading
-            named(refused.value, "in its ledger of trials")
+            named(refused.value, "ledger of trials")
             assert "pydantic" not in str(refused.value)
 
     of_store(address, scenario)
@@ -171,21 +173,24 @@ def test_row_of_the_ledger_that_was_changed_is_not_sealed_anew_by_its_run(addres
         run_id = (await store.runs.create(new_run())).run_id
         await store.trials.begin(run_id, BARS, 10)
         await change(store, "UPDATE trials SET playbooks = 'others'")
-        with pytest.raises(StoreDamaged, match="ledger of trials is damaged"):
+        with pytest.raises(StoreDamaged, match="ledger of trials .*is damaged"):
             await store.trials.advance(run_id, TrialCounts(hypotheses=10, candidates=1))
 
     of_store(address, scenario)
 
 
-def test_rule_of_the_ledger_that_was_changed_is_found_without_a_seal(address):
+@pytest.mark.parametrize("statement", ["UPDATE trials SET hypotheses = 0", "DELETE FROM trials"])
+def test_rule_of_the_ledger_that_was_changed_or_deleted_is_found(address, statement):
     async def scenario(store):
         await store.trials.note_rule(BARS)
         assert len(await store.trials.all()) == 1
-        await change(store, "UPDATE trials SET hypotheses = 0")
-        with pytest.raises(StoreDamaged, match="ledger of trials is damaged"):
+        await change(store, statement)
+        with pytest.raises(StoreDamaged, match="ledger of trials .*is damaged"):
             await store.trials.all()
 
     of_store(address, scenario)
+    (problem,) = asyncio.run(examine(address, full=True)).problems
+    assert problem.startswith("rule:c0: row in the ledger of trials ")
 
 
 @pytest.mark.parametrize("statement", HEADS.values(), ids=HEADS)

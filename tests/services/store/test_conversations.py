@@ -57,5 +57,5 @@ def test_turn_that_is_not_what_was_written_is_damage(address, document):
                 await connection.execute(update(conversation_turns).values(document=document))
             await store.conversations.last("desk", 1)
 
-    with pytest.raises(StoreDamaged, match="turn 1 of conversation 'desk' cannot be read"):
+    with pytest.raises(StoreDamaged, match="turn 1 of conversation 'desk' is damaged, it cannot be read"):
         asyncio.run(scenario())

@@ -17,9 +17,9 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.store import open_store
 from services.store.backup import back_up
-from services.store.examination import examine
 from services.store.failures import StoreDamaged
 from services.store.identity import StoreFile, StoreLost
+from services.store.integrity import examine
 from services.store.records import Closing
 from tests.services.store.stores import new_run
 

@@ -13,9 +13,9 @@ from sqlalchemy.schema import CreateTable
 
 from schemas.errors import InvariantViolation, StoreError
 from services.store import migrate, migrations, open_store
+from services.store.engine import alone
+from services.store.migrate import MARK, make_tables, revision_state
 from services.store.migrations import HEAD, REVISIONS
-from services.store.opening import alone
-from services.store.revision import MARK, make_tables, revision_state
 from services.store.tables import metadata
 from services.store.urls import parse_url
 from tests.services.journal.rows import written_rows

@@ -42,5 +42,5 @@ def test_pin_that_is_not_what_was_written_is_damage(address, damage):
                 await connection.execute(update(tool_pins).values(damage))
             await store.tool_pins.pins_of("desk")
 
-    with pytest.raises(StoreDamaged, match=r"the pin of desk\.quote cannot be read"):
+    with pytest.raises(StoreDamaged, match=r"the pin of desk\.quote is damaged, it cannot be read"):
         asyncio.run(scenario())
