@@ -18,7 +18,7 @@ from schemas.canonical import text_to_ns
 from schemas.errors import ConfigError
 from schemas.timeframes import LAST_NS
 from services.model_calls.quoting import visible, visible_json
-from worker.pages.figures import DASH
+from worker.pages.figures import DASH, shown_cell
 
 if TYPE_CHECKING:
     from worker.pages.screen import PlainConsole
@@ -99,21 +99,6 @@ def _is_figure(cell: Any) -> bool:
         return cell is None or isinstance(cell, int | float)
     digits = cell.removesuffix(" %").removesuffix(" R").lstrip("+-").replace(",", "").replace(".", "", 1)
     return digits.isdigit() or cell == DASH
-
-
-def shown_cell(value: Any) -> str:
-    """A value of a document as a reader writes it, on one line; a dash for nothing."""
-    if value is None or value == "":
-        return DASH
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(shown_cell, value)) or DASH
-    if isinstance(value, dict):
-        return ", ".join(f"{visible(str(name))} {shown_cell(item)}" for name, item in value.items()) or DASH
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:g}" if isinstance(value, float) else visible(str(value))
 
 
 def stdout_console() -> "PlainConsole":

@@ -19,9 +19,9 @@ from worker.cli.options import (
     operator_name,
     option,
 )
-from worker.cli.printing import print_document, shown_cell, time_option
+from worker.cli.printing import print_document, time_option
 from worker.cli.version_text import transition_lines, version_lines, written_lines
-from worker.pages.figures import shown_time
+from worker.pages.figures import shown_cell, shown_time
 
 if TYPE_CHECKING:
     from worker.review.replanning import JudgeName

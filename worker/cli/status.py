@@ -16,8 +16,8 @@ from worker.cli.options import (
     open_to_write,
     operator_name,
 )
-from worker.cli.printing import Part, print_document, rows_table, shown_cell
-from worker.pages.figures import counts, shown_time
+from worker.cli.printing import Part, print_document, rows_table
+from worker.pages.figures import counts, shown_cell, shown_time
 
 SHOWN = 90
 MB = 1e6

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from worker.cli.printing import shown_cell
+from worker.pages.figures import shown_cell
 
 
 def transition_lines(transitions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
