@@ -10,6 +10,7 @@ from services.model_calls.quoting import visible
 DASH = "-"
 COMMENT_MARK = "model's comment, not checked"
 MIDNIGHT = "T00:00:00+00:00"
+LEAST_TIME = 10**17  # ns, in 1973: no count of a document is as large
 WRITTEN_OUT = 1e15  # from here on a figure is shown in powers of ten: its digits are too many to count
 
 
@@ -80,7 +81,7 @@ def shown_cell(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{visible(str(name))} {shown_cell(item)}" for name, item in value.items()) or DASH
     if isinstance(value, int):
-        return f"{value:,}"
+        return shown_time(value) if value >= LEAST_TIME else f"{value:,}"
     return f"{value:g}" if isinstance(value, float) else visible(str(value).removesuffix(MIDNIGHT))
 
 
@@ -92,7 +93,7 @@ def plain_fields(document: Mapping[str, Any], before: str = "") -> Iterator[tupl
     for name, value in document.items():
         path = f"{before}{name}"
         if isinstance(value, Mapping):
-            if value and all(type(item) is int for item in value.values()):
+            if value and all(type(item) is int and item < LEAST_TIME for item in value.values()):
                 yield path, counts(dict(value))
             else:
                 yield from plain_fields(value, f"{path}.")
