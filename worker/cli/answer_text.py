@@ -54,7 +54,6 @@ def answer_parts(document: Document) -> Iterator[Part]:
 
 
 def _lines(document: Document) -> Iterator[str]:
-    """Lines of the answer; of its sections with the rows behind each claim."""
     statements = {
         answer["text"]: answer["rows"] for part in document["sections"] for answer in part["statements"]
     }

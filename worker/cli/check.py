@@ -100,7 +100,6 @@ def _check(file: str, settings: "Settings") -> dict[str, Any]:
 
 
 def _describe(document: Document) -> Iterator[Part]:
-    """The verdict first, then findings by check, then how it came about."""
     plan = f"{document['playbook_id']} {document['direction']} on {document['symbol']}"
     yield f"{document['status']}   {plan}"
     for check, found in document["findings"].items():

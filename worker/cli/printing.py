@@ -149,7 +149,6 @@ def _fitting(places: Sequence[int], widths: list[int], space: int) -> Sequence[i
 
 
 def _fold(cells: Sequence[str], widths: Sequence[int], figures: Sequence[bool]) -> Iterator[str]:
-    """The lines of a row."""
     folded = [
         [cell] if _width(cell) <= width else textwrap.wrap(cell, width)
         for cell, width in zip(cells, widths, strict=True)

@@ -66,7 +66,6 @@ def _describe(document: dict[str, Any]) -> Iterator[Part]:
 
 
 def _describe_signs(signs: dict[str, Any]) -> Iterator[Part]:
-    """What a process last said of its feed, its store, its models and the account."""
     bars = ", ".join(f"{symbol} {shown_time(label)}" for symbol, label in sorted(signs["last_bars"].items()))
     away = " is AWAY" if signs.get("feed_ok") is False else ""
     yield "feed", f"{signs['feed']}{away}: {bars or 'no bar yet'}"

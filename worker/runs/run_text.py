@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import count_noun, visible
 from worker.pages.figures import DASH, counts, number, percent, plain_fields, r_multiple
-from worker.pages.tables import made_table, table_of
 from worker.runs.model_silence import model_silence
 from worker.runs.signal_lines import account_lines
 
@@ -63,10 +62,10 @@ def render(
         console.print(note, style="yellow", soft_wrap=True)
     parts = [("What the agent thought", thoughts(document)), *(counters(document) if full else ())]
     for title, table in (
-        *((title, table_of(rows)) for title, rows in performance_parts(document)),
+        *((title, _table_of(rows)) for title, rows in performance_parts(document)),
         *group_tables(document, full=full),
-        *((title, table_of(rows)) for title, rows in parts),
-        ("Run", table_of(_run(document))),
+        *((title, _table_of(rows)) for title, rows in parts),
+        ("Run", _table_of(_run(document))),
     ):
         console.print()
         console.print(title, style="bold", soft_wrap=True)
@@ -294,17 +293,34 @@ def group_tables(document: Document, *, full: bool = False) -> "Iterable[tuple[s
             yield title if whole else f"{title}, whole run, contaminated", _group_table(groups)
 
 
+def _table_of(rows: Rows) -> "Table":
+    from rich.table import Column, Table
+
+    table = Table(
+        Column(style="dim", no_wrap=True),
+        Column(overflow="fold"),
+        box=None,
+        show_header=False,
+        padding=(0, 2),
+    )
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def _group_table(groups: Sequence[Document]) -> "Table":
     """Numbers to the right, in columns as narrow as they allow; a heading is folded between its words."""
-    from rich.table import Column
+    from rich.table import Table
 
     cells = [_cells(group) for group in groups]
-    heads = [Column("", overflow="fold", min_width=12)]
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", overflow="fold", min_width=12)
     for number_of, name in enumerate(COLUMNS):
         widest = max(*(len(row[number_of]) for row in cells), *map(len, name.split()))
-        heads.append(Column(name, justify="right", width=widest))
-    rows = ((group["name"], *row) for group, row in zip(groups, cells, strict=True))
-    return made_table(heads, rows, pad_edge=False, padding=(0, 1, 0, 0))
+        table.add_column(name, justify="right", width=widest)
+    for group, row in zip(groups, cells, strict=True):
+        table.add_row(group["name"], *row)
+    return table
 
 
 def _cells(group: Document) -> tuple[str, ...]:
