@@ -113,7 +113,7 @@ def replan_parts(found: Mapping[str, Any]) -> Iterator[Part]:
     yield from (f"  {evidence_line(read)}" for read in found["evidence"])
     yield rows_table(found["actions"], ACTIONS)
     yield rows_table(found["refused"], REFUSED)
-    yield from outcome_parts(found, [moved for one in found["actions"] for moved in one["transitions"]])
+    yield from outcome_parts(found, [moved for action in found["actions"] for moved in action["transitions"]])
 
 
 def _name_action(action: Mapping[str, Any]) -> str:
