@@ -7,11 +7,10 @@ from typing import Any
 from agents.planning.summaries import items_of
 from schemas.settings.planner import OWN
 from services.evidence.tools import TOOLS
-from worker.cli.printing import Part, rows_table, shown_cell
-from worker.pages.figures import comment_text, fact_text
+from worker.cli.printing import Part, rows_table
+from worker.pages.figures import comment_text, fact_text, plain_fields
 
 Document = Mapping[str, Any]
-MIDNIGHT = "T00:00:00+00:00"
 MOST_ROWS = 3
 MOST_DETAILS = 40
 COLUMNS: Mapping[str, Sequence[str]] = {
@@ -55,7 +54,6 @@ def answer_parts(document: Document) -> Iterator[Part]:
 
 
 def _lines(document: Document) -> Iterator[str]:
-    """Lines of the answer; of its sections with the rows behind each claim."""
     statements = {
         answer["text"]: answer["rows"] for part in document["sections"] for answer in part["statements"]
     }
@@ -109,23 +107,12 @@ def shown_call(call: Document) -> str:
 
 
 def _details(named: Mapping[str, Any]) -> list[str]:
-    return [f"{name}: {value}" for name, value in _flat(named)][:MOST_DETAILS]
-
-
-def _flat(named: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Names with plain values, those of inner parts behind the name of the part."""
-    for name, value in named.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{name}.")
-        elif value not in (None, "", []):
-            yield f"{before}{name}", shown_cell(_cell(value))
+    return [f"{name}: {value}" for name, value in plain_fields(named)][:MOST_DETAILS]
 
 
 def _cell(value: Any) -> Any:
-    """A value without the midnight of a day; of what was decided the decision."""
-    if isinstance(value, Mapping):
-        return value.get("decision") or {name: _cell(item) for name, item in value.items()}
-    return value.removesuffix(MIDNIGHT) if isinstance(value, str) else value
+    """A value; of what was decided the decision."""
+    return value.get("decision") or dict(value) if isinstance(value, Mapping) else value
 
 
 def _next(document: Document) -> Iterator[str]:

@@ -194,7 +194,6 @@ async def _answer(
 
 
 def _is_attended() -> bool:
-    """Whether a person reads what is asked back."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 

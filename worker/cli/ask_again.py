@@ -18,7 +18,7 @@ from worker.cli.options import (
     store_address,
 )
 from worker.cli.printing import Part, complain, print_document, print_line, rows_table
-from worker.pages.figures import DASH, counts, percent, shown_time
+from worker.pages.figures import counts, percent, plain_fields, shown_time
 from worker.runs.interrupts import Interrupts
 from worker.runs.progress import progress_bar
 
@@ -33,9 +33,22 @@ ARM_COLUMNS = {
     "as-recorded": lambda arm: percent(arm["as_recorded"]),
     "stable": "stable",
     "decisions": lambda arm: counts(arm["decisions"]),
+    "on average": "means",
+    "no reply": "failed",
     "USD": lambda arm: f"{arm['usd']:.4f}",
 }
-TESTS = ("decision", "left it", "entered it", "p", "p adjusted")
+COMPARED = {
+    "arm 0 to": lambda each: f"arm {each['second']}",
+    "moved": lambda each: f"{each['moved']:,} of {each['compared']:,}",
+    "another plan": "other_plan",
+    "p": "p_value",
+    "found would be a move of": lambda each: (
+        "none: too few" if each["detectable_share"] is None else percent(each["detectable_share"])
+    ),
+}
+MOVES = ("from", "to", "count")
+TESTS = {name.replace("_", " "): name for name in ("decision", "left", "entered", "p_value", "p_adjusted")}
+ASIDE = ("left_out", "without_background")
 
 
 async def ask_again(
@@ -105,28 +118,12 @@ def study_parts(document: Document) -> Iterator[Part]:
     arms = document["arms"]
     title = f"{document['prompt']} of {document['run_id']}: {document['questions']:,} questions"
     yield f"{title}, {document['samples']:,} samples each"
-    if document["left_out"]:
-        yield f"not asked: {counts(document['left_out'])}"
-    if document["without_background"]:
-        bare = f"{document['without_background']:,} snapshots: nothing was gathered beside them"
-        yield f"{bare}, as in a run by rules"
+    yield from plain_fields({name: document[name] for name in ASIDE if document[name]})
     yield rows_table([{"arm": place, **arm} for place, arm in enumerate(arms)], ARM_COLUMNS)
-    for place, arm in enumerate(arms):
-        means = ", ".join(f"{name} {value:.2f}" for name, value in arm["means"].items())
-        if means or arm["failed"]:
-            yield f"arm {place}, on average: {means or DASH}; no reply: {counts(arm['failed'])}"
+    yield rows_table(document["comparisons"], COMPARED)
     for each in document["comparisons"]:
-        share, p_value = each["detectable_share"], each["p_value"]
-        power = "too few to find anything" if share is None else f"a move of {percent(share)} would be found"
-        moved = f"{each['moved']:,} of {each['compared']:,} moved, {each['other_plan']:,} have another plan"
-        p_text = DASH if p_value is None else f"{p_value:.3g}"
-        yield f"arm 0 -> arm {each['second']}: {moved}; p = {p_text}; {power}"
-        yield from _shorten(each["moves"], ("from", "to", "questions"))
-        tests = [
-            {name: f"{value:.3g}" if isinstance(value, float) else value for name, value in row.items()}
-            for row in each["by_decision"]
-        ]
-        yield from _shorten(tests, TESTS)
+        yield rows_table(each["moves"][:SHOWN], MOVES)
+        yield rows_table(each["by_decision"][:SHOWN], TESTS)
     varying = [
         row for row in document["answers"] if len({name for arm in row["decisions"] for name in arm}) > 1
     ]
@@ -138,11 +135,7 @@ def study_parts(document: Document) -> Iterator[Part]:
         }
         for row in varying
     ]
-    yield from _shorten(rows, ("question", "recorded", *(f"arm {place}" for place in range(len(arms)))))
-
-
-def _shorten(rows: list[Document], heads: tuple[str, ...]) -> Iterator[Part]:
-    """The first rows as a table, their values below the headings in order."""
-    yield rows_table([dict(zip(heads, row.values(), strict=True)) for row in rows[:SHOWN]], heads)
+    heads = ("question", "recorded", *(f"arm {place}" for place in range(len(arms))))
+    yield rows_table(rows[:SHOWN], heads)
     if len(rows) > SHOWN:
         yield f"and {len(rows) - SHOWN:,} more (--json shows all)"

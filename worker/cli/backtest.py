@@ -116,7 +116,6 @@ def _tell_of_page(html: Path | None) -> Iterator[None]:
 def _run(
     resolved: ResolvedSettings, name: str, *, fresh_ledger: bool = False, html: Path | None = None
 ) -> tuple[RecordedRun, list[str], str | None]:
-    """The run, its failures, and what could not be written of it."""
     settings = resolved.settings
     bars, definitions = prepare_run(settings, complain)
     require_models(settings)
@@ -150,7 +149,6 @@ def _run(
 async def _write(
     store: "Store", result: RecordedRun, folder: OutFolder | None, html: Path | None
 ) -> str | None:
-    """Write the folder and the page of a run that is stored; what could not be written."""
     run_id = result.record.run_id
 
     def tell_kept(page: str) -> str:

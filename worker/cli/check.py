@@ -14,7 +14,6 @@ from schemas.vocabulary import ReflectionStatus
 from worker.cli.options import MODELS, ConfigArgument, JsonOption, argument, option, run_settings, takes
 from worker.cli.printing import Part, complain, print_document, print_json
 from worker.pages.figures import counts, milliseconds
-from worker.runs import run_inputs
 from worker.runs.interrupts import run_async, unwind_on_ctrl_c
 from worker.runs.progress import step
 from worker.runs.readiness import ready_engine
@@ -37,7 +36,7 @@ def check(
     config: ConfigArgument = None,
     reflection: Annotated[str | None, option(help="deterministic or full. [deterministic]")] = None,
     example: Annotated[
-        bool, typer.Option("--example", help="Print a request that passes, ready to edit.")
+        bool, typer.Option("--example", help="Print a plan that passed on embedded bars, ready to edit.")
     ] = False,
     playbook: Annotated[
         str | None, option(metavar="ID", help="Playbook of the example. [trend_pullback]")
@@ -82,9 +81,11 @@ def _refuse_mixture(
 
 
 def _print_example(settings: "Settings", playbook: str | None, direction: str | None) -> None:
-    from worker.studies.plan_check.check_example import example_request
+    from worker.studies.faults.right_plans import example_request
 
-    request = example_request(settings, run_inputs.playbooks(settings), playbook, direction)
+    with step("looking for a plan that passes"):
+        ready_engine()
+        request = run_async(example_request(settings, playbook, direction))
     print_json(request.payload())
 
 
@@ -99,7 +100,6 @@ def _check(file: str, settings: "Settings") -> dict[str, Any]:
 
 
 def _describe(document: Document) -> Iterator[Part]:
-    """The verdict first, then findings by check, then how it came about."""
     plan = f"{document['playbook_id']} {document['direction']} on {document['symbol']}"
     yield f"{document['status']}   {plan}"
     for check, found in document["findings"].items():

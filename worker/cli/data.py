@@ -174,7 +174,6 @@ def _describe_file(found: dict[str, Any]) -> Iterator[Part]:
 
 
 def _describe_bars(part: dict[str, Any]) -> Iterator[Part]:
-    """What a trader should know of the bars of a symbol."""
     yield from ((LABELS[doubt["kind"]], doubt["text"]) for doubt in part["doubts"])
     if part["unsettled"]:
         yield (

@@ -108,7 +108,6 @@ async def _plans(
 
 
 def _describe(document: Document) -> Iterator[Part]:
-    """The kinds as a table, right plans below, and the texts that passed."""
     right, request = document["right"], document["asked"]
     yield rows_table(document["kinds"], COLUMNS)
     yield ""

@@ -138,7 +138,6 @@ def _describe(graded: "GradedTable", document: dict[str, Any]) -> Iterator[Part]
 
 
 def _pair(pair: dict[str, Any]) -> str:
-    """Whether the table makes more than the other one."""
     edges = f"{pair['mean']:+.3f} a {pair['unit']} [{pair['lower']:+.3f}, {pair['upper']:+.3f}]"
     trades = " and ".join(f"{count:,}" for count in pair["trades"])
     left = f", {count_noun(pair['outside'], 'trade')} outside the common time" if pair["outside"] else ""
@@ -148,7 +147,6 @@ def _pair(pair: dict[str, Any]) -> str:
 
 
 def _head(graded: "GradedTable", document: dict[str, Any]) -> Iterator[str]:
-    """What was looked at, as what family, and what was left out or held together."""
     family = document["family"]
     looks = f"{family['looks']} looks" if family["looks"] > 1 else "one look"
     size = count_noun(family["size"], "hypothesis", "hypotheses")

@@ -155,7 +155,6 @@ async def _serve(
     http: "HttpAddress | None",
     checking: "AbstractAsyncContextManager[GuardDesk] | None",
 ) -> "Signals | None":
-    """Serve until the client leaves, or until the signal that comes back."""
     from worker.mcp_server.order_tool import WithOrderChecks
     from worker.mcp_server.server import build_server
     from worker.mcp_server.serving import PATH, http_app, serve_stdio

@@ -141,7 +141,6 @@ async def make_text(
 
 
 async def _make_change(kind: ChangeKind, given: dict[str, Any]) -> None:
-    """Plan a typed change; `given` is what its command was given."""
     from agents.change_reader import check_characters
     from worker.review.plan_making import plan_change
     from worker.review.run_requests import plan_request
@@ -167,8 +166,6 @@ def _take_shared(
 
 
 def _command_of(kind: ChangeKind) -> Callable[..., Any]:
-    """The command of a kind of change."""
-
     async def make(**given: Any) -> None:
         await _make_change(kind, given)
 
@@ -280,7 +277,6 @@ async def _find(plan: str, run: str | None, db: str | None) -> "StoredPlan":
 async def _open(
     plan: str, by: str | None, run: str | None, db: str | None
 ) -> "AsyncIterator[OperatorDecision]":
-    """The plan in its store, with who decides on it."""
     from worker.review.plan_decisions import OperatorDecision
 
     named = operator_name(by)

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from schemas.errors import ConfigError
-from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import count_noun
 from worker.cli.options import (
     LATEST,
@@ -26,8 +25,8 @@ from worker.cli.options import (
     option,
 )
 from worker.cli.printing import Part, complain, print_document, rows_table, time_option
-from worker.cli.version_text import change_lines, transition_lines, version_lines, written_lines
-from worker.pages.figures import r_multiple, shown_time
+from worker.cli.version_text import changes_text, outcome_parts
+from worker.pages.figures import plain_fields, r_multiple, shown_time
 
 app = typer.Typer(
     no_args_is_help=True, help="Versions of playbooks: list them, their history, as files, the way back."
@@ -49,6 +48,15 @@ FILE_COLUMNS = {
     "directions": "directions",
     "bars": lambda shown: shown["timeframes"] or "any",
     "horizon": "horizon_bars",
+}
+SOURCES = ("report_id", "verdict_id", "action_id")
+SHOWN = ("evidence", "counter_evidence", "paper", "account", "banned_cells")
+STEPS = {
+    "at": "known_at",
+    "state": lambda step: step.get("state", "renewed"),
+    "until": lambda step: step.get("expires_at", step.get("until")),
+    "shown since": lambda step: step.get("shown"),
+    "because": lambda step: step.get("reason", step.get("measure")),
 }
 FolderArgument = Annotated[
     Path, argument(metavar="DIR", help="Folder that is new, empty, or was written so before.")
@@ -145,7 +153,7 @@ async def history(
     print_document(
         found,
         json,
-        lambda payload: [line for version in payload["versions"] for line in version_history(version)],
+        lambda payload: [part for version in payload["versions"] for part in version_history(version)],
     )
 
 
@@ -185,85 +193,19 @@ def _describe_rollback(found: dict[str, Any]) -> Iterator[Part]:
         yield describe_request(found)
         return
     yield f"playbook {found['playbook_id']} of {found['run_id']} at {shown_time(found['known_at'])}"
-    yield from transition_lines(found["transitions"])
-    yield from version_lines("active", found["active"])
-    yield from written_lines(found["written"])
+    yield from outcome_parts(found, found["transitions"])
     if found["written"] is None:
         yield "Next: --write DIR keeps the playbooks as files to trade with; the run stays as it is."
 
 
-def version_history(version: dict[str, Any]) -> Iterator[str]:
+def version_history(version: dict[str, Any]) -> Iterator[Part]:
     """A version: how it came, what it changed, and what speaks for it and against it."""
-    parent = "from a file" if version["parent"] is None else f"from version {version['parent']}"
-    trial = "" if version["trial"] is None else f", tried as {version['trial']}"
-    named = f"{version['playbook_id']} version {version['version']}"
-    yield f"{named} ({version['version_hash'][:16]}), {parent}{trial}"
-    yield from (f"  {line}" for line in change_lines(version["changes"]))
-    ids = [
-        f"{name.removesuffix('_id')} {version[name][:16]}"
-        for name in ("report_id", "verdict_id", "action_id")
-        if version[name]
-    ]
-    if ids:
-        yield f"  by {', '.join(ids)}"
-    for step in sorted([*version["transitions"], *version["renewals"]], key=lambda step: step["known_at"]):
-        yield f"  {shown_time(step['known_at'])}  {_step(step)}"
-    for title, shown in (
-        ("evidence", version["evidence"]),
-        ("counter-evidence", version["counter_evidence"]),
-        ("on paper", version["paper"]),
-        ("on the account", version["account"]),
-    ):
-        if shown:
-            yield from (f"  {title}{part}" for part in _parts(shown))
-    for cell, shown in version["banned_cells"].items():
-        yield f"  on paper in banned {cell}: {_evidence(shown)}"
-
-
-def _step(step: dict[str, Any]) -> str:
-    """A transition, or a measure that was renewed."""
-    if "measure" in step:
-        shown = _evidence(step["shown"]) or "no trade yet"
-        return f"renewed until {shown_time(step['until'])}: {step['measure']}; since it was taken {shown}"
-    ends = "" if step["expires_at"] is None else f", {_ends(step['state'])} {shown_time(step['expires_at'])}"
-    reason = step["reason"].partition(":")[0] if step["state"] == "shadow" else step["reason"]
-    return f"{step['state']}{ends}: {reason}"
-
-
-def _ends(state: str) -> str:
-    """A trial ends; the measures of what is active are weighed again."""
-    return "weighed again" if state == "active" else "ends"
-
-
-def _parts(shown: dict[str, Any]) -> Iterator[str]:
-    """What was shown; `blocks` and `e_value` of what is paired with an incumbent are of the difference."""
-    if "difference_r" not in shown:
-        yield f": {_evidence(shown)}"
-        return
-    difference = shown.get("difference_r")
-    made = "no block yet" if difference is None else f"{r_multiple(difference)} a block"
-    trades = f"n {_figure(shown.get('n', 0))} against {_figure(shown['incumbent_n'])}"
-    paired = {name: shown.get(name) for name in ("blocks", "e_value")}
-    yield f", difference from the incumbent: {', '.join(filter(None, (made, trades, _evidence(paired))))}"
-    own = {name: value for name, value in shown.items() if name not in paired}
-    yield f", its own trades: {_evidence(own)}"
-
-
-def _evidence(shown: dict[str, Any]) -> str:
-    named = {"n": "n", "blocks": "blocks", "e_value": "E above", "e_value_below": "E below"}
-    parts = [
-        f"{title} {_figure(shown[name])}" for name, title in named.items() if shown.get(name) is not None
-    ]
-    if shown.get("mean_r") is not None:
-        sizes = sum(shown.get(name) is not None for name in ("n", "blocks"))
-        mean = f"{r_multiple(shown['mean_r'])} against {r_multiple(shown['reference_r'])}"
-        parts.insert(sizes, f"mean of complete blocks {mean}")
-    if "mean_all_r" in shown:
-        parts.insert(1, f"mean {r_multiple(shown['mean_all_r'])}")
-    if "lower_r" in shown:
-        parts.append(f"interval {interval_text(shown['lower_r'], shown['upper_r'], shown['interval_kind'])}")
-    return ", ".join(parts)
-
-
-def _figure(value: float) -> str:
-    return f"{value:,d}" if isinstance(value, int) else f"{value:,.4g}"
+    yield f"{version['playbook_id']} version {version['version']}"
+    ids = {name: version[name] for name in ("version_hash", "parent", "trial", *SOURCES)}
+    yield from ((name, text[:16]) for name, text in plain_fields(ids))
+    yield "changes", changes_text(version["changes"]) or "none"
+    steps = [*version["transitions"], *version["renewals"]]
+    yield rows_table(sorted(steps, key=lambda step: step["known_at"]), STEPS)
+    shown = {name: version[name] for name in SHOWN if version[name]}
+    yield rows_table(plain_fields(shown), {"shown": lambda pair: pair[0], "": lambda pair: pair[1]})
+    yield ""

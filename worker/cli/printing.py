@@ -18,7 +18,7 @@ from schemas.canonical import text_to_ns
 from schemas.errors import ConfigError
 from schemas.timeframes import LAST_NS
 from services.model_calls.quoting import visible, visible_json
-from worker.pages.figures import DASH
+from worker.pages.figures import DASH, shown_cell
 
 if TYPE_CHECKING:
     from worker.pages.screen import PlainConsole
@@ -101,21 +101,6 @@ def _is_figure(cell: Any) -> bool:
     return digits.isdigit() or cell == DASH
 
 
-def shown_cell(value: Any) -> str:
-    """A value of a document as a reader writes it, on one line; a dash for nothing."""
-    if value is None or value == "":
-        return DASH
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(shown_cell, value)) or DASH
-    if isinstance(value, dict):
-        return ", ".join(f"{visible(str(name))} {shown_cell(item)}" for name, item in value.items()) or DASH
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:g}" if isinstance(value, float) else visible(str(value))
-
-
 def stdout_console() -> "PlainConsole":
     """A console on stdout as it is now; a fixed width when no terminal reads it."""
     from worker.pages.screen import PlainConsole
@@ -164,7 +149,6 @@ def _fitting(places: Sequence[int], widths: list[int], space: int) -> Sequence[i
 
 
 def _fold(cells: Sequence[str], widths: Sequence[int], figures: Sequence[bool]) -> Iterator[str]:
-    """The lines of a row."""
     folded = [
         [cell] if _width(cell) <= width else textwrap.wrap(cell, width)
         for cell, width in zip(cells, widths, strict=True)

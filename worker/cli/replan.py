@@ -19,9 +19,9 @@ from worker.cli.options import (
     operator_name,
     option,
 )
-from worker.cli.printing import print_document, shown_cell, time_option
-from worker.cli.version_text import transition_lines, version_lines, written_lines
-from worker.pages.figures import shown_time
+from worker.cli.printing import Part, print_document, rows_table, time_option
+from worker.cli.version_text import outcome_parts
+from worker.pages.figures import shown_cell, shown_time
 
 if TYPE_CHECKING:
     from worker.review.replanning import JudgeName
@@ -56,7 +56,7 @@ async def replan(
     found = await _answer(target, run, moment, judge, place, data, db)
     if write is not None and found.get("written"):
         found["written"]["folder"] = str(write)
-    print_document(found, json, outcome_lines)
+    print_document(found, json, replan_parts)
 
 
 async def _answer(
@@ -92,7 +92,7 @@ TOLD_BY = {"run": "of the run", "worker": "of its worker", "on_demand": "on dema
 TARGET = ("playbook_id", "regime", "direction", "parameter", "value")
 
 
-def outcome_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def replan_parts(found: Mapping[str, Any]) -> Iterator[Part]:
     """The outcome of a report, or that it was asked for."""
     from services.slow_loop.evidence_rows import evidence_line
     from worker.review.run_requests import describe_request
@@ -111,24 +111,20 @@ def outcome_lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"  no model had a say: {verdict['fallback']}"
     yield f"  {verdict['reason']}"
     yield from (f"  {evidence_line(read)}" for read in found["evidence"])
-    for action in found["actions"]:
-        yield from _action(action)
-    for action in found["refused"]:
-        yield f"refused {_name_action(action['action'])}: {action['code']}, {action['reason']}"
-    yield from version_lines("active", found["active"])
-    yield from version_lines("on trial", found["on_trial"])
-    yield from written_lines(found["written"])
-
-
-def _action(one: Mapping[str, Any]) -> Iterator[str]:
-    done = "action" if one["carried_out"] else "not carried out"
-    yield f"{done} {_name_action(one['action'])}: {one['action']['reason']}"
-    for line in transition_lines(one["transitions"]):
-        yield f"  {line}"
-    if one["boundaries"]:
-        yield f"  retires the policies of {', '.join(one['boundaries'])}, a boundary at their next close"
+    yield rows_table(found["actions"], ACTIONS)
+    yield rows_table(found["refused"], REFUSED)
+    yield from outcome_parts(found, [moved for action in found["actions"] for moved in action["transitions"]])
 
 
 def _name_action(action: Mapping[str, Any]) -> str:
     parts = [shown_cell(action[name]) for name in TARGET if name in action]
     return " ".join([action["kind"], *parts])
+
+
+ACTIONS = {
+    "action": lambda one: _name_action(one["action"]),
+    "carried out": "carried_out",
+    "retires the policies of": "boundaries",
+    "because": lambda one: one["action"]["reason"],
+}
+REFUSED = {"refused": lambda one: _name_action(one["action"]), "code": "code", "because": "reason"}

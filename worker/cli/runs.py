@@ -138,7 +138,6 @@ def _range_text(on: dict[str, Any]) -> str:
 
 
 def _selection_lines(selection: dict[str, Any]) -> Iterator[Part]:
-    """The best of each range with what it is worth, and what the figures leave out."""
     columns = {
         "bars": _range_text,
         "compared": "configurations",

@@ -16,8 +16,8 @@ from worker.cli.options import (
     open_to_write,
     operator_name,
 )
-from worker.cli.printing import Part, print_document, rows_table, shown_cell
-from worker.pages.figures import counts, shown_time
+from worker.cli.printing import Part, print_document, rows_table
+from worker.pages.figures import counts, shown_cell, shown_time
 
 SHOWN = 90
 MB = 1e6
@@ -66,7 +66,6 @@ def _describe(document: dict[str, Any]) -> Iterator[Part]:
 
 
 def _describe_signs(signs: dict[str, Any]) -> Iterator[Part]:
-    """What a process last said of its feed, its store, its models and the account."""
     bars = ", ".join(f"{symbol} {shown_time(label)}" for symbol, label in sorted(signs["last_bars"].items()))
     away = " is AWAY" if signs.get("feed_ok") is False else ""
     yield "feed", f"{signs['feed']}{away}: {bars or 'no bar yet'}"

@@ -21,6 +21,7 @@ from worker.cli.options import (
 )
 from worker.cli.outcome import checked_folder
 from worker.cli.printing import complain, print_document
+from worker.pages.figures import shown_cell
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.out_folder import json_text
 from worker.runs.progress import progress_bar
@@ -136,13 +137,9 @@ def sweep(
 
 def _lines(found: "SweepResult", document: Mapping[str, Any]) -> list[str]:
     best = document["best"]
-    shown = "" if best is None else ", ".join(f"{name} {_short(value)}" for name, value in best.items())
+    shown = "" if best is None else ", ".join(f"{name} {shown_cell(value)}" for name, value in best.items())
     held = "not shown: the search is overfitted, --i-know shows it"
     return [*found.lines(), f"best in sample: {shown or held}", "--json and --out hold every set"]
-
-
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _family(settings: Settings, file: Path | None, playbook: str | None, draws: int | None) -> "Family":

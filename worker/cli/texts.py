@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,13 +21,12 @@ from worker.cli.options import (
     takes,
 )
 from worker.cli.printing import Part, print_document, rows_table, time_option
-from worker.pages.figures import shown_time
+from worker.pages.figures import plain_fields, shown_time
 from worker.runs.interrupts import run_async
 from worker.runs.progress import step
 
 if TYPE_CHECKING:
     from schemas.claims import CheckedClaim, FactCheck
-    from schemas.deliberation import Deliberation
     from schemas.settings import Settings
     from services.deliberation.extraction import ReadClaims
     from services.evidence.run_facts import RunFacts
@@ -36,6 +35,10 @@ if TYPE_CHECKING:
 HOLDS, FAILS = 0, 1
 MARKS = {"verified": "ok", "contradicted": "FALSE", "unverifiable": "?"}
 SHOWN_ROWS, SHOWN_FINDINGS = 5, 20
+FIGURES = (
+    *("skip_reason", "stop_reason", "degraded_from", "verified_gain", "self_reported_gain", "usage"),
+    *("cleaned", "error"),
+)
 FileArgument = Annotated[
     str, argument(metavar="FILE", help="Text in UTF-8, at most 51,200 bytes; - for stdin.")
 ]
@@ -182,7 +185,7 @@ def deliberate(
     with step("refining the text"):
         run_id, texts = run_async(_deliberate(requests, settings, run, db))
     documents = [document_of_text(run_id, text) for text in texts]
-    print_document(documents if also else documents[0], json, lambda _: _describe(run_id, files, texts))
+    print_document(documents if also else documents[0], json, lambda _: _describe(files, documents))
 
 
 async def _deliberate(
@@ -197,54 +200,27 @@ async def _deliberate(
         )
 
 
-def _describe(run_id: str, files: Sequence[str], texts: "Sequence[DeliberatedText]") -> Iterator[Part]:
+def _describe(files: Sequence[str], documents: Sequence[dict[str, Any]]) -> Iterator[Part]:
     from worker.studies.given_text import source_of
 
-    for name, text in zip(files, texts, strict=True):
+    for name, document in zip(files, documents, strict=True):
         if len(files) > 1:
             yield f"== {source_of(name)}"
-        yield from _describe_text(run_id, text)
+        yield from _describe_text(document)
 
 
-def _describe_text(run_id: str, text: "DeliberatedText") -> Iterator[Part]:
-    done = text.done
-    yield f"{done.preset} against run {run_id}: {done.status.replace('_', ' ')}{_why(done)}"
-    yield from (f"  {line}" for line in _figures(done))
-    findings = [
-        {"found": found.code, "what": found.message}
-        for critique in done.critiques
-        if critique.candidate == 0
-        for found in critique.findings
-    ]
-    yield rows_table(findings[:SHOWN_FINDINGS], ("found", "what"))
+def _describe_text(document: dict[str, Any]) -> Iterator[Part]:
+    status = document["status"].replace("_", " ")
+    yield f"{document['preset']} against run {document['run_id']}: {status}"
+    figures = {name: document[name] for name in FIGURES if document[name]}
+    yield from (f"  {name} {text}" for name, text in plain_fields(figures))
+    critiques = [critique for critique in document["critiques"] if critique["candidate"] == 0]
+    findings = [found for critique in critiques for found in critique["findings"]]
+    yield rows_table(findings[:SHOWN_FINDINGS], {"found": "code", "what": "message"})
     if len(findings) > SHOWN_FINDINGS:
         yield f"... and {len(findings) - SHOWN_FINDINGS} more: --json has them all"
-    yield from _list_unread(text.not_read)
+    yield from _list_unread(document["not_read"])
+    final = document["final"]
     yield ""
-    yield "Unchanged:" if not done.changed else "What stands:" if done.final else "Nothing stands."
-    yield from done.final.splitlines()
-
-
-def _why(done: "Deliberation") -> str:
-    if done.skip_reason is not None:
-        return f" ({done.skip_reason})"
-    parts = [f"stopped by {done.stop_reason}" if done.stop_reason else "", done.degraded_from or ""]
-    text = ", ".join(part for part in parts if part)
-    return f" ({text})" if text else ""
-
-
-def _figures(done: "Deliberation") -> list[str]:
-    lines = []
-    if len(done.candidates) > 1:
-        lines.append(f"candidates {len(done.candidates)}")
-    if done.verified_gain is not None:
-        lines.append(f"faults that are gone {done.verified_gain}")
-    if done.self_reported_gain is not None:
-        lines.append(f"the model's own score {100 * done.self_reported_gain:+.0f} %, which decides nothing")
-    if done.usage.calls:
-        lines.append(f"model calls {done.usage.calls}, tokens {done.usage.tokens:,}")
-    if done.cleaned:
-        lines.append(f"characters that nobody sees, taken out {done.cleaned}")
-    if done.error is not None:
-        lines.append(f"error: {done.error}")
-    return lines
+    yield "Unchanged:" if final == document["initial"] else "What stands:" if final else "Nothing stands."
+    yield from final.splitlines()

@@ -57,7 +57,6 @@ def tier_lines(tier: dict[str, Any]) -> list[str]:
 
 
 def _plot(document: dict[str, Any]) -> Element:
-    """Every comparison on one line: percent of equity a year, with its interval."""
     rows: list[tuple[str, dict[str, Any]]] = []
     for tier in document["tiers"]:
         for name, found in ((tier["tier"], tier["difference"]), ("against a coin", tier["against_chance"])):
@@ -85,17 +84,9 @@ def _plot(document: dict[str, Any]) -> Element:
 
 Part = dict[str, Any]
 ARM_HEAD = (
-    "arm",
-    "run",
-    "return",
-    "trades",
-    "mean R",
-    "drawdown",
-    "in market",
-    "mean gross",
-    "sent back",
+    "arm", "run", "return", "trades", "mean R", "drawdown", "in market", "mean gross", "sent back",
     "of own bases",
-)
+)  # fmt: skip
 PAPER_HEAD = ("plans that were", "plans", "trades", "mean", "interval", "on the whole")
 _PAPER = {"won": "would have won", "lost": "would have lost", "unknown": "unknown"}
 
@@ -141,7 +132,6 @@ def _chance_line(tier: Part) -> str:
 
 
 def _exposure_line(tier: Part) -> str:
-    """How much of the market each side held."""
     shown = tier["exposure"]
     if shown is None:
         return ""

@@ -1,5 +1,6 @@
 """How figures and times are shown: percent, R with a sign, a dash for undefined; rounded nowhere else."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from schemas.canonical import ns_to_datetime
@@ -8,6 +9,8 @@ from services.model_calls.quoting import visible
 
 DASH = "-"
 COMMENT_MARK = "model's comment, not checked"
+MIDNIGHT = "T00:00:00+00:00"
+LEAST_TIME = 10**17  # ns, in 1973: no count of a document is as large
 WRITTEN_OUT = 1e15  # from here on a figure is shown in powers of ten: its digits are too many to count
 
 
@@ -65,3 +68,36 @@ def fact_text(name: str, value: Any) -> str:
     if isinstance(value, list):
         return "; ".join(fact_text("", item) for item in value)
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def shown_cell(value: Any) -> str:
+    """A value of a document as a reader writes it, on one line; a dash for nothing."""
+    if value is None or value == "":
+        return DASH
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(shown_cell, value)) or DASH
+    if isinstance(value, Mapping):
+        return ", ".join(f"{visible(str(name))} {shown_cell(item)}" for name, item in value.items()) or DASH
+    if isinstance(value, int):
+        return shown_time(value) if value >= LEAST_TIME else f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else visible(str(value).removesuffix(MIDNIGHT))
+
+
+def plain_fields(document: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Every value of a document with its path, whatever the document is; what is empty is left out.
+
+    Counts by name stand on one line, and of a list of rows there is how many there are.
+    """
+    for name, value in document.items():
+        path = f"{before}{name}"
+        if isinstance(value, Mapping):
+            if value and all(type(item) is int and item < LEAST_TIME for item in value.values()):
+                yield path, counts(dict(value))
+            else:
+                yield from plain_fields(value, f"{path}.")
+        elif isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
+            yield path, f"{len(value):,} in all"
+        elif value not in (None, "", [], ()):
+            yield path, shown_cell(value)

@@ -50,7 +50,6 @@ def template_text(name: str) -> str:
 
 
 def _source(text: str) -> str:
-    """A script or a style, as a policy names it."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 

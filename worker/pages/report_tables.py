@@ -116,21 +116,9 @@ POOLED = columns(
     ("90 % from", "shrunken_lower", r_multiple), ("90 % to", "shrunken_upper", r_multiple),
 )  # fmt: skip
 OF_A_RUN = (
-    "playbook",
-    "regime",
-    "n",
-    "blocks",
-    "mean",
-    "from",
-    "to",
-    "E",
-    "shrunken",
-    "second opinion",
-    "until proven",
-    "grade",
-    "at most",
-    "reason",
-)
+    "playbook", "regime", "n", "blocks", "mean", "from", "to", "E", "shrunken", "second opinion",
+    "until proven", "grade", "at most", "reason",
+)  # fmt: skip
 REGIMES = columns(
     ("regime", "regime"), ("n", "n", number), (*MEAN, r_multiple), ("won", "win_rate", percent),
     ("failure modes seen twice or more", lambda row: ", ".join(row["recurring"])),

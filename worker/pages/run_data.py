@@ -22,25 +22,10 @@ from worker.pages.run_picture import RunPicture
 
 MOST_CHAINS = 2_500  # of reflections; what was found wrong comes first, then the newest
 TRADE_FIELDS = (
-    "symbol",
-    "playbook_id",
-    "playbook_version",
-    "direction",
-    "regime",
-    "entry_label",
-    "exit_label",
-    "entry_price",
-    "exit_price",
-    "quantity",
-    "r",
-    "pnl",
-    "fees",
-    "mae_r",
-    "mfe_r",
-    "hold_bars",
-    "exit_reason",
-    "failure_mode",
-)
+    "symbol", "playbook_id", "playbook_version", "direction", "regime", "entry_label", "exit_label",
+    "entry_price", "exit_price", "quantity", "r", "pnl", "fees", "mae_r", "mfe_r", "hold_bars",
+    "exit_reason", "failure_mode",
+)  # fmt: skip
 HEADS = {
     "playbook_id": "playbook", "playbook_version": "version", "entry_label": "entered", "exit_label": "left",
     "entry_price": "entry", "exit_price": "exit", "r": "R", "pnl": "P&L", "mae_r": "MAE", "mfe_r": "MFE",
@@ -105,7 +90,6 @@ class RunData:
         return [milliseconds_of(mark.label), mark.price, what, mark.direction, mark.r, visible(text), chain]
 
     def _reflection(self, mark: ReflectionMark) -> list[Any]:
-        """Bar, status, verdict, findings and chain; no chain where there are too many."""
         bars, chain = self._picture.bars, None
         if mark.event.row.seq in self._chained:
             chain = self._chains.add(trace_reflection(self._picture.index, mark.event))

@@ -171,7 +171,6 @@ def document_of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _waits(cluster: Mapping[str, Any]) -> bool:
-    """Whether a whole playbook has trades that do not count yet."""
     whole = cluster["regime"] is None and cluster.get("timeframe") is None
     return whole and cluster["counted"] < cluster["n"]
 

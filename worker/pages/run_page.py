@@ -51,7 +51,6 @@ def _bokeh() -> str:
 
 
 def _figures(picture: RunPicture) -> dict[str, Any]:
-    """Each drawing by its place on the page, as `Bokeh.embed.embed_item` takes it."""
     from bokeh.layouts import column
 
     from worker.pages.run_figures import (

@@ -171,7 +171,6 @@ def _document_of_calls(
     note: str | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """The document of an answer: its sections, and what the tools brought beside them, by call."""
     return empty_document(
         **known,
         status="answered",
@@ -189,7 +188,6 @@ def _join_statements(note: str | None, sections: Sequence[WrittenSection]) -> st
 
 
 def _result(call: EvidenceCall) -> dict[str, Any]:
-    """What a call brought beside its statements; what another's server sent as it is."""
     content = dict(call.reply.content or {})
     return {name: value for name, value in content.items() if name != "statements" or call.client != OWN}
 

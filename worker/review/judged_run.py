@@ -59,7 +59,6 @@ class JudgedRun:
         return await self._judge(found, at)
 
     async def _queue(self, report_id: str | None) -> dict[str, Any]:
-        """A process that trades the run is asked."""
         if self.judge is not None or self.write is not None:
             raise ConfigError(
                 f"run {self.record.run_id} trades: its own judge answers, and its playbooks change in it; "
@@ -107,7 +106,6 @@ class JudgedRun:
         return self.judge or ("rules" if settings.judge.replan == "rules" else "model")
 
     def _require_judge(self) -> None:
-        """Refuse a model that cannot be asked before a run is replayed for it."""
         settings = stored_settings(self.record)
         if self._judge_of(settings) == "model":
             demand_model(settings, os.environ)
@@ -144,7 +142,6 @@ class JudgedRun:
         effects: Sequence[Effect],
         versions: tuple[PlaybookVersion, ...],
     ) -> dict[str, Any]:
-        """What came of a report; files that are written are a plan that whoever asks approves with it."""
         written = None
         evidence = await evidence_on(self.store, found)
         if self.write is not None:

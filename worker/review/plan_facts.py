@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -46,7 +46,7 @@ async def read_plan_facts(
         raise ConfigError(f"run {run.run_id} has taken no bar: nothing can be planned for it")
     bars = [row async for row in store.trading.rows(run.run_id, max(0, last[0] - ROWS))]
     closes, atr = _market(bars)
-    facts = facts_of(fold, max(clock, bar_close(last[1], run.data)), closes, atr, settings)
+    facts = facts_of(fold, max(clock, close_in_run(last[1], run.data)), closes, atr, settings)
     symbols = {name: tuple(s for s in traded if s in closes) for name, traded in facts.symbols.items()}
     return replace(facts, symbols=symbols)
 
@@ -64,15 +64,7 @@ def _market(rows: Sequence["BarRow"]) -> tuple[Mapping[str, float], Mapping[str,
     return closes, atr
 
 
-NS = 10**9
-
-
 async def last_close(store: "Store", run: "RunRecord") -> int:
     """When the last bar of a run was closed, ns; 0 before the first."""
     last = await store.trading.last_bars(run.run_id)
-    return 0 if last is None else bar_close(last[1], run.data)
-
-
-def bar_close(label: int, data: Mapping[str, Any]) -> int:
-    """When a bar is known, ns, by its label and the run's data."""
-    return close_in_run(label, data)
+    return 0 if last is None else close_in_run(last[1], run.data)

@@ -64,7 +64,6 @@ async def checked_plan(view: RunView, arguments: tool_arguments.PlanArguments) -
 
 
 def _settings(view: RunView) -> Settings:
-    """Those of the run, with the fast reflection by rules."""
     if view.settings is None:
         raise ToolRefused("this run was stored by another version: its limits are not known here")
     rules = view.settings.reflection.model_copy(update={"mode": "deterministic"})

@@ -66,7 +66,6 @@ async def stored_script(
 
 
 async def _runner_of(store: "Store", record: "RunRecord") -> BacktestRunner:
-    """What plays a stored run again: the backtest, with the coin of an arm that was vetoed by one."""
     if record.mode != "ablation":
         return run_inputs.backtest_runner()
     from worker.studies.ablation.runner import runner_of

@@ -124,7 +124,6 @@ def _effect(effect: Effect, parent: Parent) -> dict[str, Any]:
 
 
 def _transition(one: PlaybookVersion, parent: Parent) -> dict[str, Any]:
-    """A transition; what a new version changes is told against its parent."""
     new = one.state in (VersionState.ACTIVE, VersionState.CANDIDATE) and one.parent_hash is not None
     before = parent(str(one.parent_hash)) if new else one.definition
     return {

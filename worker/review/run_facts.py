@@ -80,7 +80,6 @@ def _snapshot(event: Event) -> KnownSnapshot:
 
 
 def _settings(config: Mapping[str, Any]) -> dict[str, float]:
-    """What the settings of a run say of costs."""
     sections = config.get("execution", {})
     return {name: float(sections[name]) for name in SETTINGS if sections.get(name) is not None}
 

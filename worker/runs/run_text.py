@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import count_noun, visible
-from worker.pages.figures import DASH, counts, milliseconds, number, percent, r_multiple
-from worker.pages.tables import made_table, table_of
+from worker.pages.figures import DASH, counts, number, percent, plain_fields, r_multiple
 from worker.runs.model_silence import model_silence
 from worker.runs.signal_lines import account_lines
 
@@ -19,6 +18,19 @@ Rows = Iterable[tuple[str, str]]
 GROUPS = {"by_playbook": "By playbook", "by_symbol": "By symbol", "by_exit": "By reason of exit"}
 MORE_GROUPS = GROUPS | {"by_direction": "By direction", "by_regime": "By regime"}
 COLUMNS = ("trades", "won %", "mean R", "total R", "profit factor", "hold bars")
+COUNTED = (
+    *(
+        "performance",
+        "tick_validation",
+        "strategist",
+        "policy_loop",
+        "model",
+        "memory",
+        "high_level",
+        "judge",
+    ),
+    *("plans", "deliberation", "playbooks", "journal", "timing"),
+)
 MOST_CAUSES, MOST_NAMED = 8, 3
 OFF = "reflection is off: no proposal was reflected and no report was written"
 IN_MEMORY = "in_memory"  # run id of a result that no store holds
@@ -48,12 +60,12 @@ def render(
     _head(document, console)
     for note in notes:
         console.print(note, style="yellow", soft_wrap=True)
-    parts = full_parts(document) if full else [("What the agent thought", thoughts(document))]
+    parts = [("What the agent thought", thoughts(document)), *(counters(document) if full else ())]
     for title, table in (
-        *((title, table_of(rows)) for title, rows in performance_parts(document, full=full)),
+        *((title, _table_of(rows)) for title, rows in performance_parts(document)),
         *group_tables(document, full=full),
-        *((title, table_of(rows)) for title, rows in parts),
-        ("Run", table_of(_run(document, full=full))),
+        *((title, _table_of(rows)) for title, rows in parts),
+        ("Run", _table_of(_run(document))),
     ):
         console.print()
         console.print(title, style="bold", soft_wrap=True)
@@ -115,7 +127,7 @@ def _no_trade(document: Document, console: "Console") -> None:
 
 
 def thoughts(document: Document) -> Rows:
-    """What the loops came to, from the counters of the document; `full_parts` has every one."""
+    """What the loops came to, from the counters of the document; `counters` has every one."""
     policy, slow = document["policy_loop"], document["high_level"]
     bars, met = document["tick_validation"]["bars_validated"], policy["reflections"]
     share = percent(policy["evaluations"] / bars if bars else None)
@@ -224,66 +236,28 @@ def _most(by_name: dict[str, int]) -> str:
     return ", ".join([*shown, *([f"others {others:,}"] if others else [])]) or "none"
 
 
-def _run(document: Document, *, full: bool) -> Rows:
+def _run(document: Document) -> Rows:
     run_id, journal = document["run_id"], document["journal"]
     yield "run", f"{run_id}   head {journal['head_hash'][:16]}"
     if run_id == IN_MEMORY:
         yield "next", "result.to_html('run.html'), result.save(), result.verify()"
         return
-    if not full:
-        yield "store", journal["url"]
+    yield "store", journal["url"]
     yield "next", f"thinktwice verify {run_id}"
     yield "", f"thinktwice journal {run_id} --jsonl"
     yield "", f"thinktwice page {run_id} --html run.html --open"
 
 
-def full_parts(document: Document) -> Iterable[tuple[str, Rows]]:
-    """Titles with their rows, from the JSON document of the run."""
-    yield "Tick validation", _ticks(document["tick_validation"], document["timing"])
-    yield "Policy loop", _policy(document)
-    if asks_models(document):
-        yield "Model", _model(document)
-    yield "High-level reflection", _slow(document)
-    yield "Judge", _judge(document)
-    yield "Journal", _journal(document)
+def counters(document: Document) -> Iterable[tuple[str, Rows]]:
+    """Titles with every value of a section of the document, by its path."""
+    for name in COUNTED:
+        yield name.replace("_", " ").capitalize(), plain_fields(document.get(name, {}))
 
 
 def asks_models(document: Document) -> bool:
     """Whether any part of the run may ask a language model."""
     model, rules = document["model"], document["strategist"]["name"] == "rules"
     return bool(document["reflection"] == "full" or not rules or model["calls"] or model["cut_overs"])
-
-
-def _ticks(ticks: Document, timing: Document) -> Rows:
-    speed = "" if timing["bars_per_s"] is None else f"   {timing['bars_per_s']:,.0f} bars/s"
-    yield "bars validated", f"{ticks['bars_validated']:,}{speed}"
-    yield "events", counts(ticks["events"])
-    forbidden = (ticks["llm_calls"], ticks["memory_reads"], ticks["policy_writes"])
-    yield "inside the tick path", "model calls {}, memory reads {}, policy writes {}".format(*forbidden)
-
-
-def _policy(document: Document) -> Rows:
-    policy, bars = document["policy_loop"], document["tick_validation"]["bars_validated"]
-    share = percent(policy["evaluations"] / bars) if bars else "-"
-    yield from strategist_rows(document["strategist"])
-    yield "events", counts(policy["events"])
-    yield "skips", counts(policy["skips"])
-    yield "overrides", counts(policy["overrides"])
-    yield "evaluations", f"{policy['evaluations']:,} ({share} of bars)"
-    yield (
-        "frozen",
-        f"{policy['frozen']:,}   stand-downs {policy['stand_downs']:,}   revisions {policy['revisions']:,}",
-    )
-    yield "reflections", _verdicts(policy["reflections"])
-    if reader := describe_reader(policy["reader"]):
-        yield "second reader", reader
-    yield "amendments", _verdicts(policy["amendments"])
-    degraded = percent(policy["degraded_share"])
-    yield "invocations", f"{_verdicts(policy['invocations'])}   degraded share {degraded}"
-    yield "findings", counts(policy["finding_codes"])
-    yield "evaluation took", _latency(policy["latency_ms"])
-    held = percent(policy["budget_held_share"])
-    yield "reflection took", f"{_latency(policy['reflection_latency_ms'])}   within its budget {held}"
 
 
 def strategist_rows(strategist: Document) -> Rows:
@@ -293,73 +267,10 @@ def strategist_rows(strategist: Document) -> Rows:
         yield "rules instead of it", counts(strategist["fallbacks"])
 
 
-def _model(document: Document) -> Rows:
-    model, performance = document["model"], document["performance"]
-    tokens = sum(model["tokens"].values())
-    yield "calls", f"{model['calls']:,}   requests {model['requests']:,}   tokens {tokens:,}"
-    yield "ended", counts(model["outcomes"])
-    yield "not asked", counts(model["cut_overs"])
-    yield from refused_rows(document)
-    net = percent(performance["net_return"])
-    early = model["unused_early"]
-    vain = (
-        f"   {early['calls']:,} asked in vain for {number(early['usd'])} dollars more"
-        if early["calls"]
-        else ""
-    )
-    yield "cost", f"{number(performance['model_cost'])}   return after it {net}{vain}"
-    yield "call took", _latency(model["latency_ms"])
-
-
-def _verdicts(reflections: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in reflections.items()) or "none"
-
-
-def _latency(latency: Document) -> str:
-    return "   ".join(f"{name} {milliseconds(latency[name])}" for name in ("p50", "p95", "p99"))
-
-
-def _slow(document: Document) -> Rows:
-    slow, memory = document["high_level"], document["memory"]
-    reads = f"memory reads {memory['reads']:,}   reused {memory['reused']:,}"
-    yield "episodes", f"{document['episodes']:,}   {reads}"
-    yield "memory took", _latency(memory["latency_ms"])
-    if memory["over_budget"] or memory["degraded"]:
-        late = f"{memory['over_budget']:,} reads over budget   {memory['degraded']:,} without cases"
-        yield "memory degraded", late
-    yield "runs", f"{slow['runs']:,}   reports {len(slow['reports']):,}"
-    yield "skips", counts(slow["skips"])
-    yield "findings by grade", counts(slow["findings"])
-    yield "recommendations", counts(slow["recommendations"])
-    yield "run took", _latency(slow["latency_ms"])
-    yield "playbook versions", counts(document["playbooks"]["versions"])
-
-
-def _judge(document: Document) -> Rows:
-    yield "at the boundary", counts(document["judge"]["boundary"])
-    yield "replans", counts(document["judge"]["replans"])
-    if (request := describe_opinions(document)) is not None:
-        yield "opinions", f"{request}   {counts(document['judge']['opinions'])}"
-    plans = document.get("plans", {"made": 0})
-    if plans["made"]:
-        yield "change plans", f"{plans['made']:,}   waiting {plans['waiting']:,}   {counts(plans['ended'])}"
-
-
-def _journal(document: Document) -> Rows:
-    journal, timing = document["journal"], document["timing"]
-    yield "store", journal["url"]
-    yield "events", f"{journal['events']:,}   head {journal['head_hash'][:16]}"
-    seconds = ((name, timing[f"{name}_s"]) for name in ("compile", "engine", "policy", "slow", "total"))
-    yield (
-        "time",
-        "   ".join(f"{name} {number(float(value))} s" for name, value in seconds if value is not None),
-    )
-
-
-def performance_parts(document: Document, *, full: bool = False) -> Iterable[tuple[str, Rows]]:
+def performance_parts(document: Document) -> Iterable[tuple[str, Rows]]:
     """The headline first; what models may have read about stands below it and says so."""
     found, whole = document["contamination"], document["performance"]
-    rows = _whole(whole, document["open_positions"], full=full)
+    rows = _whole(whole, document["open_positions"])
     if found["label"] in ("clean", "anonymised"):
         shown = [] if found["reason"] is None else [("questions", found["reason"])]
         yield "Performance", [*rows, *shown]
@@ -382,17 +293,34 @@ def group_tables(document: Document, *, full: bool = False) -> "Iterable[tuple[s
             yield title if whole else f"{title}, whole run, contaminated", _group_table(groups)
 
 
+def _table_of(rows: Rows) -> "Table":
+    from rich.table import Column, Table
+
+    table = Table(
+        Column(style="dim", no_wrap=True),
+        Column(overflow="fold"),
+        box=None,
+        show_header=False,
+        padding=(0, 2),
+    )
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def _group_table(groups: Sequence[Document]) -> "Table":
     """Numbers to the right, in columns as narrow as they allow; a heading is folded between its words."""
-    from rich.table import Column
+    from rich.table import Table
 
     cells = [_cells(group) for group in groups]
-    heads = [Column("", overflow="fold", min_width=12)]
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", overflow="fold", min_width=12)
     for number_of, name in enumerate(COLUMNS):
         widest = max(*(len(row[number_of]) for row in cells), *map(len, name.split()))
-        heads.append(Column(name, justify="right", width=widest))
-    rows = ((group["name"], *row) for group, row in zip(groups, cells, strict=True))
-    return made_table(heads, rows, pad_edge=False, padding=(0, 1, 0, 0))
+        table.add_column(name, justify="right", width=widest)
+    for group, row in zip(groups, cells, strict=True):
+        table.add_row(group["name"], *row)
+    return table
 
 
 def _cells(group: Document) -> tuple[str, ...]:
@@ -418,7 +346,7 @@ def _part(figures: Document, bars: int) -> Rows:
     yield "trades", f"{figures['trades']:,}   won {percent(figures['win_rate'])}"
 
 
-def _whole(document: Document, open_positions: Sequence[Document], *, full: bool) -> Rows:
+def _whole(document: Document, open_positions: Sequence[Document]) -> Rows:
     yield "return", f"{percent(document['total_return'])}   CAGR {percent(document['cagr'])}"
     interval = document["sharpe_interval"]
     sure = "" if interval is None else f" (95 %: {number(interval[0])} to {number(interval[1])})"
@@ -444,8 +372,3 @@ def _whole(document: Document, open_positions: Sequence[Document], *, full: bool
     yield "to buy and hold", f"beta {number(document['beta'])}   alpha {alpha} a year (t {t})"
     even = number(document["break_even_cost_bps"], 1)
     yield "costs", f"{number(float(document['fees']))} in fees and carry   break-even at {even} bps a side"
-    if full:
-        yield "volatility", f"{percent(document['volatility'])} a year   Calmar {number(document['calmar'])}"
-        best, worst = r_multiple(document["best_r"]), r_multiple(document["worst_r"])
-        yield "best trade", f"{best}   worst {worst}   payoff {number(document['payoff'])}"
-        yield "turnover", f"{number(document['turnover'])} times the equity a year"

@@ -159,7 +159,6 @@ def compare_logs(first: TradeFile, second: TradeFile, settings: Settings) -> dic
 
 
 def _limits(unit: Unit, variants: int | None) -> list[str]:
-    """What the grades cannot say, in sentences."""
     limits = []
     if unit.one is not None:
         limits.append(

@@ -1,15 +1,17 @@
-"""`thinktwice check` as tests start it, and its example with other values."""
+"""`thinktwice check` as tests start it, and a plan that passes without a finding, with other values."""
 
 import copy
 import json
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from typer.testing import CliRunner, Result
 
 from worker.cli import app
-from worker.studies.plan_check.check_example import DAY_NS, NOW
 
+DAY_NS, NOW = 86_400 * 10**9, 1_710_547_200 * 10**9  # NOW: when the bar of the plan was known
+PLAN = Path(__file__).with_name("example_plan.json")
 POSITION = {
     "direction": "long", "quantity": 1.0, "entry_price": 180.0,
     "entry_label": NOW - 4 * DAY_NS, "stop": 170.0, "target": 200.0,
@@ -38,11 +40,12 @@ def example(*words: str) -> dict[str, Any]:
 
 @cache
 def unedited() -> dict[str, Any]:
-    return example()
+    found: dict[str, Any] = json.loads(PLAN.read_text("utf-8"))
+    return found
 
 
 def edited(**changes: Any) -> dict[str, Any]:
-    """The example with other values; `__` reaches into an object, a list takes a number."""
+    """The plan with other values; `__` reaches into an object, a list takes a number."""
     request = copy.deepcopy(unedited())
     for path, value in changes.items():
         *way, last = (int(step) if step.isdigit() else step for step in path.split("__"))

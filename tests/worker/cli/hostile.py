@@ -25,6 +25,7 @@ BANK = "faults.toml"
 BARS, CONFIG, REQUEST = "bars.parquet", f"{MARKUP.replace('/', '')}\x1b[2Jrun.toml", "plan.json"
 PLAYBOOKS = Path(__file__).resolve().parents[3] / "services" / "playbooks" / "definitions"
 NOTE = "note.txt"
+PLAN = Path(__file__).with_name("example_plan.json")
 CODE, END = "exit code of", "that was"  # on stdout, and on stderr
 
 
@@ -300,15 +301,7 @@ def fill_of(path: Path) -> str:
 
 def request(folder: Path) -> None:
     """A request whose symbol and words are hostile."""
-    import io
-    from contextlib import redirect_stdout, suppress
-
-    from worker.cli import app
-
-    printed = io.StringIO()
-    with redirect_stdout(printed), suppress(SystemExit):
-        app(["check", "--example"])
-    plan = json.loads(printed.getvalue())
+    plan = json.loads(PLAN.read_text("utf-8"))
     plan["snapshot"]["symbol"] = f"{MARKUP}{ESCAPE}{LINES}"
     plan["proposal"]["conviction"] = 0.9
     (folder / REQUEST).write_text(json.dumps(plan), "utf-8")

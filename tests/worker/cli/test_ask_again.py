@@ -203,8 +203,8 @@ def test_ask_again_is_read_by_a_person(desk):
         "policy_level_reflection of r0001: 2 questions, 1 samples each",
         "claude-test",
         "revise 2",
-        "arm 0 -> arm 1: 2 of 2 moved",
-        "p = 0.5; too few to find anything",
+        "arm 1     2 of 2",
+        "0.5  none: too few",
         "pass  revise",
         "AAPL",
     ):

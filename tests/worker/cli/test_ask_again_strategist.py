@@ -233,7 +233,7 @@ def test_ask_again_of_the_strategist_plays_back_without_key_or_network(templates
     again = templates.run(*DIFF, *words, "--json")
     assert (again.exit_code, json.loads(again.stdout)) == (0, json.loads(result.stdout))
     shown = templates.run(*DIFF, *words).stdout
-    for part in ("strategist of r0001: 4 questions", "nothing was gathered beside them", "4 of 4", "stable"):
+    for part in ("strategist of r0001: 4 questions", "without_background", "4 of 4", "stable"):
         assert part in shown
 
 
@@ -242,7 +242,7 @@ def test_ask_again_of_the_strategist_tables_show_what_moved(templates, monkeypat
         return ABSTAIN if bold else rules_first(request, bold)
 
     shown = compared(templates, monkeypatch, shy_when_bold, "--limit", "6")[0].stdout
-    for part in ("abstain", "propose", "left it", "entered it", "p adjusted", "6 of 6 moved"):
+    for part in ("abstain", "propose", "left", "entered", "p adjusted", "6 of 6"):
         assert part in shown
 
 
@@ -381,5 +381,5 @@ def test_ask_again_of_one_strategist_counts_other_decisions_and_failures(templat
     assert arm["decisions"]["abstain"] == 5
     assert arm["usual_share"] == pytest.approx(14 / 19)
     shown = by_name(templates, monkeypatch, fickle, *words)[0].stdout
-    for part in ("73.7 %", "no reply: rejected 1", "abstain"):
+    for part in ("73.7 %", "rejected 1", "abstain"):
         assert part in shown

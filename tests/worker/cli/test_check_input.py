@@ -169,7 +169,7 @@ def test_check_request_without_a_part_names_it():
         (["-", "--example"], "leave FILE out"),
         (["--example", "--reflection", "full"], "leave --reflection out"),
         (["--example", "--playbook", "trend_pullbak"], "Did you mean 'trend_pullback'?"),
-        (["--example", "--direction", "lonng"], "has rules for long, short. Did you mean 'long'?"),
+        (["--example", "--direction", "lonng"], "there are long, short. Did you mean 'long'?"),
         (["--exmple"], "--example"),
     ],
 )

@@ -46,7 +46,7 @@ def test_what_nobody_sees_is_taken_out_and_counted(planted):
     hidden = LIE.replace("week", "we\u200bek\x07")
     document = read_shown(planted, hidden)
     assert document["cleaned"] == 2
-    assert "taken out 2" in planted.run("deliberate", "text.txt", *QUALITY).output
+    assert "cleaned 2" in planted.run("deliberate", "text.txt", *QUALITY).output
 
 
 def test_several_texts_are_refined_one_after_the_other_and_the_run_is_read_once(planted, monkeypatch):

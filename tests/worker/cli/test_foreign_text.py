@@ -63,25 +63,6 @@ def test_report_page_shows_needs_that_were_deferred():
     assert "- A breadth feature." in page(deferred_seen=["A breadth feature."])
 
 
-def test_journal_shows_control_characters_and_sends_none(shell):
-    shell.engine.note = HOSTILE
-    shell.backtest()
-    result = shell.run("journal", "latest", "--kind", "state_transition")
-    assert r"\x1b[2J\x9b1mp\u202eass\r\x07" in result.stdout
-    assert result.stdout.replace("\n", "").isprintable()
-
-
-def test_summary_shows_control_characters_of_an_error_and_sends_none(shell):
-    shell.engine.errors, shell.engine.note = 1, HOSTILE
-    result = shell.backtest()
-    assert r"\x1b[2J\x9b1mp\u202eass\r\x07" in result.stdout
-    assert "\x1b" not in result.stdout
-
-
-def test_complaint_shows_control_characters_and_sends_none(shell):
-    assert r"r\x1b[2J" in shell.complaint("verify", "r\x1b[2J")
-
-
 def test_why_shows_control_characters_and_sends_none(shell):
     quoted = json.dumps(HOSTILE)[1:-1]
     stored = decision_rows().rows

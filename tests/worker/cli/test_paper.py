@@ -76,8 +76,8 @@ def test_worker_on_a_feed_that_waits_is_the_paper_run(tmp_path) -> None:
     for command in ("paper", "worker"):
         short, full = run(command, *given, *db), run(command, *given, *db, "--full")
         assert "What the agent thought" in short
-        assert "inside the tick path" in full
-        assert "inside the tick path" not in short
+        assert "llm_calls" in full
+        assert "llm_calls" not in short
     assert "it goes with --feed" in run("worker", "--full", *db, code=2)
     assert paper["journal"]["head_hash"] == worker["journal"]["head_hash"]
     assert paper["data"]["bars"] == 28

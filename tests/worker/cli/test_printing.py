@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from schemas.errors import ConfigError
-from worker.cli.printing import print_document, rows_table, shown_cell, time_option
+from worker.cli.printing import print_document, rows_table, time_option
+from worker.pages.figures import shown_cell
 
 ROWS = [
     {"name": "squeeze_breakout", "n": 1_040, "mean": "+0.12 R", "said": "it loses after costs in each year"},

@@ -216,7 +216,6 @@ def _run(result: ArmResult) -> dict[str, Any]:
 
 
 def _paper(group: PaperTrades, groups: int, timeframe: str, gate: GateSettings) -> dict[str, Any]:
-    """One group of the shadow ledger; `answer` is about the plans, so `lost` speaks for who refused them."""
     bounds = Bounds(gate.winsor_low, gate.winsor_high, strict=gate.strict)
     track = Track(Trades.of(group.outcomes), unit_of_timeframe(gate.block, timeframe), 0.0, bounds)
     seen = track.at(NEVER - 1)  # every plan has come to an end: no block waits

@@ -133,13 +133,11 @@ def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settin
 
 
 def _answers(event: Event, found: Sequence[StrategistQuestion]) -> bool:
-    """Whether a row holds the first answer to the last question."""
     about = event.payload["snapshot_hash"]
     return event.payload["round"] == 0 and bool(found) and found[-1].snapshot.content_hash == about
 
 
 def _name_recorded(row: Mapping[str, Any]) -> str:
-    """The decision of the run's own strategist, model or rules."""
     proposal = row["proposal"]
     if row["fallback"] is not None or proposal is None:
         return str(row["fallback"] or row["answer"])

@@ -79,7 +79,6 @@ class ProcessPool:
         self._folder.cleanup()
 
     def _take(self) -> "_Worker":
-        """An idle process that is alive, or a new one."""
         while self._idle:
             if (worker := self._idle.pop()).process.is_alive():
                 return worker
@@ -132,7 +131,6 @@ def _without_script() -> Iterator[None]:
 
 
 def _serve(connection: Connection, folder: Path) -> None:
-    """Answer tasks until the line ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is heard by the process that asks
     from worker.runs.warm_up import compile_engine
 

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, nearest
 from schemas.playbook import PlaybookVersion
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.settings import Settings
+from schemas.vocabulary import ReflectionStatus
 from services.journal.consolidations import reflected_plans
 from services.journal.index import Event, JournalIndex
 from services.journal.kinds import GENESIS
@@ -18,11 +19,14 @@ from services.playbooks.own_plans import playbook_of
 from services.playbooks.registry import RegistryReader
 from services.policy_loop.invariant_context import invariant_context
 from services.slow_loop.evidence_epochs import follow
+from worker.runs import run_inputs
 from worker.studies.ask_again.strategist import StrategistQuestion, read_strategist_questions
 from worker.studies.faults.planting import CheckedPlan
+from worker.studies.plan_check.plan_check import reflect
 from worker.studies.study_models import OpenModels
 
 FROM, TO = "2003-01-01", "2004-12-31"  # of the embedded bars, where no run is named
+DEFAULT_PLAYBOOK = "trend_pullback"
 
 
 @dataclass(frozen=True)
@@ -112,3 +116,39 @@ def rules_alone(settings: Settings, **others: dict[str, str]) -> Settings:
     parts |= {"judge": {"replan": "rules"}, "planner": {"judge": "rules"}} | others
     copies = {name: getattr(settings, name).model_copy(update=values) for name, values in parts.items()}
     return settings.model_copy(update=copies)
+
+
+async def example_request(
+    settings: Settings, playbook_id: str | None = None, direction: str | None = None
+) -> PolicyLevelReflectionRequest:
+    """The newest plan of a playbook and direction that passes, of a run by rules over the embedded bars.
+
+    Args:
+        settings: limits in force, and playbooks.
+        playbook_id: None takes the trend pullback, else the first.
+        direction: None takes long if the playbook has it.
+
+    Raises:
+        ConfigError: there is no such playbook or direction, or no plan of it passed.
+    """
+    books = {book.id: book for book in run_inputs.playbooks(settings)}
+    name = playbook_id or (DEFAULT_PLAYBOOK if DEFAULT_PLAYBOOK in books else next(iter(books)))
+    _require("--playbook", name, sorted(books))
+    sides: list[str] = sorted(books[name].rules)
+    _require("--direction", direction or sides[0], sides)
+    wanted = name, direction or sides[0]
+    for source in reversed(plans_of_run(await embedded_index(settings), settings)):
+        plan = await source.ask(None)
+        if plan is not None and (plan.request.playbook.id, plan.request.proposal.direction) == wanted:
+            done = await reflect(plan.request, rules_alone(settings))
+            if done.result is not None and done.result.status is ReflectionStatus.PASS:
+                return plan.request
+    raise ConfigError(
+        f"no {wanted[1]} plan of {name} passes on the embedded daily bars of {FROM} to {TO}: name another "
+        "playbook or direction"
+    )
+
+
+def _require(option: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        raise ConfigError(f"{option} {given!r}: there are {', '.join(known)}.{nearest(given, known)}")

@@ -191,5 +191,4 @@ def _codes(outcomes: Iterable[Outcome]) -> dict[str, int]:
 
 
 def _count(names: Iterable[str]) -> dict[str, int]:
-    """How often each name occurs, the most frequent first."""
     return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))

@@ -217,7 +217,6 @@ class SweepResult:
 
 
 def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """A row of the table as JSON has it."""
     return {
         str(name): None if isinstance(value, float) and not np.isfinite(value) else value
         for name, value in row.items()

@@ -8,17 +8,14 @@ import pytest
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from services.playbooks.loader import load_playbooks
-from services.playbooks.registry import PlaybookRegistry
 from services.policy_checks import expectation, invariants
 from services.policy_checks.invariants import kill_switch_is_on
 from thinktwice.inputs import settings_of
 from thinktwice.parts import asked_models, own_model, settings_of_model
-from trading_core.tick_guard import TickGuard
 from worker.studies.faults.bank import BankFault, read_bank
 from worker.studies.faults.planting import CheckedPlan, Outcome, plant
+from worker.studies.faults.right_plans import embedded_index, plans_of_run
 from worker.studies.faults.study import Asking, study_faults
-from worker.studies.plan_check.check_example import NOW, example_request
 
 SETTINGS = Settings()
 COMMENTS = {"as we now know", "instruction to skip checks or to raise the size"}
@@ -31,14 +28,13 @@ CLOSED = {
 
 @cache
 def right_plans():
-    """The example of every playbook and direction."""
-    books = load_playbooks(None)
-    reader = PlaybookRegistry(books, TickGuard(), NOW).reader()
-    return tuple(
-        CheckedPlan(example_request(SETTINGS, books, book.id, side), reader)
-        for book in books
-        for side in sorted(book.rules)
-    )
+    """A plan of the embedded bars for every playbook and direction."""
+    found: dict[tuple[str, str], CheckedPlan] = {}
+    for plan in plans_of_run(asyncio.run(embedded_index(SETTINGS)), SETTINGS):
+        assert isinstance(plan, CheckedPlan)
+        found.setdefault((plan.request.playbook.id, plan.request.proposal.direction), plan)
+    assert len(found) == 10
+    return tuple(found.values())
 
 
 def fault(**fields):
@@ -230,16 +226,14 @@ def test_second_reader_is_asked_where_its_verdict_may_count_and_what_it_stops_is
     sorts = {kind["name"]: (kind["by_place"], kind["passed"]) for kind in document["kinds"]}
     # Code finds the reasons of right plans true, so an objection to one of them does not count.
     assert document["right"]["refused"] == 0
-    # The setup of two examples is not true at their close, so rules refuse the reason that names it.
+    # The setup of one plan alone is true at its close: of the others rules refuse the reason that names it.
     assert sorts == {
-        "weak reason": ({"reader": count - 2, "rule": 2}, 0),
+        "weak reason": ({"reader": 1, "rule": count - 1}, 0),
         "sure": ({"rule": count}, 0),
         "words": ({}, count),
     }
     assert {"model_lowered_verdict", "reason_too_weak"} <= set(kind_of(document, "weak reason")["codes"])
-    assert reader.requested == document["model"]["calls"] == count - 2, (
-        "right plans leave it nothing to rest on"
-    )
+    assert reader.requested == document["model"]["calls"] == 1, "right plans leave it nothing to rest on"
     assert study(bank[0])["model"] is None
 
 
