@@ -97,7 +97,7 @@ def test_blocks_of_the_how_to_run(capsys, tmp_path, monkeypatch):
     assert re.fullmatch(r"\{'stop': [1-9]\d*, 'exit_rule': [1-9]\d*\}", shown[17])
     assert re.fullmatch(r"[1-9]\d* clusters, none proven", shown[18])
     assert shown[19:21] == ["unknown", "1.0 0"]
-    assert shown.pop(21) == "revise for over_confident"
+    assert shown.pop(21) == "revise for memory_estimate, over_confident"
     assert [line.split()[:2] for line in shown[21:24]] == [
         ["True", "DataError"],
         ["True", "ConfigError"],

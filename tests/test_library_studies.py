@@ -78,7 +78,7 @@ def test_check_asks_own_critics_and_an_own_model(plan):
 
     assert tt.check(plan).status == "pass"
     blocked = tt.check(plan, critics=lambda request: tt.finding("never", "not today"))
-    assert (blocked.status, list(blocked.findings["check"])) == ("block", ["own"])
+    assert (blocked.status, list(blocked.findings["check"])) == ("block", ["memory", "own"])
     noted = plan | {"invariants": plan["invariants"] | {"max_risk_fraction": 1e-4}}  # a finding of weight
     question = tt.check(noted, reflection="full", model=Prose())
     assert question.document["model"]["unusable"] == 1

@@ -34,6 +34,8 @@ class StoredReport:
     key: SlotKey
     report_id: str
     report: HighLevelReflectionReport
+    owner: str
+    epoch: int
     delivery: str
     takes: int
     arrived_at: int | None
@@ -277,6 +279,8 @@ def _read_stored(row: Row[Any], decided: Row[Any] | None) -> StoredReport:
             key=SlotKey(row.run_id, row.job, row.slot),
             report_id=row.report_id,
             report=HighLevelReflectionReport.model_validate_json(row.report),
+            owner=row.owner,
+            epoch=row.epoch,
             delivery=row.state,
             takes=row.takes,
             arrived_at=row.arrived_at,

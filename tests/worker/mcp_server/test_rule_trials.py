@@ -46,6 +46,7 @@ def others(path):
     with sqlite3.connect(path) as store:
         names = [row[0] for row in store.execute("select name from sqlite_master where type = 'table'")]
         kept = {name: store.execute(f"select * from {name}").fetchall() for name in names if name != "trials"}
+        kept["seals"] = store.execute("select * from seals where run_id not like 'rule:%'").fetchall()
         kept["trials of runs"] = store.execute(
             "select * from trials where run_id not like 'rule:%'"
         ).fetchall()
