@@ -7,6 +7,7 @@ from schemas.settings import GateSettings
 from schemas.slow_reflection import SecondOpinion
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.leanings import nearest_claim
+from services.slow_loop.counters import SlowCounters
 from tests.services.high_level.builders import episode
 from tests.test_high_level_reflection import BOOKS, reflect, replan
 
@@ -141,3 +142,16 @@ def test_nearest_claim_is_the_one_of_the_least_time():
         nearest_claim([("rare", 40.0, "in 3"), ("busy", 1.5, "in 78"), ("never", None, "")]) == "busy in 78"
     )
     assert nearest_claim([("proven", 0.0, "proven")]) == ""
+
+
+def test_report_of_a_run_names_the_claim_of_the_least_time():
+    report = reflect(batch())
+    far, near = (
+        item.model_copy(update={"blocks_needed": blocks, "years_needed": years, "to_prove": words})
+        for item, blocks, years, words in zip(
+            report.clusters, (3, 78), (40.0, 1.5), ("in 3", "in 78"), strict=False
+        )
+    )
+    counters = SlowCounters()
+    counters.count(report.model_copy(update={"clusters": (far, near)}), "r", report.known_at)
+    assert counters.reports[0]["nearest_claim"].endswith(" in 78")
