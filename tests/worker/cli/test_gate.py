@@ -627,3 +627,15 @@ def test_gate_takes_no_learn_from_parquet_as_booleans(tmp_path):
     document = graded(str(tmp_path / "trades.parquet"))
     assert document["left_out"] == {"no_learn": 4}
     assert cluster(document)["n"] == 26
+
+
+def test_gate_names_the_claim_that_comes_first_and_not_that_of_the_fewest_blocks(tmp_path):
+    """One playbook trades each day and needs many weeks, the other one a week in thirty and needs fewer."""
+    daily = [row(k, r, playbook="busy") for k, r in enumerate([0.9, -1.0, 0.4, -1.0, 0.5] * 60)]
+    rare = [row(210 * k, r, playbook="rare") for k, r in enumerate([-1.0, -1.0, 0.5, -1.0] * 3)]
+    path = written(tmp_path, [*daily, *rare])
+    needs = {item["playbook"]: item for item in graded(path)["clusters"] if item["regime"] is None}
+    assert needs["rare"]["blocks_needed"] < needs["busy"]["blocks_needed"]
+    first = min(needs.values(), key=lambda item: item["years_needed"])["playbook"]
+    assert first == "busy"
+    assert "nearest claim: busy" in run(path).stdout
