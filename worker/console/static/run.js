@@ -14,7 +14,6 @@
     const {bars_in_a_candle: bars, until, ...found} = await json(`/window?symbol=${symbol}&start=${start - room}&end=${end + room}`);
     const size = bars > 1 ? `${bars.toLocaleString("en")} bars in a candle` : `${head.bars.toLocaleString("en")} bars`;
     state.textContent = until === null ? size : `${size}; too many marks: those after ${time(until)} are shown closer`;
-    place.dataset.drawn = String(found.candles.x.length);
     return found;
   }
   let head, chart;
@@ -23,6 +22,7 @@
     head = await json("/chart");
     const quiet = (symbol, start, end) => read(symbol, start, end).catch((error) => { failed(error); return {}; });
     chart = await candleChart(head.figure, head.symbols, quiet, (draw) => setTimeout(draw, 60));
+    chart.drawn = (count) => { place.dataset.drawn = String(count); };  // of a reply that came too late none is
     await chart.show(head.start, head.end);
   } catch (error) { failed(error); return; }
   const {range, select} = chart;

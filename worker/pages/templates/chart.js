@@ -71,7 +71,7 @@ async function candleChart(item, symbols, read, wait) {
   const named = ({name, fills}) => element("option", fills ? `${name} (${fills} fills)` : name);
   select.append(...symbols.map((symbol, k) => Object.assign(named(symbol), {value: String(k)})));
   const made = await embed(item, "candles"), range = made.get_model_by_name("candle_x");
-  const chart = {made, range, select, draw, show, isLog: () => false};
+  const chart = {made, range, select, draw, show, isLog: () => false, drawn: () => {}};
   let asked = 0;
   async function draw() {
     const mine = ++asked, {low, high, ...columns} = await read(Number(select.value), range.start, range.end);
@@ -80,6 +80,7 @@ async function candleChart(item, symbols, read, wait) {
     for (const name of ["fills", "reflections"]) made.get_model_by_name(name).selected.indices = [];
     for (const [name, data] of Object.entries(columns)) made.get_model_by_name(name).data = data;
     fitted(made.get_model_by_name("candle_y"), low, high, chart.isLog());
+    if (columns.candles) chart.drawn(columns.candles.x.length);
   }
   function show(start, end) {
     range.setv({start, end});
