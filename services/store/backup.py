@@ -1,7 +1,7 @@
 """Copies of a store: whichever database it lies in, a backup is one SQLite file that every command can read.
 
 The tables hold integers and text, packed or not, so nothing changes between the databases. A copy gets its
-name only after it was examined; faults that the source has itself are copied and told.
+name only after it was held against its source and examined; faults of the source itself are copied and told.
 """
 
 import os
@@ -20,11 +20,12 @@ from services.store import migrate
 from services.store.engine import alone, check_file
 from services.store.failures import StoreMissing, store_error
 from services.store.identity import companions_of, describe_stale, make_private
-from services.store.integrity import examine
+from services.store.integrity import examine_tables, file_problems
 from services.store.migrate import make_tables, revision_state
-from services.store.tables import metadata
+from services.store.tables import journal, metadata, runs
 from services.store.urls import StoreUrl, parse_url
 
+Ends = list[tuple[str, int, str | None]]
 PAGE_ROWS = 2_000
 # Of two files only the new one is written to.
 NOT_WRITTEN = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLITE_IOERR_TRUNCATE")
@@ -51,8 +52,8 @@ async def back_up(address: str, path: Path) -> Copy:
     check_file(url, create=False)
     with _new_file(path) as partial:
         async with alone(url, snapshot=True) as connection:
-            await connection.run_sync(_copy_to_file, url, partial)
-        return await _examine(partial)
+            ends = await connection.run_sync(_copy_to_file, url, partial)
+        return await _examine(partial, ends)
 
 
 async def restore(path: Path, address: str) -> Copy:
@@ -78,27 +79,53 @@ async def restore(path: Path, address: str) -> Copy:
 
 async def _renew(source: StoreUrl, partial: Path) -> Copy:
     async with alone(source, snapshot=True) as connection:
-        await connection.run_sync(_copy_to_file, source, partial)
+        ends = await connection.run_sync(_copy_to_file, source, partial)
     async with alone(parse_url(f"sqlite:///{partial}"), writes=True) as connection:
         await connection.run_sync(migrate.upgrade, source)
-    return await _examine(partial)
+    return await _examine(partial, ends)
 
 
-async def _examine(partial: Path) -> Copy:
-    found = await examine(f"sqlite:///{partial}", full=True)
-    if found.revision is None:
-        raise StoreError(f"the copy cannot be read: {found.problems[0]}; nothing was kept of it")
-    return Copy(found.revision, found.rows, found.problems)
+async def _examine(partial: Path, ends: Ends) -> Copy:
+    url = parse_url(f"sqlite:///{partial}")
+    async with alone(url, snapshot=True) as connection:
+        damage = await file_problems(connection, url) or await connection.run_sync(_missing, ends)
+        if damage:
+            raise StoreError(f"the copy is not what the store held: {damage[0]}; nothing was kept of it")
+        found = await examine_tables(connection, url, full=True)
+    return Copy(str(found.revision), found.rows, found.problems)
 
 
-def _copy_to_file(reading: Connection, source: StoreUrl, target: Path) -> None:
+def _ends(connection: Connection) -> Ends:
+    """Number and hash of the row with which each run's journal ends; None where it has no such row."""
+    last = (journal.c.run_id == runs.c.run_id) & (journal.c.seq == runs.c.events - 1)
+    query = select(runs.c.run_id, runs.c.events - 1, journal.c.hash).select_from(
+        runs.outerjoin(journal, last)
+    )
+    return [(run_id, seq, expected) for run_id, seq, expected in connection.execute(query)]
+
+
+def _missing(connection: Connection, ends: Ends) -> list[str]:
+    """Runs that do not hold any more what they held before; they may have grown."""
+    known, problems = {run_id for run_id, _, _ in _ends(connection)}, []
+    for run_id, seq, expected in ends:
+        query = select(journal.c.hash).where(journal.c.run_id == run_id, journal.c.seq == seq)
+        if run_id not in known:
+            problems.append(f"run {run_id} is missing")
+        elif connection.scalar(query) != expected:
+            problems.append(f"run {run_id} does not hold row {seq} as it was")
+    return problems
+
+
+def _copy_to_file(reading: Connection, source: StoreUrl, target: Path) -> Ends:
     found = revision_state(reading, source)
     if found.revision is None:
         raise StoreMissing(f"store {source.text} is empty: there is nothing to copy")
+    ends = _ends(reading)
     if source.path is None:
         with _file(target) as writing:
             migrate.migrate(writing, found.revision)
-            return _copy_rows(reading, writing)
+            _copy_rows(reading, writing)
+        return ends
     try:
         with closing(sqlite3.connect(f"file:{quote(str(source.path))}?mode=rw", uri=True)) as store:
             store.execute("VACUUM INTO ?", (str(target),))
@@ -107,6 +134,7 @@ def _copy_to_file(reading: Connection, source: StoreUrl, target: Path) -> None:
             step = "free some space, or give a name on another disk; nothing was kept"
             raise StoreError(f"the copy cannot be written in '{target.parent}' ({error}): {step}") from error
         raise store_error(error, source) from error
+    return ends
 
 
 def _copy_to_server(writing: Connection, target: StoreUrl, source: Path) -> None:
@@ -115,6 +143,8 @@ def _copy_to_server(writing: Connection, target: StoreUrl, source: Path) -> None
     make_tables(writing)
     with _file(source) as reading:
         _copy_rows(reading, writing)
+        if damage := _missing(writing, _ends(reading)):
+            raise StoreError(f"store {target.text} did not take the backup: {damage[0]}; nothing was kept")
 
 
 def _copy_rows(reading: Connection, writing: Connection) -> None:

@@ -55,7 +55,9 @@ CAUSES = (
     CANNOT_OPEN,
     Cause(
         "is locked by another process or transaction, or took too long: try again, or give another --db",
-        ("40", "55", "57014", sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+        # Others of their classes do not pass: 40002 is a constraint that will fail again.
+        ("40000", "40001", "40003", "40P01", "55006", "55P03", "57014")
+        + (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
         waits=True,
     ),
     Cause("has no such database: create it, or check the --db address", ("3D", "57P04")),

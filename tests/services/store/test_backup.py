@@ -197,6 +197,39 @@ def test_broken_chain_is_copied_as_it_is_and_told(target, tmp_path):
     assert contents(target) == contents(address)
 
 
+@pytest.mark.parametrize("lost", ["r0002 is missing", "r0001 does not hold row 39"])
+def test_copy_that_lacks_something_is_not_kept(address, lost, tmp_path, monkeypatch):
+    def expecting_more(connection):
+        monkeypatch.setattr(backup, "_ends", ends)
+        [(run_id, seq, held)] = ends(connection)
+        return [(run_id, seq, held), ("r0002", seq, held)] if "missing" in lost else [(run_id, seq, "0" * 64)]
+
+    async def one_run(store):
+        run_id = (await store.runs.create(new_run())).run_id
+        await store.journal.append(run_id, ROWS)
+
+    in_store(address, one_run)
+    ends = backup._ends
+    monkeypatch.setattr(backup, "_ends", expecting_more)
+    with pytest.raises(StoreError, match=rf"not what the store held: run {lost}"):
+        asyncio.run(back_up(address, tmp_path / "copies.db"))
+    assert [path.name for path in tmp_path.iterdir() if "copies" in path.name] == []
+
+
+def test_restore_whose_journal_ends_otherwise_leaves_the_database_empty(postgres_url, tmp_path, monkeypatch):
+    def altering(reading, writing):
+        copy_rows(reading, writing)
+        writing.execute(text("UPDATE journal SET hash = 'x' WHERE run_id = 'r0002'"))
+
+    in_store(f"sqlite:///{tmp_path}/store.db", filled)
+    copy_rows = backup._copy_rows
+    monkeypatch.setattr(backup, "_copy_rows", altering)
+    with pytest.raises(StoreError, match="did not take the backup: run r0002 does not hold row"):
+        asyncio.run(restore(tmp_path / "store.db", postgres_url))
+    with pytest.raises(StoreMissing, match="is empty"):
+        asyncio.run(examine(postgres_url, full=False))
+
+
 def test_restore_that_loses_a_row_leaves_the_database_empty(postgres_url, tmp_path, monkeypatch):
     in_store(f"sqlite:///{tmp_path}/store.db", filled)
     monkeypatch.setattr(backup, "insert", lambda table: NO_ROW)

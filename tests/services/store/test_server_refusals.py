@@ -35,7 +35,7 @@ STAYS = {
     "the disk is full": ("53100",),
     "disk I/O error": ("58030",),
     "is damaged": ("XX001", "XX002"),
-    "failed: database is locked": ("23505", "42P01", "53400"),
+    "failed: database is locked": ("23505", "40002", "42P01", "53400"),
 }
 REFUSALS = [(state, text) for table in (PASSES, STAYS) for text, states in table.items() for state in states]
 
@@ -152,6 +152,37 @@ def test_wait_for_a_lock_that_a_real_server_ends_can_be_tried_again(
 ):
     with pytest.raises(StoreError, match=problem) as caught:
         on(postgres_url, lambda server: wait_for_a_lock(server, setting, meanwhile))
+    assert caught.value.retryable
+
+
+async def deadlock(server):
+    """Two who wait for each other; the operator would do so for an hour."""
+    await server.admin.execute("CREATE TABLE one (x integer); CREATE TABLE two (x integer)")
+    async with server.transaction("deadlock_timeout = '10ms'") as (connection, _):
+        await connection.execute(text("LOCK TABLE one"))
+        async with server.admin.transaction():
+            await server.admin.execute("LOCK TABLE two; SET LOCAL deadlock_timeout = '1h'")
+            other = asyncio.create_task(server.admin.execute("LOCK TABLE one"))
+            try:
+                await connection.execute(text("LOCK TABLE two"))
+            finally:
+                await connection.rollback()
+                await other
+
+
+async def both_write(server):
+    """Two who write the same row, one of them on what was there before."""
+    await server.admin.execute("CREATE TABLE one (x integer); INSERT INTO one VALUES (0)")
+    async with server.transaction("TRANSACTION ISOLATION LEVEL REPEATABLE READ") as (connection, _):
+        await connection.execute(text("SELECT * FROM one"))
+        await server.admin.execute("UPDATE one SET x = 1")
+        await connection.execute(text("UPDATE one SET x = 2"))
+
+
+@pytest.mark.parametrize("scenario", [deadlock, both_write])
+def test_transactions_of_a_real_server_that_exclude_each_other_can_be_tried_again(postgres_url, scenario):
+    with pytest.raises(StoreError, match=IN_USE) as caught:
+        on(postgres_url, scenario)
     assert caught.value.retryable
 
 
