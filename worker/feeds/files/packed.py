@@ -55,7 +55,10 @@ def unpack_zip(path: Path, data: bytes, most: int) -> bytes:
             if {item.filename for item in found} & {"[Content_Types].xml", "mimetype", "Index/Document.iwa"}:
                 raise DataError(f"{path.name} is a workbook: save its sheet as CSV and give that file")
             if any(item.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for item in found):
-                raise NotImplementedError("it is packed otherwise than by deflate")  # others have no bound
+                # What other methods unpack to at once has no bound.
+                raise DataError(
+                    f"{path.name} is packed otherwise than by deflate: unpack it, and give the file"
+                )
             with archive.open(found[0]) if found else io.BytesIO() as file:
                 check_kind(path, file.read(_HEAD))
             if len(found) != 1:
