@@ -116,7 +116,8 @@ class TrialRepository(Repository):
             run_id: the run.
             on: its configuration and bars.
             hypotheses: that its playbooks declare.
-            fresh: it starts as on an empty store; what it does not count is in the ledger all the same.
+            fresh: it starts as on an empty store; what it does not count is in the ledger all the same. Where
+                nothing was tried before there is nothing that it would not count.
 
         Raises:
             StoreDamaged: a row of the ledger cannot be read, or is not as it was sealed.
@@ -176,7 +177,8 @@ class TrialRepository(Repository):
         same = [trial for trial in own if trial.on == on or (fresh is not None and trial.on.key == on.key)]
         if same:
             return same[-1], []
-        ledger = count_before(known, on).model_copy(update={"fresh": bool(fresh)})
+        before = count_before(known, on)
+        ledger = before.model_copy(update={"fresh": bool(fresh and before.configurations)})
         number = every[-1].number + 1 if every else 1
         trial = Trial(number, name, on, TrialCounts(hypotheses=hypotheses), ledger)
         await connection.execute(trials.insert(), _columns(trial))

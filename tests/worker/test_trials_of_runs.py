@@ -111,6 +111,17 @@ def test_fresh_ledger_runs_as_on_an_empty_store_and_every_report_says_so(store):
         ]
 
 
+def test_fresh_ledger_on_an_empty_store_verifies(tmp_path):
+    bars = slice_bars().select(("AAPL",))
+    run = stored_run(tmp_path, seeded(1), bars, fresh=True)
+
+    async def replayed(opened):
+        return await backtest_replay(seeded(1), bars, opened, run.record).compare()
+
+    report = read_requests(tmp_path, replayed)
+    assert (report.ok, report.document, run.document["ledger"]["fresh"]) == (True, (), False)
+
+
 def test_run_on_some_of_the_symbols_overlaps(store):
     """AAPL alone was looked at four times before, by four configurations."""
     _, runs = store

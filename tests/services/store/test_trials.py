@@ -143,6 +143,14 @@ def test_fresh_run_counts_nothing_says_so_and_counts_for_others(address):
     assert other.configurations == 2
 
 
+def test_fresh_run_on_bars_that_nobody_tried_is_as_any_other(address):
+    async def scenario(store):
+        await tried(store, replace(BARS, first_label=BARS.last_label + 1, last_label=BARS.last_label + 2))
+        return await tried(store, BARS, fresh=True)
+
+    assert in_store(address, scenario) == NO_TRIALS
+
+
 def test_ledger_counts_one_of_each_in_the_singular():
     one = TrialLedger(configurations=1, hypotheses=1, candidates=1, promotions=1)
     assert one.line() == (
