@@ -22,7 +22,7 @@ from tests.services.plans.plan_worlds import desk_world, risk
 from tests.services.store.plans import change_plan
 from tests.services.store.stores import new_run
 from worker.cli.plans import COLUMNS
-from worker.cli.printing import print_table, rows_table
+from worker.pages.text_parts import lines_of, rows_table
 from worker.session import Timing
 
 PLANS, PAIRS, ROWS = 1_000, 7, 150
@@ -42,7 +42,8 @@ async def list_ms(folder: str) -> list[float]:
         for _ in range(PAIRS):
             started = time.process_time()
             with redirect_stdout(StringIO()):
-                print_table(rows_table(map(summary_of, await store.plans.all()), COLUMNS))
+                plans = rows_table(map(summary_of, await store.plans.all()), COLUMNS)
+                print(*(line for line, _ in lines_of([plans])), sep="\n")
             spent.append((time.process_time() - started) * 1e3)
     return spent
 

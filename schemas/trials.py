@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from schemas.contract import Contract
 
 MOST = 1_000_000_000_000
+COUNTS = ("configurations", "hypotheses", "candidates", "promotions")  # that a ledger shows
 NOUNS = (("hypothesis", "hypotheses"), ("candidate", "candidates"), ("promotion", "promotions"))
 
 

@@ -40,6 +40,7 @@ def test_ablation_is_that_of_the_command(tmp_path, monkeypatch):
     )
     found = tt.ablate(start=START, end=END, seeds=2)
     assert found.document == told_by_command(*words)
+    assert str(found).splitlines()[0] == "# Worth of each tier"
     assert list(found.arms.index) == [arm["arm"] for arm in found.document["arms"]]
     assert found.arms["trades"].dropna().gt(0).any()
     assert set(found.tiers["answer"].dropna()) == {"unknown"}
@@ -67,6 +68,8 @@ def test_check_is_that_of_the_command(plan, tmp_path):
     for given in (plan, tmp_path / "plan.json", tt.PolicyLevelReflectionRequest.model_validate(plan)):
         found = tt.check(given)
         assert without(found.document, "latency_ms") == reply
+    printed = CliRunner().invoke(app, ["check", str(tmp_path / "plan.json")]).stdout.splitlines()
+    assert repr(found).splitlines()[:-1] == printed[:-1]  # the last line has a time in it
     assert found.status == "revise"
     assert "over_confident" in set(found.findings["code"])
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +22,9 @@ from thinktwice.result import BacktestResult, frame_of
 from thinktwice.stored import load
 from thinktwice.stores import store_address
 from worker.feeds.files.bar_table import BarTable
+from worker.pages.ablation_pages import ablation_markdown
+from worker.pages.study_text import check_parts, faults_parts, trials_parts
+from worker.pages.text_parts import lines_of
 from worker.runs.progress import Progress
 from worker.runs.readiness import ready_engine
 from worker.studies.faults.bank import read_bank
@@ -35,19 +38,31 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from thinktwice.inputs import Inputs
+    from worker.pages.text_parts import Part
 
 NAME = "script"
 
 
 @dataclass(frozen=True)
 class Study:
-    """What a study found; `document` is what its command prints with `--json`."""
+    """What a study found; `document` is what its command prints with `--json`, `print` shows the rest."""
 
     document: dict[str, Any]
+
+    def _parts(self) -> "Iterable[Part]":
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "\n".join(text for text, _ in lines_of(self._parts()))
+
+    __repr__ = __str__
 
 
 class AblationResult(Study):
     """What each tier is worth; returns and drawdowns are fractions, R after costs."""
+
+    def _parts(self) -> list[str]:
+        return ablation_markdown(self.document).splitlines()
 
     @cached_property
     def arms(self) -> "pd.DataFrame":
@@ -69,6 +84,9 @@ class AblationResult(Study):
 class CheckResult(Study):
     """The verdict on a plan."""
 
+    def _parts(self) -> "Iterable[Part]":
+        return check_parts(self.document)
+
     @property
     def status(self) -> str:
         """`pass`, `revise`, `block`, or `error` where a check itself failed."""
@@ -88,6 +106,9 @@ class CheckResult(Study):
 
 class FaultsResult(Study):
     """What the checks stop of known faults; `document["right"]` says what they refuse of right plans."""
+
+    def _parts(self) -> "Iterable[Part]":
+        return faults_parts(self.document)
 
     @cached_property
     def kinds(self) -> "pd.DataFrame":
@@ -112,6 +133,9 @@ class GateResult(Study):
 
 class TrialsResult(Study):
     """What was tried in a store, and what choosing the best of it is worth."""
+
+    def _parts(self) -> "Iterable[Part]":
+        return trials_parts(self.document)
 
     @cached_property
     def ranges(self) -> "pd.DataFrame":

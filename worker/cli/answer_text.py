@@ -7,8 +7,8 @@ from typing import Any
 from agents.planning.summaries import items_of
 from schemas.settings.planner import OWN
 from services.evidence.tools import TOOLS
-from worker.cli.printing import Part, rows_table
 from worker.pages.figures import comment_text, fact_text, plain_fields
+from worker.pages.text_parts import Part, rows_table
 
 Document = Mapping[str, Any]
 MOST_ROWS = 3

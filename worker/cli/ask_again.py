@@ -17,8 +17,9 @@ from worker.cli.options import (
     option,
     store_address,
 )
-from worker.cli.printing import Part, complain, print_document, print_line, rows_table
+from worker.cli.printing import complain, print_document, print_line
 from worker.pages.figures import counts, percent, plain_fields, shown_time
+from worker.pages.text_parts import Part, rows_table
 from worker.runs.interrupts import Interrupts
 from worker.runs.progress import progress_bar
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from schemas.errors import ConfigError
 from worker.cli.options import LATEST, DbOption, JsonOption, RunArgument, open_for_run
-from worker.cli.printing import Part, print_document, rows_table
+from worker.cli.printing import print_document
 from worker.pages.figures import DASH, number, percent
+from worker.pages.text_parts import Part, rows_table
 
 COLUMNS = {
     "source": "name",

@@ -12,8 +12,9 @@ import typer
 from schemas.errors import ConfigError
 from schemas.vocabulary import ReflectionStatus
 from worker.cli.options import MODELS, ConfigArgument, JsonOption, argument, option, run_settings, takes
-from worker.cli.printing import Part, complain, print_document, print_json
-from worker.pages.figures import counts, milliseconds
+from worker.cli.printing import complain, print_document, print_json
+from worker.pages.study_text import check_parts
+from worker.pages.text_parts import Part
 from worker.runs.interrupts import run_async, unwind_on_ctrl_c
 from worker.runs.progress import step
 from worker.runs.readiness import ready_engine
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 ERROR = "error"
 EXIT_CODES = {ReflectionStatus.PASS: 0, ReflectionStatus.REVISE: 3, ReflectionStatus.BLOCK: 4, ERROR: 5}
 Document = dict[str, Any]
-WISHES = {"at_most": "at most", "at_least": "at least", "equals": "exactly"}
 
 
 @takes(*MODELS, after="reflection")
@@ -53,7 +53,7 @@ def check(
         _print_example(resolved.settings, playbook, direction)
         return
     document = _check(file, resolved.settings)
-    print_document(document, json, _describe)
+    print_document(document, json, check_parts)
     if document["error"] is not None:
         complain(f"the check itself failed: {document['error']['type']}: {document['error']['message']}")
     raise typer.Exit(EXIT_CODES[document["status"]])
@@ -97,34 +97,6 @@ def _check(file: str, settings: "Settings") -> dict[str, Any]:
     with step("checking the plan"):
         done = run_async(check_plan(request, settings, os.environ))
     return check_document(request, settings, done)
-
-
-def _describe(document: Document) -> Iterator[Part]:
-    plan = f"{document['playbook_id']} {document['direction']} on {document['symbol']}"
-    yield f"{document['status']}   {plan}"
-    for check, found in document["findings"].items():
-        if found:
-            yield from ("", check)
-        for finding in found:
-            yield f"  {finding['severity']:<8}{finding['code']}"
-            yield f"          {finding['message']}"
-            if finding["evidence"]:
-                yield f"          evidence: {', '.join(finding['evidence'])}"
-            if (remedy := finding["remedy"]) is not None:
-                wish = f"{remedy['field']} {WISHES[remedy['op']]} {remedy['value']!r}"
-                yield f"          would satisfy it: {wish}"
-    yield ""
-    yield from (("deferred", f"to the slow loop: {need}") for need in document["deferred"])
-    if document["error"] is not None:
-        yield "error", f"{document['error']['type']}: {document['error']['message']}"
-    yield "checks", ", ".join(document["checks_run"]) or "none that finished"
-    if document["model"] is not None:
-        yield "model", f"{counts(document['model']['outcomes'])}   {document['model']['usd']:.6f} USD"
-    if document["tier"] is not None:
-        late = "   over its budget" if document["over_budget"] else ""
-        why = f" ({document['skip_reason']})" if document["skip_reason"] else ""
-        outcome = f"{document['tier']} tier, {document['outcome']}{why}"
-        yield "reached", f"{outcome} in {milliseconds(document['latency_ms'])}{late}"
 
 
 def scenarios(json: JsonOption = False) -> None:

@@ -8,7 +8,8 @@ import typer
 
 from schemas.contract_listing import contract_named, contracts, schema_of, summary_of
 from worker.cli.options import JsonOption, argument
-from worker.cli.printing import Part, print_document, print_json, rows_table
+from worker.cli.printing import print_document, print_json
+from worker.pages.text_parts import Part, rows_table
 from worker.settings import load_settings
 
 app = typer.Typer(help="Look at the configuration.", rich_markup_mode=None)

@@ -21,7 +21,8 @@ from worker.cli.options import (
     store_address,
     visible_name,
 )
-from worker.cli.printing import complain, print_document, print_line, rows_table
+from worker.cli.printing import complain, print_document, print_line
+from worker.pages.text_parts import rows_table
 from worker.runs.interrupts import RunInterrupted, run_async
 from worker.settings import load_settings
 

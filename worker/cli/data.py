@@ -9,7 +9,8 @@ import typer
 from schemas.errors import ConfigError, FeedError
 from services.model_calls.quoting import count_noun
 from worker.cli.options import ColumnsOption, JsonOption, argument, option
-from worker.cli.printing import Part, complain, print_document
+from worker.cli.printing import complain, print_document
+from worker.pages.text_parts import Part
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.progress import progress_bar
 from worker.settings import load_settings

@@ -17,7 +17,8 @@ from worker.cli.options import (
     option,
     store_address,
 )
-from worker.cli.printing import Part, print_document, time_option
+from worker.cli.printing import print_document, time_option
+from worker.pages.text_parts import Part
 
 if TYPE_CHECKING:
     from services.store.backup import Copy

@@ -1,7 +1,7 @@
 """`thinktwice faults`: known faults planted into right plans, and what each check stops."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,8 +16,9 @@ from worker.cli.options import (
     run_settings,
     takes,
 )
-from worker.cli.printing import Part, complain, print_document, rows_table
-from worker.pages.figures import DASH, counts, percent
+from worker.cli.printing import complain, print_document
+from worker.pages.figures import percent
+from worker.pages.study_text import faults_parts
 from worker.runs.interrupts import run_async
 from worker.runs.progress import step
 
@@ -26,16 +27,6 @@ if TYPE_CHECKING:
     from worker.studies.faults.right_plans import Source
 
 Document = dict[str, Any]
-SHOWN_CODES = 2  # of a kind: the most frequent
-COLUMNS = {
-    "kind": "name",
-    "planted": "planted",
-    "stopped": lambda kind: kind["stopped"] if kind["planted"] else None,
-    "no effect": lambda kind: kind["no_effect"] if kind["planted"] else None,
-    "passed": lambda kind: kind["passed"] if kind["planted"] else None,
-    "95 %": lambda kind: _range(kind["interval"]),
-    "by code": lambda kind: _codes(kind),
-}
 
 
 @takes("llm", "cassette", after="least")
@@ -80,7 +71,7 @@ def faults(
         found, settings = run_async(_plans(run, given, db, strategist))
         asking = Asking(reader, strategist, plans)
         document = run_async(study_faults(found, kinds, settings, os.environ, asking, least))
-    print_document(document, json, _describe)
+    print_document(document, json, faults_parts)
     if document["unmeasured"] is not None:
         complain(document["unmeasured"])
         raise typer.Exit(1)
@@ -105,28 +96,3 @@ async def _plans(
         settings = stored_settings(record).model_copy(update={"llm": given.llm, "runtime": given.runtime})
         index = await JournalIndex.read(store.journal.rows(record.run_id))
     return plans_of_run(index, settings, strategist=strategist), settings
-
-
-def _describe(document: Document) -> Iterator[Part]:
-    right, request = document["right"], document["asked"]
-    yield rows_table(document["kinds"], COLUMNS)
-    yield ""
-    by = f" by {counts(right['codes'])}" if right["codes"] else ""
-    proposed = f", proposed at {right['plans']} of {request} questions" if document["strategist"] else ""
-    refused = f"{right['refused']} of {right['plans']} refused{by} (95 %: {_range(right['interval'])})"
-    yield f"right plans, as they are: {refused}{proposed}"
-    if (model := document["model"]) is not None:
-        yield f"models: {counts(model['outcomes'])}   {model['usd']:.6f} USD"
-    for kind in document["kinds"]:
-        yield from (f"passed, {kind['name']}: {text}" for text in kind["passed_texts"][:1])
-
-
-def _codes(kind: Document) -> str:
-    if not kind["planted"]:
-        return f"does not apply: {', '.join(kind['why_not']) or 'no right plan'}"
-    codes = counts(dict(list(kind["codes"].items())[:SHOWN_CODES]))
-    return f"{codes} BROKEN {counts(kind['why_broken'])}" if kind["broken"] else codes
-
-
-def _range(interval: tuple[float, float] | None) -> str:
-    return DASH if interval is None else " to ".join(percent(bound) for bound in interval)

@@ -8,8 +8,9 @@ from services.high_level.leanings import MEASURED_RATES, nearest_claim
 from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import count_noun
 from worker.cli.options import ConfigArgument, JsonOption, argument, option
-from worker.cli.printing import Part, print_document, rows_table
+from worker.cli.printing import print_document
 from worker.pages.figures import DASH, shown_time
+from worker.pages.text_parts import Part, rows_table
 from worker.runs import run_inputs
 from worker.runs.progress import step, watch_rows
 from worker.settings import load_settings

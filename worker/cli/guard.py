@@ -24,7 +24,8 @@ from worker.cli.options import (
     option,
     store_address,
 )  # fmt: skip
-from worker.cli.printing import Part, complain, print_document, print_line, rows_table
+from worker.cli.printing import complain, print_document, print_line
+from worker.pages.text_parts import Part, rows_table
 from worker.runs.interrupts import RunInterrupted, hear_stops
 from worker.settings import load_settings
 

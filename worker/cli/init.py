@@ -13,7 +13,8 @@ from typing import Annotated, Any
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
 from worker.cli.options import JsonOption, argument
-from worker.cli.printing import Part, print_document
+from worker.cli.printing import print_document
+from worker.pages.text_parts import Part
 
 STARTER = Path(__file__).parent / "starter"
 STARTER_FILES = ("thinktwice.toml", "playbooks/donchian.toml", "first_look.ipynb")

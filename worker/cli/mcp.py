@@ -21,7 +21,8 @@ from worker.cli.options import (
     option,
     store_address,
 )
-from worker.cli.printing import complain, print_document, print_json, rows_table, time_option
+from worker.cli.printing import complain, print_document, print_json, time_option
+from worker.pages.text_parts import rows_table
 from worker.runs.interrupts import RunInterrupted, run_async
 from worker.settings import load_settings
 

@@ -34,8 +34,9 @@ from worker.cli.options import (
     option,
     store_address,
 )
-from worker.cli.printing import complain, print_document, print_line, rows_table
+from worker.cli.printing import complain, print_document, print_line
 from worker.pages.figures import shown_time
+from worker.pages.text_parts import rows_table
 from worker.settings import load_settings
 
 if TYPE_CHECKING:

@@ -24,9 +24,10 @@ from worker.cli.options import (
     open_to_write,
     option,
 )
-from worker.cli.printing import Part, complain, print_document, rows_table, time_option
+from worker.cli.printing import complain, print_document, time_option
 from worker.cli.version_text import changes_text, outcome_parts
 from worker.pages.figures import plain_fields, r_multiple, shown_time
+from worker.pages.text_parts import Part, rows_table
 
 app = typer.Typer(
     no_args_is_help=True, help="Versions of playbooks: list them, their history, as files, the way back."

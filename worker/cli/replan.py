@@ -19,9 +19,10 @@ from worker.cli.options import (
     operator_name,
     option,
 )
-from worker.cli.printing import Part, print_document, rows_table, time_option
+from worker.cli.printing import print_document, time_option
 from worker.cli.version_text import outcome_parts
 from worker.pages.figures import shown_cell, shown_time
+from worker.pages.text_parts import Part, rows_table
 
 if TYPE_CHECKING:
     from worker.review.replanning import JudgeName

@@ -23,9 +23,10 @@ from worker.cli.options import (
     open_to_write,
     option,
 )
-from worker.cli.printing import Part, complain, print_document, print_line, rows_table, time_option
+from worker.cli.printing import complain, print_document, print_line, time_option
 from worker.pages.figures import shown_time
 from worker.pages.run_marks import document_of_entry
+from worker.pages.text_parts import Part, rows_table
 from worker.runs.interrupts import interrupt_at_once
 from worker.runs.out_folder import OutFolder, replace_file, report_files
 from worker.runs.progress import step

@@ -9,7 +9,6 @@ import typer
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError, nearest
-from schemas.trials import TrialLedger
 from services.journal.chain import JournalRow
 from services.journal.index import FILL_KINDS, Event, JournalIndex
 from services.journal.kinds import JOURNAL_KINDS
@@ -29,14 +28,15 @@ from worker.cli.options import (
     open_for_run,
     option,
 )
-from worker.cli.printing import Part, print_document, print_json_line, print_line, rows_table, time_option
-from worker.pages.figures import DASH, comment_text, fact_text, percent, shown_time
+from worker.cli.printing import print_document, print_json_line, print_line, time_option
+from worker.pages.figures import DASH, comment_text, fact_text, few_symbols, percent, shown_time
+from worker.pages.text_parts import Part, rows_table
 from worker.runs.progress import told_rows, watch_rows
 
 if TYPE_CHECKING:
     from services.store import RunRecord
 
-SHOWN_SYMBOLS, SHOWN_FILLS, SHOWN_IDS = 3, 5, 10
+SHOWN_FILLS, SHOWN_IDS = 5, 10
 LINE_WIDTH = 200
 EMPTY_SELECTION: dict[str, Any] = {"ranges": [], "left_out": []}
 COLUMNS = ("run", "status", "made", "name", "symbols", "bars", "return", "trades", "events", "head")
@@ -78,7 +78,7 @@ def _row(record: "RunRecord") -> dict[str, Any]:
     cells = (
         *(record.run_id, f"{record.status}{early}"),
         ns_to_datetime(record.created_at).strftime("%Y-%m-%d %H:%M"),
-        *(record.name, few(record.data["symbols"])),
+        *(record.name, few_symbols(record.data["symbols"])),
         f"{record.data['timeframe']} {DASH if bars is None else f'{bars:,}{doubts}'}",
         *(
             percent(performance.get("total_return")),
@@ -89,12 +89,6 @@ def _row(record: "RunRecord") -> dict[str, Any]:
     return dict(zip(COLUMNS, cells, strict=True))
 
 
-def few(symbols: list[str]) -> str:
-    """The first symbols, and how many more there are."""
-    rest = len(symbols) - SHOWN_SYMBOLS
-    return " ".join(symbols[:SHOWN_SYMBOLS]) + (f" +{rest}" if rest > 0 else "")
-
-
 async def trials(
     pbo: Annotated[
         bool, typer.Option("--pbo", help="Whether the best of the runs on the same bars is more than luck.")
@@ -103,7 +97,8 @@ async def trials(
     json: JsonOption = False,
 ) -> None:
     """List what was tried in a store on which bars, and what the next run on them starts with."""
-    from worker.runs.trials import COUNTS, list_ranges
+    from worker.pages.study_text import trials_parts
+    from worker.runs.trials import list_ranges
 
     if pbo:
         from worker.review.selected_runs import selected_runs
@@ -115,54 +110,8 @@ async def trials(
             if pbo and store is not None
             else EMPTY_SELECTION
         )
-    columns = {
-        "bars": _range_text,
-        "runs": lambda on: len(on["runs"]),
-        **{name: name for name in COUNTS},
-        "the next run starts with": lambda on: (
-            f"{count_noun(on['next']['configurations'], 'configuration')}, {TrialLedger(**on['next']).sums}"
-        ),
-    }
     document = {"ranges": list_ranges(found)} | ({"selection": selection} if pbo else {})
-
-    def lines(payload: dict[str, Any]) -> Iterator[Part]:
-        yield rows_table(payload["ranges"], columns)
-        if pbo:
-            yield from _selection_lines(payload["selection"])
-
-    print_document(document, json, lines)
-
-
-def _range_text(on: dict[str, Any]) -> str:
-    return f"{on['timeframe']} {few(on['symbols'])} {on['start'][:10]} to {on['end'][:10]}"
-
-
-def _selection_lines(selection: dict[str, Any]) -> Iterator[Part]:
-    columns = {
-        "bars": _range_text,
-        "compared": "configurations",
-        "tried": "tried",
-        "best": "best",
-        "Sharpe": lambda on: f"{on['sharpe']:.2f}",
-        "deflated": lambda on: _share(on["deflated_sharpe"]),
-        "PBO": lambda on: _share(on["pbo"]),
-        "SPA p": lambda on: f"{on['superior_p']:.3f}",
-        "StepM": lambda on: " ".join(on["superior"]) or "none",
-    }
-    yield ""
-    yield rows_table(selection["ranges"], columns)
-    yield (
-        "deflated: probability that the best is worth more than luck gives the best of what was tried; PBO: "
-        "that the best of one half of the bars ranks below the median in the other; SPA p: of no run "
-        "earning more than cash; StepM: those that do."
-    )
-    for on in selection["ranges"]:
-        yield from (f"{_range_text(on)}: {limit}" for limit in on["limits"])
-    yield from (f"{row['run']} is left out: {row['reason']}" for row in selection["left_out"])
-
-
-def _share(value: float | None) -> str:
-    return DASH if value is None else percent(value)
+    print_document(document, json, trials_parts)
 
 
 async def journal(

@@ -16,8 +16,9 @@ from worker.cli.options import (
     open_to_write,
     operator_name,
 )
-from worker.cli.printing import Part, print_document, rows_table
+from worker.cli.printing import print_document
 from worker.pages.figures import counts, shown_cell, shown_time
+from worker.pages.text_parts import Part, rows_table
 
 SHOWN = 90
 MB = 1e6

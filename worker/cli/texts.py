@@ -20,8 +20,9 @@ from worker.cli.options import (
     run_settings,
     takes,
 )
-from worker.cli.printing import Part, print_document, rows_table, time_option
+from worker.cli.printing import print_document, time_option
 from worker.pages.figures import plain_fields, shown_time
+from worker.pages.text_parts import Part, rows_table
 from worker.runs.interrupts import run_async
 from worker.runs.progress import step
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from worker.cli.printing import Part, rows_table
 from worker.pages.figures import shown_cell
+from worker.pages.text_parts import Part, rows_table
 
 TRANSITIONS = {
     "moved": "playbook_id",

@@ -1,6 +1,6 @@
 """How figures and times are shown: percent, R with a sign, a dash for undefined; rounded nowhere else."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from schemas.canonical import ns_to_datetime
@@ -9,6 +9,7 @@ from services.model_calls.quoting import visible
 
 DASH = "-"
 COMMENT_MARK = "model's comment, not checked"
+SHOWN_SYMBOLS = 3
 MIDNIGHT = "T00:00:00+00:00"
 LEAST_TIME = 10**17  # ns, in 1973: no count of a document is as large
 WRITTEN_OUT = 1e15  # from here on a figure is shown in powers of ten: its digits are too many to count
@@ -50,6 +51,12 @@ def shown_time(ns: int) -> str:
     """`2012-01-31 16:00:00Z`; the time of day is left out at midnight."""
     moment = ns_to_datetime(ns)
     return moment.strftime("%Y-%m-%d" if ns % 86_400_000_000_000 == 0 else "%Y-%m-%d %H:%M:%SZ")
+
+
+def few_symbols(symbols: Sequence[str]) -> str:
+    """The first symbols, and how many more there are."""
+    rest = len(symbols) - SHOWN_SYMBOLS
+    return " ".join(symbols[:SHOWN_SYMBOLS]) + (f" +{rest}" if rest > 0 else "")
 
 
 def comment_text(comment: str) -> str:

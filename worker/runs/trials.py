@@ -12,16 +12,13 @@ from pydantic import ValidationError
 
 from schemas.canonical import ns_to_datetime
 from schemas.playbook import PlaybookDefinition
-from schemas.trials import NO_TRIALS, TrialLedger
+from schemas.trials import COUNTS, NO_TRIALS, TrialLedger
 from services.ports import TrialCounter
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from services.store.trials import Trial
     from trading_core.bars import BarSeries
-
-
-COUNTS = ("configurations", "hypotheses", "candidates", "promotions")
 
 
 class RunTrial(Protocol):

@@ -145,7 +145,7 @@ def test_fresh_run_counts_nothing_says_so_and_counts_for_others(address):
 
 def test_fresh_run_on_bars_that_nobody_tried_is_as_any_other(address):
     async def scenario(store):
-        await tried(store, replace(BARS, first_label=BARS.last_label + 1, last_label=BARS.last_label + 2))
+        await tried(store, replace(BARS, first_label=300 * DAY, last_label=400 * DAY))
         return await tried(store, BARS, fresh=True)
 
     assert in_store(address, scenario) == NO_TRIALS

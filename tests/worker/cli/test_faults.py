@@ -46,6 +46,7 @@ def test_faults_of_a_stored_run_are_those_of_its_result(stored):
     assert document["right"]["plans"] == min(40, document["plans"]) > 10
     for found in (tt.faults(result, least=0.9), tt.faults(run_id, db=url, least=0.9)):
         assert json.loads(json.dumps(found.document)) == document
+    assert run(run_id, "--db", url, "--least", "0.9").stdout == f"{found}\n"
     assert found.kinds.loc["kill switch on", "codes"] == {"kill_switch": document["right"]["plans"]}
 
 

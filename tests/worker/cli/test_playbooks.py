@@ -21,7 +21,7 @@ from tests.services.high_level.builders import episode, playbook
 from tests.services.store.stores import new_run
 from tests.worker.planted_store import definitions
 from worker.cli.playbooks import _figure_of, version_history
-from worker.cli.printing import TextTable
+from worker.pages.text_parts import TextTable
 
 NAME = "buys_strength"
 

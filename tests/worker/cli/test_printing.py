@@ -6,8 +6,9 @@ import sys
 import pytest
 
 from schemas.errors import ConfigError
-from worker.cli.printing import print_document, rows_table, time_option
+from worker.cli.printing import print_document, time_option
 from worker.pages.figures import shown_cell
+from worker.pages.text_parts import rows_table
 
 ROWS = [
     {"name": "squeeze_breakout", "n": 1_040, "mean": "+0.12 R", "said": "it loses after costs in each year"},

@@ -55,6 +55,7 @@ def test_trials_compare_configurations_on_the_same_bars_and_a_seed_is_none(store
 def test_trials_command_prints_what_the_library_finds(store, found):
     shown = CliRunner().invoke(app, ["trials", "--pbo", "--json", "--db", store[0]])
     assert json.loads(shown.stdout) == json.loads(json.dumps(found.document))
+    assert CliRunner().invoke(app, ["trials", "--pbo", "--db", store[0]]).stdout == f"{found}\n"
     plain = json.loads(CliRunner().invoke(app, ["trials", "--json", "--db", store[0]]).stdout)
     assert plain == {"ranges": found.document["ranges"]}
 
