@@ -22,7 +22,7 @@ from services.statistics.shrinkage import shrunken_means
 from services.statistics.track import Bounds, Track
 
 PLAYBOOKS, REGIMES, LOOKS = 5, 4, 5
-SETTLED_WEEKS = 6  # 52 weeks are less than a year, and the last month has to be over
+SETTLED_WEEKS = 26  # first trades come late and looks are put off, so the fifth one follows the last trade
 BOUNDS = Bounds(-3.0, 4.0)
 
 

@@ -207,10 +207,10 @@ def _outside() -> Iterator[Row]:
     yield Row(OUTSIDE, "flags", world_of("shock", {"span": 12, "target": 3.0}), at_most_12)
     yield Row(OUTSIDE, "flags", world_of("swinging"), at_most_12)
     yield Row(OUTSIDE, "flags", world_of("persistent", {"phi": 0.9}), at_most_12)
-    yield Row(OUTSIDE, "flags", _five_years_of(0.9), at_most_30)
+    yield Row(OUTSIDE, "flags", five_years_of(0.9), at_most_30)
 
 
-def _five_years_of(phi: float) -> World:
+def five_years_of(phi: float) -> World:
     """One playbook under a factor that lasts."""
     return world_of("persistent", {"phi": phi, "share": 0.5, "target": 2.0}, years=5, playbooks=1)
 
@@ -231,7 +231,7 @@ def _five_years() -> Iterator[Row]:
     )
     for kind, given in listed:
         yield Row(FIVE_YEARS, "flags", world_of(kind, given, years=5, playbooks=1), AT_MOST_5)
-    yield Row(FIVE_YEARS, "flags", _five_years_of(0.8), (Target("any", 0.07),))
+    yield Row(FIVE_YEARS, "flags", five_years_of(0.8), (Target("any", 0.07),))
 
 
 def _wrong_side() -> Iterator[Row]:

@@ -6,12 +6,6 @@ from schemas.slow_reflection import ClusterFinding, SecondOpinion
 from schemas.vocabulary import RecommendedAction
 from services.high_level.gate import STRENGTH
 
-# False claims of either side in five years of five playbooks: benchmarks/gate_worlds/second_opinions.py.
-MEASURED_RATES = (
-    "losing is false in 1 to 3 % of five years without a cause, in 5 % under lasting shocks, in 10 to 15 % "
-    "where a few trades a year live on rare large winners"
-)
-
 
 def losing(finding: ClusterFinding) -> bool:
     """Whether a cluster leans to losing: both of its means, as they are printed, lie below the reference."""

@@ -15,13 +15,13 @@ from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import STRENGTH
 from services.high_level.grid import MATERIAL_R, Winner, neighbour_value
 from services.high_level.leanings import (
-    MEASURED_RATES,
     gaining,
     loses_once_pooled,
     losing,
     may,
     supported_loss,
 )
+from services.high_level.measured_rates import OPINION_TEXT
 from services.playbooks.action_effects import MAX_RISK_FRACTION, MAX_RISK_RAISE, MINIMUM_RISK_FRACTION
 from services.playbooks.measures import eligible_cells
 
@@ -224,7 +224,7 @@ def _recommend_supported(context: Context, touched: Set[str | None]) -> list[Rec
 def _by_opinion(item: Recommendation, opinion: SecondOpinion) -> Recommendation:
     reason = (
         f"second opinion, look {opinion.look} of {opinion.looks}: t {opinion.t:.2f} beyond "
-        f"{opinion.bound:.2f} ({MEASURED_RATES}); {item.reason}"
+        f"{opinion.bound:.2f} ({OPINION_TEXT}); {item.reason}"
     )
     return item.model_copy(update={"supported": True, "reason": reason})
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from services.high_level.leanings import MEASURED_RATES, nearest_claim
+from services.high_level.leanings import nearest_claim
+from services.high_level.measured_rates import OPINION_TEXT, proven_text
 from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import count_noun
 from worker.cli.options import ConfigArgument, JsonOption, argument, option
@@ -133,7 +134,10 @@ def _describe(graded: "GradedTable", document: dict[str, Any]) -> Iterator[Part]
             yield _opinion(row)
     for alarm in filter(None, (item.alarm for item, _ in rows)):
         yield f"{decay_text(alarm)}; since {shown_time(alarm.known_at)}"
-    yield f"e-BH selects {', '.join(document['family']['selected']) or 'nothing'}"
+    family = document["family"]
+    yield f"e-BH selects {', '.join(family['selected']) or 'nothing'}"
+    if family["selected"]:
+        yield proven_text(family["size"])
     if pair := document.get("against"):
         yield _pair(pair)
 
@@ -201,7 +205,7 @@ def _opinion(row: dict[str, Any]) -> str:
     advice = "risk less, or try it on paper" if found["claim"] == "losing" else "no reason for more risk"
     return (
         f"second opinion: {row['playbook']} {found['claim']}, look {found['look']} of {found['looks']}, t "
-        f"{found['t']:.2f} beyond {found['bound']:.2f} ({MEASURED_RATES}); not proven: {advice}"
+        f"{found['t']:.2f} beyond {found['bound']:.2f} ({OPINION_TEXT}); not proven: {advice}"
     )
 
 

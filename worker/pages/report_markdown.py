@@ -13,7 +13,7 @@ from services.model_calls.quoting import count_noun, visible
 from services.slow_loop.evidence_rows import evidence_line
 from worker.pages.forest_plot import shown_clusters
 from worker.pages.rendering import render_markdown
-from worker.pages.report_tables import PageTable, Row, report_tables
+from worker.pages.report_tables import PageTable, Row, rates_of, report_tables
 
 # What starts a heading, table, fence, rule, underlined heading or link target when it opens a line.
 BLOCK = re.compile(r"^(\s*)(#|\||=|```|~~~|--|\*\s*\*|_\s*_|\[)", re.MULTILINE)
@@ -29,6 +29,7 @@ def report_markdown(entry: dict[str, Any]) -> str:
         entry=entry,
         report=report,
         tables=report_tables(report, shown_clusters(report["clusters"])),
+        rates=rates_of(report["clusters"]),
         sections=report["sections"],
         ledger=ledger_line(report),
         read=[evidence_line(shown) for shown in entry.get("evidence", ())],

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from services.high_level.measured_rates import OPINION_TEXT, proven_text
 from worker.pages.figures import DASH, number, percent, r_multiple, shown_time
 from worker.pages.forest_plot import shown_e
 from worker.pages.rendering import change_words
@@ -89,6 +90,15 @@ def opinion_words(row: Row) -> str:
     return DASH if not found else f"{found['claim']}, look {found['look']} of {found['looks']}"
 
 
+def rates_of(clusters: Sequence[Row]) -> list[str]:
+    """How often what these clusters claim is false, as measured; nothing where they claim nothing."""
+    sizes = [row["family_size"] for row in clusters if row.get("claim")]
+    found = [proven_text(max(sizes))] if sizes else []
+    if any(row.get("second_opinion") for row in clusters):
+        found.append(f"of the second opinion, {OPINION_TEXT}")
+    return found
+
+
 whole = partial(number, digits=0)
 PLAYBOOK, REGIME, MEAN = ("playbook", "playbook_id"), ("regime", either("regime", "all")), ("mean", "mean_r")
 RECOMMENDATIONS = columns(
@@ -110,6 +120,10 @@ CLUSTERS = columns(
     ("blocks for PSR 0.95", "minimum_track_record", whole), ("grade", "grade"),
     ("at most", "strongest_action"), ("reason", "reason"),
 )  # fmt: skip
+CAPTION = (
+    "Clusters. From and to hold at every look; t, PSR and DSR (deflated by what was tried) are over sums of "
+    "blocks, for one look, and no grade reads them"
+)
 POOLED = columns(
     PLAYBOOK, ("regime", "regime"), ("timeframe", "timeframe"), ("symbol", "symbol"), ("n", "n", number),
     (*MEAN, r_multiple), ("shrunken", "shrunken_mean", r_multiple),
@@ -175,8 +189,7 @@ def report_tables(report: Row, clusters: Sequence[Row]) -> dict[str, PageTable]:
     found: dict[str, tuple[str, Sequence[Column], Iterable[Row]]] = {
         "recommendations": ("Strongest first; evidence for the judge, not a command", RECOMMENDATIONS,
                             report.get("recommendations", ())),
-        "clusters": ("Clusters. From and to hold at every look; t, PSR and DSR (deflated by what was tried) "
-                     "are over sums of blocks, for one look, and no grade reads them", CLUSTERS, clusters),
+        "clusters": ("; ".join((CAPTION, *rates_of(clusters))), CLUSTERS, clusters),
         "pooled": ("Means alone, and drawn towards each other with a band of 90 %",
                    POOLED, report.get("shrunken_means", ())),
         "regimes": ("Regimes over all playbooks; shown, not tested", REGIMES,
@@ -201,7 +214,9 @@ def report_tables(report: Row, clusters: Sequence[Row]) -> dict[str, PageTable]:
 def clusters_of_run(clusters: Sequence[Row]) -> PageTable:
     """The clusters of the newest report, for the page of a run: fewer columns."""
     shown = [column for column in CLUSTERS if column.head in OF_A_RUN]
-    return PageTable("Clusters; from and to hold at every look", shown, clusters)
+    return PageTable(
+        "; ".join(("Clusters; from and to hold at every look", *rates_of(clusters))), shown, clusters
+    )
 
 
 def trials_of_run(trials: Sequence[Row]) -> PageTable:

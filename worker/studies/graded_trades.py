@@ -13,6 +13,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.high_level.drift import LEVEL_SHOWN
 from services.high_level.grading import shrunken_fields
+from services.high_level.measured_rates import rates_for
 from services.high_level.table_gate import (
     GradedCluster,
     GradedTable,
@@ -198,6 +199,7 @@ def gate_document(
             "looks": len(graded.looks),
             "last_look": ns_to_datetime(graded.looks[-1]).isoformat(),
         },
+        "measured": rates_for(len(family)),
         "clusters": [_cluster(item) for item in graded.clusters],
         **({} if file.no_learn is None else {"left_out": {"no_learn": file.no_learn}}),
         "positions": {**vars(positions), "merged": positions.merged},

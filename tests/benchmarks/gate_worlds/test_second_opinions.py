@@ -7,8 +7,7 @@ import pytest
 from benchmarks.gate_worlds.second_opinions import BANDS, CASES, claims_of, coverage
 
 RUNS, PLANTED_RUNS = 60, 150
-# Where a row misses its bound, what 300 runs show: 85 % for 90.
-SHOWN = {"-.6R, 12 a year, t": 85.0, "32 of -1R in 13 years, t": 77.0}
+SHOWN = {"32 of -1R in 13 years, t": 80.0}  # what 800 runs show where a row misses its bound of 90
 
 
 def error(share, runs):

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
 from services import playbooks
+from services.high_level.measured_rates import proven_text, rates_for
 from tests.each_case import check_each
 from tests.worker.shared_runs import embedded_run
 from tools.docs_pages import DOCS
@@ -153,7 +154,7 @@ def test_table_whose_mean_has_turned_claims_nothing_and_tells_the_decay(tmp_path
 
 def test_gate_document_has_exactly_these_keys_and_three_levels(tmp_path):
     document = graded(written(tmp_path, planted()))
-    assert list(document) == ["family", "clusters", "positions", "unit", "trials", "limits"]
+    assert list(document) == ["family", "measured", "clusters", "positions", "unit", "trials", "limits"]
     assert all(tuple(item) == KEYS for item in document["clusters"])
     assert [(item["playbook"], item["regime"], item["timeframe"]) for item in document["clusters"]] == [
         ("breakout", None, None), ("breakout", "up/mid", None), ("breakout", "up/mid", "1h"),
@@ -161,6 +162,7 @@ def test_gate_document_has_exactly_these_keys_and_three_levels(tmp_path):
         ("pullback", "up/mid", None), ("pullback", "up/mid", "1h"),
     ]  # fmt: skip
     assert document["family"]["size"] == 5
+    assert document["measured"] == rates_for(5)
     assert document["family"]["spent"] == pytest.approx(0.05)
 
 
@@ -536,6 +538,10 @@ def test_gate_table_says_what_is_known_and_what_is_selected(tmp_path):
     assert "; first at 2024-" in text
     assert "first at" not in run(written(tmp_path, planted())).stdout  # one look is the first and the last
     assert "breakout: reference_not_excluded" in text
+    assert text.splitlines()[-1] == proven_text(5)
+    nothing = run(written(tmp_path, [row(20 * k, 0.3 * (-1) ** k) for k in range(40)])).stdout
+    assert "e-BH selects nothing" in nothing
+    assert "measured, a claim is false" not in nothing
 
 
 @pytest.mark.parametrize(

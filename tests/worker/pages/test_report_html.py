@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from services.high_level.measured_rates import OPINION_TEXT, proven_text
 from tests.worker.pages.reading import Node, entries, numbers, read
 from worker.pages import rendering
 from worker.pages.expectation_plot import expectation_plot
 from worker.pages.report_html import Links, index_html, report_html
 from worker.pages.report_markdown import report_markdown
+from worker.pages.report_tables import clusters_of_run
 
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 HOSTILE = (
@@ -53,6 +55,24 @@ def test_report_page_every_number_is_one_of_the_report_rounded_for_the_reader():
         scale = 100.0 if "%" in text else 1.0
         tolerance = 0.005 * abs(held) if "e" in word else 0.5000001 * 10.0**-digits
         assert abs(float(word.replace(",", "")) - scale * held) <= tolerance, (held, text)
+
+
+def test_report_says_how_often_such_a_claim_is_false_and_nothing_without_a_claim():
+    entry = copy.deepcopy(entries()[-1])
+    for cluster in entry["report"]["clusters"]:
+        cluster |= {"claim": None, "second_opinion": None}
+    opinion = {"claim": "losing", "looks": 5, "look": 2, "t": -4.0, "bound": -3.5}
+    for fields, words in (
+        ({"claim": "losing"}, proven_text(15)),
+        ({"second_opinion": opinion}, OPINION_TEXT),
+    ):
+        made = copy.deepcopy(entry)
+        assert words not in read(report_html(made, [])).text
+        assert words not in report_markdown(made)
+        made["report"]["clusters"][0] |= {**fields, "family_size": 15}
+        assert words in read(report_html(made, [])).text
+        assert words in report_markdown(made)
+        assert words in clusters_of_run(made["report"]["clusters"]).caption
 
 
 def test_report_page_table_cells_hold_no_number_that_is_not_the_reports():
