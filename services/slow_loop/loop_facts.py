@@ -90,7 +90,7 @@ class LoopFacts(Stateful):
         self._epochs = EvidenceEpochs()
         self._shadow: list[tuple[int, tuple[dict[str, Any], ...]]] = []
         self._positions = OpenPositions()
-        self._policies: dict[str, FrozenPolicy] = {}
+        self._policies: dict[str, FrozenPolicy] = {}  # the last one of each symbol
         self._overrides: list[tuple[int, OverrideReason]] = []
         self._deferred: list[tuple[int, DeferredItem]] = []
         self._looked: tuple[list[PastRun], tuple[int | None, ...], CadenceFacts] | None = None
@@ -140,7 +140,7 @@ class LoopFacts(Stateful):
 
     def in_force(self, policies: Mapping[str, FrozenPolicy]) -> None:
         """The policies that rows to come may tell of, by id."""
-        self._policies.update(policies)
+        self._policies.update((policy.symbol, policy) for policy in policies.values())
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -349,6 +349,10 @@ class LoopFacts(Stateful):
                     return "experiment" if action.kind == "open_experiment" else "candidate"
         return "candidate"
 
+    def forget_regimes(self, clock: int) -> None:
+        """Whoever asks from now on asks as of `clock`, ns, or later."""
+        self._drift.forget_regimes(clock)
+
     def _forget(self, clock: int) -> None:
         """Drop what the last report but one has told; a failure gives back only what the last one told."""
         past = self.runs.list_completed(clock, clock)
@@ -387,7 +391,7 @@ class LoopFacts(Stateful):
             self._epochs.note_version(version)
 
     def _frozen(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
-        self._policies[payload["policy_id"]] = FrozenPolicy.model_validate(payload["policy"])
+        self._policies[str(row.symbol)] = FrozenPolicy.model_validate(payload["policy"])
 
     def _snapshot(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         """A snapshot taken anew for a late answer belongs to the same evaluation."""
@@ -432,7 +436,9 @@ class LoopFacts(Stateful):
         """A tick event of a policy: for the drift window, the signals, and the open positions."""
         if row.symbol is None:
             return
-        policy = self._policies.get(str(payload.get("policy_id")))
+        policy = self._policies.get(row.symbol)
+        if policy is not None and policy.policy_id != payload.get("policy_id"):
+            policy = None
         counted, playbook = COUNTED.get(row.kind), payload.get("playbook_id")
         if counted is not None and playbook is not None and policy is not None:
             self._drift.note_fire(row.known_at, rule_name(str(playbook), policy.proposal.direction), counted)
