@@ -90,7 +90,7 @@ class LoopFacts(Stateful):
         self._epochs = EvidenceEpochs()
         self._shadow: list[tuple[int, tuple[dict[str, Any], ...]]] = []
         self._positions = OpenPositions()
-        self._policies: dict[str, FrozenPolicy] = {}  # the last one of each symbol
+        self._policies: dict[str, FrozenPolicy] = {}  # by id, the last one of each symbol
         self._overrides: list[tuple[int, OverrideReason]] = []
         self._deferred: list[tuple[int, DeferredItem]] = []
         self._looked: tuple[list[PastRun], tuple[int | None, ...], CadenceFacts] | None = None
@@ -140,7 +140,7 @@ class LoopFacts(Stateful):
 
     def in_force(self, policies: Mapping[str, FrozenPolicy]) -> None:
         """The policies that rows to come may tell of, by id."""
-        self._policies.update((policy.symbol, policy) for policy in policies.values())
+        self._policies.update(policies)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -368,8 +368,7 @@ class LoopFacts(Stateful):
         del self._shadow[: max(0, old - 1)]
 
     def _genesis(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
-        self.timeframe, self._label = payload["timeframe"], payload["label"]
-        self._first_label = row.ts_event
+        self.timeframe, self._label, self._first_label = payload["timeframe"], payload["label"], row.ts_event
         if payload.get("ledger") is not None:
             self._before = TrialLedger.model_validate(payload["ledger"])
 
@@ -391,7 +390,8 @@ class LoopFacts(Stateful):
             self._epochs.note_version(version)
 
     def _frozen(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
-        self._policies[str(row.symbol)] = FrozenPolicy.model_validate(payload["policy"])
+        others = {name: policy for name, policy in self._policies.items() if policy.symbol != row.symbol}
+        self._policies = others | {payload["policy_id"]: FrozenPolicy.model_validate(payload["policy"])}
 
     def _snapshot(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         """A snapshot taken anew for a late answer belongs to the same evaluation."""
@@ -436,9 +436,7 @@ class LoopFacts(Stateful):
         """A tick event of a policy: for the drift window, the signals, and the open positions."""
         if row.symbol is None:
             return
-        policy = self._policies.get(row.symbol)
-        if policy is not None and policy.policy_id != payload.get("policy_id"):
-            policy = None
+        policy = self._policies.get(str(payload.get("policy_id")))
         counted, playbook = COUNTED.get(row.kind), payload.get("playbook_id")
         if counted is not None and playbook is not None and policy is not None:
             self._drift.note_fire(row.known_at, rule_name(str(playbook), policy.proposal.direction), counted)

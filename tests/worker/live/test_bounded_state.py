@@ -59,8 +59,8 @@ def test_signals_of_the_same_rules_wait_with_one_plan() -> None:
     plan = next(iter(one.session.policy_loop.policies.values())).proposal
     signals = UntradedSignals(Settings().execution)
     for number in range(50):
-        told = {"rationale": f"reason {number}", "conviction": number / 100}
-        signals.note_blocked("W00", number, plan.model_copy(update=told), number)
+        changes = {"rationale": f"reason {number}", "conviction": number / 100}
+        signals.note_blocked("W00", number, plan.model_copy(update=changes), number)
     other = plan.model_copy(update={"horizon_bars": plan.horizon_bars + 1})
     signals.note_blocked("W00", 50, other, 50)
     waiting = [signal.proposal for signal in signals._pending]
