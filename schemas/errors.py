@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+SHOWN = 5  # names in a message
+
 
 class ThinktwiceError(Exception):
     """Root of the tree; `context` carries ids for the journal and the log."""
@@ -117,6 +119,27 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
     by_case = {spelt.casefold(): spelt for spelt in reversed(list(known))}
     close = difflib.get_close_matches(name.casefold(), list(by_case), n=1, cutoff=cutoff)
     return f" Did you mean {by_case[close[0]]!r}?" if close else ""
+
+
+def the_one(what: str, prefix: str, names: Iterable[str], where: str, more: str) -> str:
+    """The one of some names that starts so.
+
+    Args:
+        what: the names are of, such as `report`.
+        prefix: as written.
+        names: that there are.
+        where: they are, such as `in run r0001`.
+        more: the next step where none or several start so.
+
+    Raises:
+        ConfigError: none starts so, or several do.
+    """
+    found = [name for name in dict.fromkeys(names) if prefix and name.startswith(prefix)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise ConfigError(f"no {what} {prefix!r} {where}: {more}")
+    raise ConfigError(f"{what} {prefix!r} is not unique {where} ({', '.join(found[:SHOWN])}): {more}")
 
 
 def first_fault(error: "ValidationError") -> str:

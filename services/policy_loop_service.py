@@ -53,7 +53,7 @@ class PolicyLoopService(Stateful):
         provider: where plans come from.
         background: gathers what a model strategist is shown; None where rules propose.
         backgrounds: what was gathered for the evaluations that are out, by the hash of their snapshot.
-        policies: every frozen policy by id.
+        policies: frozen policies by id; of each symbol the last one, and the one that opened its position.
         counters: what happened; telemetry.
         signals: where symbols stood for setups that are true.
     """
@@ -319,7 +319,15 @@ class PolicyLoopService(Stateful):
         for event in self._engine.install(boundary.s, orders):
             self._write_change(event)
         evaluation.record.frozen(policy)
+        self._forget_replaced(policy.symbol)
         return policy
+
+    def _forget_replaced(self, symbol: str) -> None:
+        """Drop the symbol's policies that nothing refers to any more: no other evaluation of it is out."""
+        held = {tag.policy_id for tag in self._engine.tags_in_force().values()}
+        own = [name for name, policy in self.policies.items() if policy.symbol == symbol]
+        for name in set(own) - held:
+            del self.policies[name], self.structures[name]
 
     def _write_change(self, event: TickValidationEvent, amendment_id: str | None = None) -> None:
         """Record what an intervention of this loop changed in the engine."""

@@ -213,6 +213,7 @@ class SlowLoopService(Stateful):
 
     def _keep_trials(self, row: int, now: int) -> None:
         self._failed = False
+        self.facts.forget_regimes(now)
         evidence, opened = self.facts.learnable(now), self.facts.open_entries(now)
         self.retire_changed(self._trials.step(row, now, evidence, opened), now)
         self._weigh_measures(now)

@@ -40,6 +40,7 @@ FEATURES_READ = (
     "highest_20",
     "lowest_20",
 )
+FIRST_ROWS: Final = 4_096  # that there is room for twice: tables that are copied leave holes in memory
 TRENDS: Final = tuple(Trend)
 BANDS: Final = tuple(VolatilityBand)
 STRUCTURES: Final = tuple(Structure)
@@ -114,7 +115,7 @@ class RegimeTracker:
         )
         self._state = np.zeros((symbols, STATE_SIZE))
         self._scratch = np.empty(len(FEATURES_READ)), np.empty(CODES, dtype=np.int8)
-        self._tables = _tables(2 * self._features.length, symbols)
+        self._tables = _tables(2 * max(self._features.length, FIRST_ROWS), symbols)
         self._follow()
 
     def extend(self, bars: BarSeries | None = None) -> None:

@@ -261,7 +261,7 @@ class TriggerEngine:
                 f"{self.bars.symbols[s]} holds a position: its exits belong to the policy that opened it"
             )
         events = self.retire(s)
-        self._tags[self._installed] = orders.tag
+        self._tags = self.tags_in_force() | {self._installed: orders.tag}
         self._installed += 1
         own = int(st["own"])
         padded = np.full((rec.MAX_SCALE_OUTS, 2), np.nan)

@@ -67,6 +67,10 @@ class DriftWindow(Stateful):
     def forget(self, until: int) -> None:
         """No request reads again what was known by `until`, but the newest fingerprints."""
         del self._seen[: bisect_right(self._seen, until, key=_KNOWN_AT)]
+        self.forget_regimes(until)
+
+    def forget_regimes(self, until: int) -> None:
+        """No request asks as of a time before `until`: of the fingerprints by then it reads the newest."""
         old = bisect_right(self._fingerprints, until, key=_KNOWN_AT)
         del self._fingerprints[: max(0, old - WINDOWS_KEPT)]
 

@@ -90,7 +90,7 @@ class LoopFacts(Stateful):
         self._epochs = EvidenceEpochs()
         self._shadow: list[tuple[int, tuple[dict[str, Any], ...]]] = []
         self._positions = OpenPositions()
-        self._policies: dict[str, FrozenPolicy] = {}
+        self._policies: dict[str, FrozenPolicy] = {}  # by id, the last one of each symbol
         self._overrides: list[tuple[int, OverrideReason]] = []
         self._deferred: list[tuple[int, DeferredItem]] = []
         self._looked: tuple[list[PastRun], tuple[int | None, ...], CadenceFacts] | None = None
@@ -349,6 +349,10 @@ class LoopFacts(Stateful):
                     return "experiment" if action.kind == "open_experiment" else "candidate"
         return "candidate"
 
+    def forget_regimes(self, clock: int) -> None:
+        """Whoever asks from now on asks as of `clock`, ns, or later."""
+        self._drift.forget_regimes(clock)
+
     def _forget(self, clock: int) -> None:
         """Drop what the last report but one has told; a failure gives back only what the last one told."""
         past = self.runs.list_completed(clock, clock)
@@ -364,8 +368,7 @@ class LoopFacts(Stateful):
         del self._shadow[: max(0, old - 1)]
 
     def _genesis(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
-        self.timeframe, self._label = payload["timeframe"], payload["label"]
-        self._first_label = row.ts_event
+        self.timeframe, self._label, self._first_label = payload["timeframe"], payload["label"], row.ts_event
         if payload.get("ledger") is not None:
             self._before = TrialLedger.model_validate(payload["ledger"])
 
@@ -387,7 +390,8 @@ class LoopFacts(Stateful):
             self._epochs.note_version(version)
 
     def _frozen(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
-        self._policies[payload["policy_id"]] = FrozenPolicy.model_validate(payload["policy"])
+        others = {name: policy for name, policy in self._policies.items() if policy.symbol != row.symbol}
+        self._policies = others | {payload["policy_id"]: FrozenPolicy.model_validate(payload["policy"])}
 
     def _snapshot(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         """A snapshot taken anew for a late answer belongs to the same evaluation."""

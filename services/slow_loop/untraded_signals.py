@@ -9,7 +9,7 @@ the signal is the bar that accepted it: the figure says what not waiting for the
 assumes nothing about a fill that did not happen.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
@@ -25,6 +25,7 @@ Reason = Literal["unfilled", "expired", "blocked"]
 UNMET = ("unfilled", "invalidated")  # refusals of an entry whose price never came; any other is a limit's
 SIGNALLED = frozenset({str(TickEventKind.THESIS_ARMED), str(TickEventKind.ORDER_ACCEPTED)})
 ENDINGS = (TickEventKind.ENTRY_FILLED, TickEventKind.THESIS_EXPIRED, TickEventKind.ORDER_REFUSED)
+UNREAD = {"thesis": "", "rationale": "", "because": (), "conviction": 0.0}  # by an outcome
 EVENTS = SIGNALLED | {str(kind) for kind in ENDINGS}
 
 
@@ -45,7 +46,10 @@ class PaperBars(Protocol):
 
 @dataclass(frozen=True)
 class PendingSignal:
-    """A signal waiting for its counterfactual outcome; `known_at` is when it came to nothing, ns."""
+    """A signal waiting for its counterfactual outcome; `known_at` is when it came to nothing, ns.
+
+    Of its proposal it has what the outcome reads, in one object with every signal of the same plan.
+    """
 
     symbol: str
     label: int
@@ -62,12 +66,13 @@ class UntradedSignals(Stateful):
         "_pending": list[PendingSignal],
         "_resolved": list[UntradedSignal],
     }
-    REBUILT = frozenset({"_execution"})
+    REBUILT = frozenset({"_execution", "_plans"})
 
     def __init__(self, execution: ExecutionSettings) -> None:
         self._execution = execution.for_one_unit
         self._signalled: dict[str, int] = {}
         self._pending: list[PendingSignal] = []
+        self._plans: dict[PolicyProposal, PolicyProposal] = {}
         self._resolved: list[UntradedSignal] = []
 
     def observe(
@@ -100,7 +105,7 @@ class UntradedSignals(Stateful):
         reason: Reason = "expired"
         if kind == TickEventKind.ORDER_REFUSED:
             reason = "unfilled" if refusal in UNMET else "blocked"
-        self._pending.append(PendingSignal(symbol, signalled, proposal, reason, known_at))
+        self._wait(PendingSignal(symbol, signalled, proposal, reason, known_at))
 
     def note_blocked(self, symbol: str, label: int, proposal: PolicyProposal, known_at: int) -> None:
         """A proposal that a reflection blocked, taken as if it had been entered at the next open.
@@ -111,7 +116,11 @@ class UntradedSignals(Stateful):
             proposal: what was blocked.
             known_at: when that was carried out, ns.
         """
-        self._pending.append(PendingSignal(symbol, label, proposal, "blocked", known_at))
+        self._wait(PendingSignal(symbol, label, proposal, "blocked", known_at))
+
+    def _wait(self, signal: PendingSignal) -> None:
+        plan = signal.proposal.model_copy(update=UNREAD)
+        self._pending.append(replace(signal, proposal=self._plans.setdefault(plan, plan)))
 
     def select_known(self, on_paper: PaperBars, since: int, clock: int) -> tuple[UntradedSignal, ...]:
         """Signals whose outcome became known after `since` and by `clock`, both ns, by time and symbol.
@@ -132,6 +141,7 @@ class UntradedSignals(Stateful):
 
     def forget(self, until: int) -> None:
         """No request tells again of an outcome that was known by `until`, ns."""
+        self._plans = {signal.proposal: signal.proposal for signal in self._pending}
         self._resolved = [signal for signal in self._resolved if signal.known_at > until]
 
     def _outcome(self, pending: PendingSignal, on_paper: PaperBars, rows: int) -> UntradedSignal | None:

@@ -6,7 +6,6 @@ Whatever changes a plan names the state and the hash that it has seen: of two at
 """
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from typing import Any, Literal
 from sqlalchemy import Row, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, the_one
 from schemas.plan import HASH_DIGITS, ID_DIGITS, ChangePlan, PlanState
 from schemas.timeframes import close_in_run
 from services.store.database_time import insert_once
@@ -38,8 +37,6 @@ from services.store.repository import Repository
 from services.store.seals import seal_row, sealed_rows
 from services.store.tables import change_plans, paper_bars, runs
 
-PREFIX = re.compile(r"[0-9a-f]{1,64}")
-SHOWN = 5
 ENDED_BETWEEN = ("cancelled", "declined", "expired", "stale", "failed")  # steps of before may stand
 DONE = {"completed": "done", "rolled_back": "undone"}  # what each step is when the plan is
 _LAST_LABEL = select(func.max(paper_bars.c.label)).where(paper_bars.c.run_id == runs.c.run_id)
@@ -108,20 +105,17 @@ class ChangePlanRepository(Repository):
             ConfigError: there is none, or several plans start so.
             StoreDamaged: it cannot be read.
         """
-        named = change_plans.c.plan_id.startswith(prefix[:ID_DIGITS])
+        prefix = prefix[:ID_DIGITS]
+        named = change_plans.c.plan_id.startswith(prefix, autoescape=True)
         columns = (change_plans.c.plan_id, change_plans.c.run_id, *OF_RUN)
         query = self._by_run(select(*columns).where(named), run_id)
 
         async def work(connection: AsyncConnection) -> StoredPlan:
-            found = (await connection.execute(query)).all() if PREFIX.fullmatch(prefix) else []
-            names = list(dict.fromkeys(row.plan_id for row in found))
+            found = (await connection.execute(query)).all()
             where = "in this store" if run_id is None else f"of run {run_id}"
-            if not names:
-                raise ConfigError(f"no plan {prefix!r} {where}: see `thinktwice plans list`")
-            if len(names) > 1:
-                some = ", ".join(names[:SHOWN])
-                raise ConfigError(f"plan {prefix!r} is not unique {where} ({some}): give more of it")
-            own = sealed_rows(change_plans).where(of_plan(found[0].run_id, names[0]))
+            names = (row.plan_id for row in found)
+            name = the_one("plan", prefix, names, where, "see `thinktwice plans list`")
+            own = sealed_rows(change_plans).where(of_plan(found[0].run_id, name))
             stored = as_plan((await connection.execute(own)).one())
             return replace(stored, record=_as_of(stored.record, _clock_of(found[0], now)))
 

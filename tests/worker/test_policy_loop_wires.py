@@ -9,6 +9,7 @@ import pytest
 
 from agents.strategies.plan_provider import ReflectingPlanProvider
 from schemas.invocation import ReflectionInvocationMeta
+from schemas.policy import FrozenPolicy
 from schemas.reflection import InvariantContext, PolicyLevelReflectionResult
 from schemas.settings import ReflectionSettings, Settings
 from schemas.strategist_answer import StrategistAnswer
@@ -105,11 +106,13 @@ def test_session_abstention_keeps_a_policy_only_where_its_playbook_is_still_elig
     made.policy_loop.provider.provide = every_fourth  # type: ignore[method-assign]
     rows = finished(made)
     books = {version.definition.id: version.definition for version in made.books.reader.active()}
+    frozen = [json.loads(row.payload) for row in rows if row.kind == "policy_frozen"]
+    policies = {payload["policy_id"]: FrozenPolicy.model_validate(payload["policy"]) for payload in frozen}
     outcomes = []
     for snapshot, ended in endings(made, rows, 0):
         if ended["outcome"] not in ("kept_previous", "stood_down"):
             continue
-        policy = made.policy_loop.policies[snapshot["active_policy_id"]]
+        policy = policies[snapshot["active_policy_id"]]
         trend, volatility = snapshot["regime"]["labels"]["trend"], snapshot["regime"]["labels"]["volatility"]
         rule = books[policy.playbook_id].eligibility[policy.proposal.direction]
         allowed = trend in rule.trend and volatility in rule.volatility

@@ -38,7 +38,7 @@ PORT = 8_765
 SHOWN_HASH = 16
 app = typer.Typer(help="Serve the evidence tools over MCP: read-only, over stdio or HTTP.")
 TransportOption = Annotated[
-    str, typer.Option(metavar="stdio|http", help="Standard streams, or streamable HTTP.")
+    Literal["stdio", "http"], typer.Option(help="Standard streams, or streamable HTTP.")
 ]
 HostOption = Annotated[
     str,
@@ -81,7 +81,6 @@ def mcp(
         if given := _find_given(context, context.params):  # the command behind would not read it
             raise ConfigError(f"{given} stands before {context.invoked_subcommand}: give it behind it")
         return
-    chosen = _transport(transport)
     moment = None if at is None else time_option(at, "--at")
     from worker.review.tool_listing import require_extra
 
@@ -93,9 +92,9 @@ def mcp(
 
     address = None
     of_http = _find_given(context, ("host", "port", "allow_host", "allow_origin"))
-    if chosen == "stdio" and of_http is not None:
+    if transport == "stdio" and of_http is not None:
         raise ConfigError(f"{of_http} is of HTTP: give --transport http, too")
-    if chosen == "http":
+    if transport == "http":
         token = guard(MCP_TOKEN, "--host", host, os.environ)
         address = HttpAddress(host, port, token, allow_host or (), allow_origin or ())
     settings = load_settings(flags={"runtime.db": ("--db", db)}).settings
@@ -119,7 +118,7 @@ def config(
     from worker.mcp_server.client_config import http_config, stdio_config, without_password
     from worker.operations.endpoint_access import is_loopback
 
-    if _transport(transport) == "http":
+    if transport == "http":
         name = f"[{host}]" if ":" in host else host
         print_json(http_config(f"http://{name}:{port}/mcp", guarded=not is_loopback(host)))
         return
@@ -130,14 +129,6 @@ def config(
         complain("the password of the store is left out: give THINKTWICE_DB_PASSWORD to the client")
     given = [*(("--run", run) if run else ()), *(("--at", at) if at else ())]
     print_json(stdio_config(["--db", address, *given]))
-
-
-def _transport(text: str) -> Literal["stdio", "http"]:
-    if text == "stdio":
-        return "stdio"
-    if text == "http":
-        return "http"
-    raise ConfigError(f"--transport {text!r} is neither stdio nor http: write one of them")
 
 
 def _find_given(context: typer.Context, names: Iterable[str]) -> str | None:

@@ -1,8 +1,6 @@
 """The feed that an operator names: `replay`, `csv` or `ccxt:NAME`."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from schemas.errors import ConfigError, nearest
@@ -12,6 +10,8 @@ from services.feeds.port import MarketFeed
 
 if TYPE_CHECKING:
     from trading_core.bars import BarSeries
+
+FEEDS = ("replay", "csv", "ccxt")
 
 
 def speed_of(text: str) -> float | None:
@@ -55,26 +55,17 @@ def open_feed(
         raise ConfigError(f"--feed {text!r} is not one of {written}.{nearest(text, FEEDS)}")
     if kind != "replay" and speed is not None:
         raise ConfigError(f"--speed {speed:g} is for --feed replay: {text} runs as fast as its bars come")
-    return FEEDS[kind](name, settings, Recording(speed, series))
-
-
-@dataclass(frozen=True)
-class Recording:
-    """What a replay is given beside the settings."""
-
-    speed: float | None
-    series: "BarSeries | None"
-
-
-def _replay(name: str, settings: Settings, recording: Recording) -> MarketFeed:
+    if kind == "csv":
+        return _csv(settings)
+    if kind == "ccxt":
+        return _ccxt(name, settings)
     from worker.feeds.replay import ReplayFeed
     from worker.feeds.selected_bars import load_bars
 
-    series = load_bars(settings) if recording.series is None else recording.series
-    return ReplayFeed(series, recording.speed)
+    return ReplayFeed(load_bars(settings) if series is None else series, speed)
 
 
-def _csv(name: str, settings: Settings, recording: Recording) -> MarketFeed:
+def _csv(settings: Settings) -> MarketFeed:
     runtime, data = settings.runtime, settings.data
     if runtime.data is None:
         raise ConfigError("--feed csv follows a file: name it with --data FILE")
@@ -93,7 +84,7 @@ def _csv(name: str, settings: Settings, recording: Recording) -> MarketFeed:
     return CsvTailFeed(shape, runtime.feed)
 
 
-def _ccxt(name: str, settings: Settings, recording: Recording) -> MarketFeed:
+def _ccxt(name: str, settings: Settings) -> MarketFeed:
     text = f"ccxt:{name}" if name else "ccxt"
     if not name:
         raise ConfigError(f"--feed {text!r} names no exchange: write it like ccxt:kraken")
@@ -123,10 +114,3 @@ def _refuse_recorded(text: str, settings: Settings, timeframe: str) -> None:
 def _refuse_range(text: str, settings: Settings) -> None:
     if settings.runtime.start is not None or settings.runtime.end is not None:
         raise ConfigError(f"--from and --to choose recorded bars: leave them out with --feed {text}")
-
-
-FEEDS: dict[str, Callable[[str, Settings, Recording], MarketFeed]] = {
-    "replay": _replay,
-    "csv": _csv,
-    "ccxt": _ccxt,
-}

@@ -7,7 +7,6 @@ backtest over the same bars sees nothing else.
 import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Literal
 
 import numpy as np
 
@@ -48,32 +47,13 @@ class ReplayFeed:
             raise ConfigError(
                 f"--speed {speed!r} is not above zero: give seconds of bar time in a second, or max"
             )
+        self.name, self.symbols = name, series.symbols
+        self.timeframe, self.label = series.timeframe, series.label
         self._series = series
         self._speed = speed
-        self._name = name
         self._sleep = sleep
         self._last: dict[str, int] = {}
         self._closed = False
-
-    @property
-    def name(self) -> str:
-        """As given by the user."""
-        return self._name
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """Sorted."""
-        return self._series.symbols
-
-    @property
-    def timeframe(self) -> str:
-        """Of the bars."""
-        return self._series.timeframe
-
-    @property
-    def label(self) -> Literal["open", "close"]:
-        """What a label is of its bar."""
-        return self._series.label
 
     async def items(self, after: int | None) -> AsyncIterator[BarRow | FeedAnomaly]:
         """The rows with labels after `after`; never an anomaly."""

@@ -207,7 +207,6 @@ WARNINGS = (  # events of a running process, whichever command runs it; the rest
     "judge_without_model",
     "lease_lost",
     "look_failed",
-    "look_missed",
     "model_failing",
     "request_not_answered",
     "safe_mode",

@@ -44,7 +44,7 @@ KINDS = frozenset({"playbook_version", "measure_renewed", "action_refused"})
 
 
 @dataclass(frozen=True)
-class RunOutcome:
+class VerdictEffects:
     """What a run did on a verdict of its own: effects by action, and how versions came to stand, in order."""
 
     effects: tuple[Effect, ...]
@@ -80,7 +80,7 @@ def outcome(
     }
 
 
-async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict) -> RunOutcome:
+async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict) -> VerdictEffects:
     """What a run journalled on a verdict of its own, read from its rows up to and with that moment."""
     verdict_id = verdict.content_hash[:16]
     moved: dict[str, list[PlaybookVersion]] = {}
@@ -97,7 +97,7 @@ async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict
         is_moved = row.kind == "playbook_version" and row.known_at == verdict.known_at
         if is_moved and version.action_id is not None:
             moved.setdefault(version.action_id, []).append(version)
-    return RunOutcome(
+    return VerdictEffects(
         tuple(_in_run(action, verdict.report_id, moved, refused) for action in verdict.actions),
         tuple(history),
     )

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from schemas.errors import ConfigError
+from schemas.errors import SHOWN, ConfigError, the_one
 from schemas.judge import ReplanVerdict
 from schemas.slow_reflection import HighLevelReflectionReport
 from services.slow_loop.evidence_rows import CALL, PLAN, told_evidence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 REPORT_ID = re.compile(r"[0-9a-f]{1,64}")
 ID_LENGTH = 16
-SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -52,21 +51,15 @@ async def find_report(store: "Store", prefix: str, run: "RunRecord | None") -> F
         ConfigError: there is none, or there are several.
     """
     records = [run] if run is not None else await store.runs.all()
-    found = [
-        report for record in records for report in await _of_run(store, record.run_id, prefix[:ID_LENGTH])
-    ]
+    prefix = prefix[:ID_LENGTH]
+    found = [report for record in records for report in await _of_run(store, record.run_id, prefix)]
+    names = sorted(report.report_id for report in found)
     where = "in this store" if run is None else f"in run {run.run_id}"
-    if not found:
-        raise ConfigError(f"no report {prefix!r} {where}: see `thinktwice reports RUN`")
-    if len(found) == 1:
-        return found[0]
-    names = sorted({report.report_id for report in found})
-    if len(names) == 1:
+    name = the_one("report", prefix, names, where, "see `thinktwice reports RUN`")
+    if len(found) > 1:
         runs = ", ".join(report.run_id for report in found[:SHOWN])
-        raise ConfigError(f"report {names[0]} is in several runs ({runs}): name one with --run")
-    raise ConfigError(
-        f"report {prefix!r} is not unique {where} ({', '.join(names[:SHOWN])}): give more of it"
-    )
+        raise ConfigError(f"report {name} is in several runs ({runs}): name one with --run")
+    return found[0]
 
 
 async def evidence_on(store: "Store", found: FoundReport) -> list[dict[str, Any]]:

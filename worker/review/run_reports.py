@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, the_one
 from services.slow_loop.past_runs import PastRuns
 from worker.runs.out_folder import attached_entry, look_up_rows, stored_reports
 from worker.slow_worker.ports import JOB, lease_name
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from services.store.reports import OnDemandReport, StoredReport
 
 OF_CLAIM = ("by", "facts", "attempts", "epoch")  # what a run that heard of a report does not know of it
-LATEST, SHOWN = "latest", 5
+LATEST = "latest"
 
 
 async def list_slots(store: "Store", record: "RunRecord") -> dict[str, Any]:
@@ -104,11 +104,5 @@ def find_position(entries: Sequence[dict[str, Any]], wanted: str, run: str) -> i
         raise ConfigError(f"run {run} has no report: see `thinktwice journal {run} --kind slow_skip` for why")
     if wanted == LATEST:
         return len(entries) - 1
-    found = [k for k, entry in enumerate(entries) if wanted and entry["report_id"].startswith(wanted)]
-    if len(found) == 1:
-        return found[0]
-    listing = f"list them with `thinktwice reports {run}`"
-    if not found:
-        raise ConfigError(f"no report {wanted!r} in run {run}: {listing}")
-    some = ", ".join(entries[k]["report_id"] for k in found[:SHOWN])
-    raise ConfigError(f"report {wanted!r} is not unique in run {run} ({some}): {listing}")
+    names = [entry["report_id"] for entry in entries]
+    return names.index(the_one("report", wanted, names, f"in run {run}", f"see `thinktwice reports {run}`"))

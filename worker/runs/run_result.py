@@ -53,7 +53,7 @@ from worker.feeds.doubts import doubt_documents
 from worker.runs.contamination import contamination, headline
 from worker.runs.course import Course, stale_positions
 from worker.runs.signals import SignalAccount
-from worker.runs.why_no_trade import RunFacts, why_no_trade
+from worker.runs.why_no_trade import RunCounts, why_no_trade
 from worker.session import Session, Timing
 
 
@@ -243,14 +243,14 @@ class RunResult:
         log, done = session.policy_loop.signals, session.engine.t
         return SignalAccount(session.settings, session.market, session.books.registry, log, done).document()
 
-    def _facts(self, run_id: str) -> RunFacts:
+    def _facts(self, run_id: str) -> RunCounts:
         session, events = self.session, tick_validation(self.session).events
         unasking = session.books.reader.eligible(None, session.bars.timeframe)
         longest = max(resolve(name).lookback for name in FEATURES_READ)
         policy, parts = session.policy_loop.counters, self.signals["playbooks"]
         if session.has_own_strategist:
             parts = [part for part in parts if part["playbook"] in policy.proposed]
-        return RunFacts(
+        return RunCounts(
             run_id=run_id,
             traded=bool(self.trades or session.open_positions() or events.get(TickEventKind.ENTRY_FILLED)),
             bars=dict(zip(session.bars.symbols, session.engine.state["own"].tolist(), strict=True)),

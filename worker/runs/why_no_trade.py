@@ -23,7 +23,7 @@ GOES_ON = ("armed", "cooldown", "in_position", "invalidated", "warming_up")  # n
 
 
 @dataclass(frozen=True)
-class RunFacts:
+class RunCounts:
     """What a run counted.
 
     Attributes:
@@ -49,7 +49,7 @@ class RunFacts:
     has_own_strategist: bool = False
 
 
-def why_no_trade(facts: RunFacts) -> list[dict[str, Any]]:
+def why_no_trade(facts: RunCounts) -> list[dict[str, Any]]:
     """Reasons with counts and remedies, what stopped most first; empty for a run that opened a position."""
     if facts.traded:
         return []
@@ -74,7 +74,7 @@ def why_no_trade(facts: RunFacts) -> list[dict[str, Any]]:
     return [{"reason": reason, "count": count, "remedy": remedy} for reason, count, remedy in causes]
 
 
-def _short_of_bars(facts: RunFacts) -> Iterator[Cause]:
+def _short_of_bars(facts: RunCounts) -> Iterator[Cause]:
     absent = [symbol for symbol, bars in facts.bars.items() if bars == 0]
     if absent:
         remedy = f"{_few(absent)}: no bar in the window: check --symbols, --from and --to"
@@ -91,7 +91,7 @@ def _short_of_bars(facts: RunFacts) -> Iterator[Cause]:
         )
 
 
-def _never(facts: RunFacts) -> Iterator[Cause]:
+def _never(facts: RunCounts) -> Iterator[Cause]:
     found: dict[str, list[str]] = {}
     for part in facts.signals["playbooks"]:
         if part["never_true"] is not None:
@@ -100,7 +100,7 @@ def _never(facts: RunFacts) -> Iterator[Cause]:
         yield f"setup_{why}", 0, f"playbook {_few(names)}: {NEVER[why]}"
 
 
-def _guards(facts: RunFacts) -> Iterator[Cause]:
+def _guards(facts: RunCounts) -> Iterator[Cause]:
     counts = {
         "error": facts.policy.reflections[InvocationOutcome.ERROR],
         "entries_blocked": facts.entries_blocked,
@@ -111,13 +111,13 @@ def _guards(facts: RunFacts) -> Iterator[Cause]:
             yield kind, count, f"`thinktwice journal {facts.run_id} --kind {kind}` says what and why"
 
 
-def _without_regime(facts: RunFacts) -> Iterator[Cause]:
+def _without_regime(facts: RunCounts) -> Iterator[Cause]:
     cold = sum(part["not_met"].get("warming_up", 0) for part in facts.signals["playbooks"])
     if cold:
         yield "features_unknown", cold, REMEDIES["features_unknown"]
 
 
-def _lost_signals(facts: RunFacts) -> Iterator[Cause]:
+def _lost_signals(facts: RunCounts) -> Iterator[Cause]:
     """Signals that met no plan, by what would have to change; what a playbook itself rules out comes last.
 
     Where a symbol stood down, no plan passed: that is laid to what sent plans back most often.
@@ -142,7 +142,7 @@ def _lost_signals(facts: RunFacts) -> Iterator[Cause]:
         yield cause, count, f"{remedy} ({seen})" if seen else _with_example(cause, remedy, facts)
 
 
-def _refused_plans(facts: RunFacts, known: set[str]) -> Iterator[Cause]:
+def _refused_plans(facts: RunCounts, known: set[str]) -> Iterator[Cause]:
     """Plans of a caller's own strategist that were sent back, and its answers without one."""
     for code, count in facts.policy.sent_back_for.most_common():
         if code not in known:
@@ -152,7 +152,7 @@ def _refused_plans(facts: RunFacts, known: set[str]) -> Iterator[Cause]:
         yield "abstained", count, REMEDIES["abstained"]
 
 
-def _with_example(code: str, remedy: str, facts: RunFacts) -> str:
+def _with_example(code: str, remedy: str, facts: RunCounts) -> str:
     """The remedy with the first finding of its code that sent a plan back."""
     finding = facts.policy.examples.get(code)
     if finding is None:
@@ -165,7 +165,7 @@ def _with_example(code: str, remedy: str, facts: RunFacts) -> str:
     return f"{remedy} (once: {finding.message}{would})"
 
 
-def _after(facts: RunFacts) -> Iterator[Cause]:
+def _after(facts: RunCounts) -> Iterator[Cause]:
     """What became of the signals that met a plan."""
     events, refused = facts.events, facts.signals["orders_refused"]
     if not events.get("activation_triggered"):

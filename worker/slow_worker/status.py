@@ -1,6 +1,7 @@
 """The status of `thinktwice worker`, read off the events that it notes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from schemas.settings import Settings
@@ -57,13 +58,8 @@ class SlowLoopStatus:
 
     def status(self) -> ProcessStatus:
         """The present status."""
-        begun = self._begun
-        return ProcessStatus(
-            begun.run_id,
-            begun.mode,
-            begun.role,
-            begun.owner,
-            begun.started,
+        return replace(
+            self._begun,
             state=self._state,
             reason=self._reason,
             store_ok=self.away_since is None,

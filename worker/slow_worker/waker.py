@@ -1,7 +1,7 @@
 """The waker: APScheduler with its memory store, used for one thing, to say "look" every period.
 
-Nothing is decided here and no job is stored: whether something is due is a question to the facts. What the
-scheduler skips or swallows is noted. An exception from inside the scheduler leaves it running in name while
+Nothing is decided here and no job is stored: whether something is due is a question to the facts. Late looks
+run once; one that is skipped is noted. An exception from inside the scheduler leaves it running in name while
 its timer is never set again, so its signs of life are watched by a timer of their own.
 """
 
@@ -12,12 +12,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from apscheduler.events import (
-    EVENT_JOB_ERROR,
-    EVENT_JOB_MAX_INSTANCES,
-    EVENT_JOB_MISSED,
-    JobEvent,
-)
+from apscheduler.events import EVENT_JOB_MAX_INSTANCES
 from apscheduler.jobstores.base import BaseJobStore, JobLookupError
 from apscheduler.jobstores.memory import MemoryJobStore
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -27,11 +22,6 @@ from schemas.errors import InfrastructureError
 from worker.operations.logs import EventSink
 
 LOOK = "look"
-NAMES = {
-    EVENT_JOB_MISSED: "look_missed",
-    EVENT_JOB_MAX_INSTANCES: "look_still_running",
-    EVENT_JOB_ERROR: "look_failed",
-}
 # A suspended machine sleeps through timers that run on the monotonic clock: never wait longer than this.
 LONGEST_PERIOD_S = 30.0
 SILENT_PERIODS = 3
@@ -62,8 +52,6 @@ class Waker:
         jobs: BaseJobStore | None = None,
     ) -> None:
         self._look, self._note, self._timer, self._sleep = look, note, timer, sleep
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._looking: asyncio.Task[Any] | None = None
         self._rearmed = 0.0, 0.0  # the beat that was the last one, and when
         self.period_s = min(period_s, LONGEST_PERIOD_S)
@@ -75,7 +63,7 @@ class Waker:
             job_defaults={"coalesce": True, "misfire_grace_time": None, "max_instances": 1},
             timezone=UTC,
         )
-        self._scheduler.add_listener(self._note_event, sum(NAMES))
+        self._scheduler.add_listener(self._note_skip, EVENT_JOB_MAX_INSTANCES)
 
     def start(self) -> None:
         """Look now, and every period from now on."""
@@ -102,25 +90,25 @@ class Waker:
         Raises:
             HeartbeatLost: the scheduler stayed silent, or a look does not end.
         """
-        now, longest_s, (beat, at) = self._timer(), SILENT_PERIODS * self.period_s, self._rearmed
+        now, longest_s = self._timer(), SILENT_PERIODS * self.period_s
+        silent_s, (beat, at) = now - self.beat, self._rearmed
         if self.looking_since is not None:
             if now - self.looking_since > LONGEST_LOOK_S:
                 raise HeartbeatLost(f"a look has not ended within {LONGEST_LOOK_S:.0f} s")
-        elif now - self.beat > longest_s and (not at or beat != self.beat):
-            silent_s = round(now - self.beat, 3)
-            self._note("waker_silent", {"silent_s": silent_s, "next": "its timer is set again"})
+        elif silent_s > longest_s and (not at or beat != self.beat):
+            self._note("waker_silent", {"silent_s": round(silent_s, 3), "next": "its timer is set again"})
             self._rearmed = self.beat, now
             with suppress(JobLookupError):
                 self._scheduler.modify_job(LOOK, next_run_time=datetime.now(UTC))
             self._scheduler.wakeup()
-        elif now - self.beat > longest_s and now - at >= longest_s:
-            silent_s = now - self.beat
+        elif silent_s > longest_s and now - at >= longest_s:
             raise HeartbeatLost(f"the waker has been silent for {silent_s:.0f} s and could not be woken")
 
     async def stop(self) -> None:
         """No further look; returns when the present one has ended."""
         self._scheduler.pause()
-        await self._idle.wait()
+        if self._looking is not None:
+            await asyncio.wait({self._looking})
         self._scheduler.shutdown(wait=False)
 
     def abandon(self) -> None:
@@ -131,7 +119,6 @@ class Waker:
     async def _wake(self) -> None:
         self.beat = self.looking_since = self._timer()
         self._looking = asyncio.current_task()
-        self._idle.clear()
         try:
             await self._look()
         except Exception as error:  # noqa: BLE001 - handed to whoever waits; the scheduler would swallow it
@@ -141,11 +128,7 @@ class Waker:
         finally:
             self.looking_since = self._looking = None
             self.beat = self._timer()
-            self._idle.set()
 
-    def _note_event(self, event: JobEvent) -> None:
+    def _note_skip(self, _event: object) -> None:
         self.beat = self._timer()
-        payload: dict[str, Any] = {}
-        if getattr(event, "exception", None) is not None:
-            payload["reason"] = f"{type(event.exception).__name__}: {event.exception}"
-        self._note(NAMES[event.code], payload)
+        self._note("look_still_running", {})

@@ -201,7 +201,9 @@ def test_breaker_restored_is_as_open_as_it_was_and_has_its_own_limits() -> None:
 
 def test_background_restored_tells_the_last_plans_and_keeps_no_more_of_them() -> None:
     plans, again = PlanOutcomes(), PlanOutcomes()
-    policies = list(unbroken().session.policy_loop.policies.values())
+    held = unbroken().session.policy_loop.policies.values()
+    policies = [policy.model_copy(update={"frozen_at": at}) for at in range(2 * LAST) for policy in held]
+    assert len(policies) >= 6 * LAST
     for number, policy in enumerate(policies[: 4 * LAST]):
         plans.frozen(policy, number)
     again.restore(plans.state())

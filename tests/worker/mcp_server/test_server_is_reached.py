@@ -241,9 +241,7 @@ def test_bad_input_is_one_line_before_anything_is_served(shell, stored):
     assert "no run 'r9'" in shell.complaint("mcp", "--run", "r9", "--db", db)
     assert "had begun at no bar by that time" in shell.complaint("mcp", "--at", "1990-01-01", "--db", db)
     assert "--at 'soon' is not a time" in shell.complaint("mcp", "--at", "soon", "--db", db)
-    assert "--transport 'ftp' is neither stdio nor http" in shell.complaint(
-        "mcp", "--transport", "ftp", "--db", db
-    )
+    assert "'ftp' is not one of 'stdio', 'http'" in shell.complaint("mcp", "--transport", "ftp", "--db", db)
     assert "there is no store" in shell.complaint("mcp")
     assert "--db stands before config: give it behind it" in shell.complaint("mcp", "--db", db, "config")
     for option in ("--allow-host", "--allow-origin", "--host", "--port"):

@@ -22,7 +22,7 @@ from worker.runs.no_trade_remedies import ENDS, REMEDIES
 from worker.runs.run_result import RunResult
 from worker.runs.run_text import render
 from worker.runs.signal_lines import WORDS
-from worker.runs.why_no_trade import BY_DETAIL, GOES_ON, RunFacts, why_no_trade
+from worker.runs.why_no_trade import BY_DETAIL, GOES_ON, RunCounts, why_no_trade
 from worker.session import Timing
 
 TEXTBOOK = Path(__file__).parent / "textbook"
@@ -191,12 +191,12 @@ def test_runs_list_shows_the_first_reason_beside_no_trades():
     assert shown(None) == "-"
 
 
-def facts(**changes: Any) -> RunFacts:
+def facts(**changes: Any) -> RunCounts:
     fields: dict[str, Any] = {
         "run_id": "r", "traded": False, "bars": {"AAA": 500, "BBB": 500}, "needed_bars": 120,
         "signals": signals(), "policy": counters(), "events": {}, "entries_blocked": 0,
     }  # fmt: skip
-    return RunFacts(**fields | changes)
+    return RunCounts(**fields | changes)
 
 
 def signals(refused: dict[str, int] | None = None, *parts: dict[str, Any]) -> dict[str, Any]:
