@@ -95,6 +95,10 @@ def test_gate_is_that_of_the_command_on_the_trades_of_a_result(tmp_path):
     found = tt.gate(result.trades, looks="monthly")
     assert found.document == told_by_command("gate", str(tmp_path / "trades.csv"), "--looks", "monthly")
     assert found.document == tt.gate(tmp_path / "trades.csv", looks="monthly").document
+    assert (
+        f"{found}\n"
+        == CliRunner().invoke(app, ["gate", str(tmp_path / "trades.csv"), "--looks", "monthly"]).stdout
+    )
     assert found.family["size"] == found.document["family"]["size"] > 0
     assert set(result.trades["playbook_id"]) <= set(found.clusters["playbook"])
     with pytest.raises(tt.ConfigError, match=r"looks 'yearly' is not daily, weekly, monthly"):

@@ -23,6 +23,7 @@ from thinktwice.stored import load
 from thinktwice.stores import store_address
 from worker.feeds.files.bar_table import BarTable
 from worker.pages.ablation_pages import ablation_markdown
+from worker.pages.gate_text import gate_parts
 from worker.pages.study_text import check_parts, faults_parts, trials_parts
 from worker.pages.text_parts import lines_of
 from worker.runs.progress import Progress
@@ -118,6 +119,9 @@ class FaultsResult(Study):
 
 class GateResult(Study):
     """What resolved trades have proven; means and bounds in R."""
+
+    def _parts(self) -> "Iterable[Part]":
+        return gate_parts(self.document)
 
     @property
     def family(self) -> dict[str, Any]:
