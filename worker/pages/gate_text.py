@@ -138,7 +138,7 @@ def _opinion(row: Document) -> str:
     advice = "risk less, or try it on paper" if found["claim"] == "losing" else "no reason for more risk"
     return (
         f"second opinion: {row['playbook']} {found['claim']}, look {found['look']} of {found['looks']}, t "
-        f"{found['t']:.2f} beyond {found['bound']:.2f} ({OPINION_TEXT}); not proven: {advice}"
+        f"{found['t']:.2f} beyond {found['bound']:.2f} ({OPINION_TEXT}); no proof by itself: {advice}"
     )
 
 
