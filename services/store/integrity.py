@@ -53,11 +53,6 @@ from services.store.trials import newest_trial
 from services.store.urls import StoreUrl, parse_url
 
 SHOWN = 20
-NAMED_BY_HASH = (  # what a text is, its column, and that of its hash or the beginning of it
-    ("report", "report", "report_id"),
-    ("request of report", "request", "request_hash"),
-    ("verdict on report", "verdict", "verdict_id"),
-)
 
 
 @dataclass(frozen=True)
@@ -328,11 +323,26 @@ async def _sealed_problems(connection: AsyncConnection, run_id: str) -> list[str
 
 
 def _find_changes(row: Row[Any]) -> Iterator[str]:
-    """Kind and id of each text of a row that does not have the hash that names it; seals hold the rest."""
+    """Kind and id of each text of a row that does not fit the columns beside it."""
     columns = row._mapping
     of = columns.get("report_id") or f"{columns.get('job')} {columns.get('slot')}"
-    for what, column, name in NAMED_BY_HASH:
-        if (text := columns.get(column)) is not None:
-            found = sha256(str(text).encode(errors="surrogatepass")).hexdigest()
-            if columns[name] not in (found, found[:ID_LENGTH]):
-                yield f"{what} {of!r}"
+    request = {name: columns[name] for name in ("request_hash", "known_at") if name in columns}
+    texts: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+        ("report", "report", "report_id", request),
+        ("request of report", "request", "request_hash", {}),
+        ("verdict on report", "verdict", "verdict_id", {"report_id": of}),
+    )
+    for what, column, name, fields in texts:
+        if columns.get(column) is not None and not _is(columns[column], columns[name], fields):
+            yield f"{what} {of!r}"
+
+
+def _is(text: str, name: str, fields: dict[str, Any]) -> bool:
+    """Whether a text has the hash that its name begins, and says in its fields what the columns say."""
+    try:
+        held = json.loads(text)
+        fits = all(held[key] == value for key, value in fields.items())
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+    found = sha256(text.encode()).hexdigest()
+    return fits and name in (found, found[:ID_LENGTH])
