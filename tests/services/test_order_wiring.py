@@ -10,7 +10,6 @@ from agents.strategies.rule_strategist import Candidate, proposal_of
 from schemas.errors import InvalidProposal
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy
-from schemas.regime import RegimeLabels, RegimeView
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.vocabulary import POSITION_VARIABLES, Structure, TickEventKind, Trend, VolatilityBand
 from services.playbooks.loader import load_playbooks
@@ -43,10 +42,6 @@ RULES = {
     "exit": "bars_held >= 5 and close < sma_20",
 }
 SNAPSHOT = right_request().snapshot
-VIEW = RegimeView(
-    labels=RegimeLabels(trend=Trend.UP, volatility=VolatilityBand.MID, structure=Structure.NEUTRAL),
-    fingerprint=(0.5,) * 5,
-)
 
 
 def patient(**changes: Any) -> PlaybookDefinition:

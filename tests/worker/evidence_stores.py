@@ -1,4 +1,4 @@
-"""Stores with one run each over a few years of three embedded symbols, and clients of a server on them."""
+"""Stores with one run each over four years of three embedded symbols, and clients of a server on them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from tests.worker.shared_runs import fewer_bars
 from worker.runs.backtest import run_backtest
 from worker.runs.store_run import record_run
 
-START, EARLIER, END = "2000-03-01", "2005-06-30", "2006-12-29"
+START, EARLIER, END = "2002-06-03", "2005-06-30", "2006-12-29"
 CLOCK = "2004-06-30"
 
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -60,10 +62,10 @@ def tightening(made: Session, level: Callable[[Any], float | None], reason: str 
 
 
 def refused_rows() -> list[JournalRow]:
-    """Rows of three years in which a critic of the caller's own sends every plan back."""
+    """Rows of two years in which a critic of the caller's own sends every plan back."""
     journal = JournalWriter(sink := MemorySink())
     own = Overrides(critics=(never_today,))
-    asyncio.run(run_backtest(Settings(), embedded_bars("2003-01-01", "2005-12-31"), journal, own=own))
+    asyncio.run(run_backtest(Settings(), embedded_bars("2003-01-01", "2004-12-31"), journal, own=own))
     return sink.rows
 
 
@@ -241,27 +243,37 @@ def test_session_stop_move_of_less_than_a_tick_is_a_finding_and_no_error() -> No
     assert not [payload for payload in payloads(rows, "stop_tightened") if payload["by"] == "policy"]
 
 
-@pytest.mark.parametrize(
-    ("level", "reason", "code"),
-    [
-        (lambda seen: seen.position.stop - (seen.close - seen.position.stop), "why", "stop_loosens"),
-        (lambda seen: seen.close + (seen.close - seen.position.stop), "why", "stop_beyond_price"),
-        (lambda seen: seen.close - (seen.close - seen.position.stop) * 1e-9, "why", "stop_within_costs"),
-        (lambda seen: float("nan"), "why", "stop_not_a_price"),
-        (lambda seen: None, "why", "stop_not_a_price"),
-        (halfway, " ", "reason_missing"),
-    ],
+REFUSED: tuple[tuple[str, str, Callable[[Any], float | None]], ...] = (
+    ("stop_loosens", "why", lambda seen: seen.position.stop - (seen.close - seen.position.stop)),
+    ("stop_beyond_price", "why", lambda seen: seen.close + (seen.close - seen.position.stop)),
+    ("stop_within_costs", "why", lambda seen: seen.close - (seen.close - seen.position.stop) * 1e-9),
+    ("stop_not_a_price", "why", lambda seen: float("nan")),
+    ("stop_not_a_price", "why", lambda seen: None),
+    ("reason_missing", " ", halfway),
 )
-def test_session_stop_move_that_does_not_pass_leaves_the_stop_where_it_is(
-    level: Any, reason: str, code: str
-) -> None:
-    made = session()
-    tightening(made, level, reason)
+
+
+def test_session_stop_move_that_does_not_pass_leaves_the_stop_where_it_is() -> None:
+    """One that does not pass after the other, in each evaluation of a position."""
+    made, turns = session(), cycle(REFUSED)
+    provide, expected = made.policy_loop.provider.provide, Counter[str]()
+
+    async def moved(snapshot: Any, *rest: Any, **named: Any) -> Plan:
+        if snapshot.position is None:
+            return await provide(snapshot, *rest, **named)
+        code, reason, level = next(turns)
+        expected[code] += 1
+        answer = StrategistAnswer(kind=PlanKind.TIGHTEN, reason=reason, tighter_stop=level(snapshot))
+        return Plan(PlanEnd.NO_PROPOSAL, (PlanRound(answer),), reason)
+
+    made.policy_loop.provider.provide = moved  # type: ignore[method-assign]
     rows = finished(made)
     outcomes = made.policy_loop.counters.outcomes
-    assert outcomes["held"] > 10
+    assert outcomes["held"] == expected.total() > 10
+    assert min(expected[code] for code, *_ in REFUSED) >= 3
     assert outcomes["tightened"] == outcomes["error"] == made.policy_loop.counters.errors == 0
-    assert made.policy_loop.counters.amendment_codes[code] == outcomes["held"]
+    codes = made.policy_loop.counters.amendment_codes
+    assert {code: codes[code] for code in expected} == expected
     assert not [payload for payload in payloads(rows, "stop_tightened") if payload["by"] == "policy"]
 
 
@@ -297,17 +309,20 @@ def test_session_amendment_without_a_passing_reflection_of_its_own_moves_no_stop
     assert made.policy_loop.counters.errors == len(payloads(rows, "error")) > 0, "and says what was wrong"
 
 
-@pytest.mark.parametrize("decision", [JudgeDecision.REJECT, JudgeDecision.REVISE, JudgeDecision.STAND_DOWN])
-def test_session_amendment_that_the_judge_does_not_approve_is_not_carried_out(decision: Any) -> None:
-    made = session()
+def test_session_amendment_that_the_judge_does_not_approve_is_not_carried_out() -> None:
+    unwilling_ones = (JudgeDecision.REJECT, JudgeDecision.REVISE, JudgeDecision.STAND_DOWN)
+    made, decisions, given = session(), cycle(unwilling_ones), Counter[str]()
     tightening(made, halfway)
     validate = made.policy_loop._judge.validate_amendment
 
     def unwilling(*args: Any) -> BoundaryVerdict:
+        decision = next(decisions)
+        given[decision] += 1
         return validate(*args).model_copy(update={"decision": decision})
 
     made.policy_loop._judge.validate_amendment = unwilling  # type: ignore[method-assign, assignment]
     rows = finished(made)
+    assert min(given[decision] for decision in unwilling_ones) > 3
     assert payloads(rows, "policy_amended") == []
     assert not [payload for payload in payloads(rows, "stop_tightened") if payload["by"] == "policy"]
     assert made.policy_loop.counters.outcomes["held"] > 10
@@ -347,7 +362,7 @@ def resubmitted_once_in_force(plan: Plan) -> Plan:
 
 
 def test_session_amendment_is_stale_when_its_position_has_changed() -> None:
-    made = session(period=("2000-03-01", "2004-06-30"))
+    made = session(period=("2000-03-01", "2002-06-30"))
     tightening(made, halfway)
     late_by(made, 1, "provide")
     rows = finished(made)

@@ -6,7 +6,7 @@ from schemas.settings import Settings
 from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from trading_core.bars import COLUMNS, BarSeries
 
-CUT = "2006-01-03"
+CUT = "2005-01-03"
 
 
 def _known_until(run: Run, moment: int) -> list[tuple[str, str, str]]:
@@ -37,7 +37,7 @@ def _changed(bars: BarSeries, moment: int) -> BarSeries:
 
 def test_backtest_perturbed_future_leaves_everything_known_before_byte_equal() -> None:
     before = slice_run()
-    after = run_on(_changed(embedded_bars("2003-01-01", "2006-06-30"), _moment()))
+    after = run_on(_changed(embedded_bars("2003-01-01", "2005-10-31"), _moment()))
     past = _known_until(before, _moment())
     assert past == _known_until(after, _moment())
     kinds = {kind for kind, _, _ in past}
@@ -61,7 +61,7 @@ def test_backtest_that_ends_earlier_shares_the_rows_of_the_longer_one() -> None:
 
 
 def test_backtest_repeated_gives_the_same_head_hash() -> None:
-    again = run_on(embedded_bars("2003-01-01", "2006-06-30"))
+    again = run_on(embedded_bars("2003-01-01", "2005-10-31"))
     assert again.document["journal"]["head_hash"] == slice_run().document["journal"]["head_hash"]
     assert again.document["performance"] == slice_run().document["performance"]
 

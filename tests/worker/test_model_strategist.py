@@ -1,9 +1,11 @@
 """Runs whose strategist is a model behind a wire: asked, reflected on, paid for, replaced when it fails."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -22,7 +24,7 @@ from services.model_calls.wording import PLAIN
 from services.playbooks.loader import load_playbooks
 from services.policy_loop.snapshot_builder import names_for_replies
 from tests.agents.language_models.misbehaviour import WHOLE
-from tests.agents.language_models.wire_server import answer, events, message, stream
+from tests.agents.language_models.wire_server import answer, by_turns, events, message, stream
 from tests.agents.strategies.questions import (
     ABSTAIN,
     HOLD,
@@ -63,9 +65,15 @@ def by_rules() -> Run:
     return made
 
 
-def test_run_with_a_model_strategist_freezes_the_plans_it_chose(monkeypatch):
-    with desk(monkeypatch, first_plan) as strategist:
-        made = run()
+@pytest.fixture(scope="module")
+def chosen() -> tuple[StrategistOnTheWire, Run]:
+    """A model that takes the first plan of each question, and the run in which it was asked."""
+    with pytest.MonkeyPatch.context() as patch, desk(patch, first_plan) as strategist:
+        return strategist, run()
+
+
+def test_run_with_a_model_strategist_freezes_the_plans_it_chose(chosen):
+    strategist, made = chosen
     document = made.document
     assert document["errors"] == 0
     assert document["model"]["calls"] == len(strategist.requested) > 10
@@ -88,9 +96,8 @@ def test_run_with_a_model_strategist_freezes_the_plans_it_chose(monkeypatch):
     assert len(trades(made)) > 3
 
 
-def test_run_with_a_model_strategist_marks_one_static_part_and_keeps_the_snapshot_out_of_it(monkeypatch):
-    with desk(monkeypatch, first_plan) as strategist:
-        made = run()
+def test_run_with_a_model_strategist_marks_one_static_part_and_keeps_the_snapshot_out_of_it(chosen):
+    strategist, made = chosen
     assert len({json.dumps(body["system"]) for body in strategist.requested}) == 1
     block = strategist.requested[0]["system"][0]
     assert block["cache_control"] == {"type": "ephemeral"}
@@ -122,7 +129,7 @@ def test_address_or_key_that_cannot_be_is_refused_before_anything_runs(variable,
 @pytest.mark.parametrize(("effort", "room"), [("low", 8_000), ("high", 8_000), ("none", 0)])
 def test_run_asks_a_model_to_think_as_the_settings_say_and_keys_it_apart(monkeypatch, effort, room):
     with desk(monkeypatch, first_plan) as strategist:
-        made = run(proposing(effort=effort))
+        made = run(proposing(effort=effort), (SLICE[0], "2003-07-31"))
     off = effort == "none"
     for body in strategist.requested:
         assert body.get("thinking") == ({"type": "disabled"} if off else None)
@@ -142,9 +149,8 @@ def test_run_asks_a_model_to_think_as_the_settings_say_and_keys_it_apart(monkeyp
     assert question_key(replace(caller, effort="medium"), *questions) != first["key"]
 
 
-def test_run_with_a_model_strategist_asks_only_what_was_known_at_the_bar(monkeypatch):
-    with desk(monkeypatch, first_plan) as longer:
-        run(period=(SLICE[0], "2003-09-30"))
+def test_run_with_a_model_strategist_asks_only_what_was_known_at_the_bar(chosen, monkeypatch):
+    longer, _ = chosen
     with desk(monkeypatch, first_plan) as shorter:
         run(period=(SLICE[0], "2003-08-15"))
     assert 5 < len(shorter.requested) < len(longer.requested)
@@ -288,25 +294,27 @@ def test_run_same_plan_again_after_its_findings_is_a_stand_down(monkeypatch):
     assert trades(made) == []
 
 
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("waits", [False, True], ids=["at once", "at the deadline"])
 def test_run_with_a_strategist_behind_a_bad_wire_trades_as_the_rules_and_says_why(
-    name, by_rules, monkeypatch
+    waits, by_rules, monkeypatch
 ):
-    case = WHOLE[name]
-    deadline_ms = 40.0 if case.waits else 20_000.0
+    """Each failure after the other, again and again."""
+    cases = [WHOLE[name] for name in BAD if WHOLE[name].waits is waits]
+    deadline_ms = 40.0 if waits else 20_000.0
     settings = proposing(strategist_deadline_ms=deadline_ms, breaker_failures=NEVER_OPENS, attempts=1)
-    with wire(monkeypatch, case.handler):
+    with wire(monkeypatch, by_turns(*(case.handler for case in cases))) as server:
         made = run(settings)
     document = made.document
     answers = [row for row in made.of("policy_proposal") if row["amendment"] is None]
     assert document["strategist"]["answers"] == {"rules": len(answers)}
+    fallbacks = document["strategist"]["fallbacks"]
     # A busy machine may have spent a short deadline before the model could be asked.
-    kinds = set(document["strategist"]["fallbacks"]) - ({"budget_spent"} if case.waits else set())
-    assert kinds == {case.kind}
-    assert (
-        sum(document["strategist"]["fallbacks"].values()) == len(answers) == document["model"]["calls"] > 10
-    )
-    assert {row["fallback"] for row in answers} == set(document["strategist"]["fallbacks"])
+    assert set(fallbacks) - ({"budget_spent"} if waits else set()) == {case.kind for case in cases}
+    if not waits:
+        kinds = Counter(case.kind for _, case in zip(server.requests, cycle(cases), strict=False))
+        assert fallbacks == kinds, "each failure by its kind"
+    assert sum(fallbacks.values()) == len(answers) == document["model"]["calls"] > 10
+    assert {row["fallback"] for row in answers} == set(fallbacks)
     assert document["errors"] == 0
     assert trades(made) == trades(by_rules)
 

@@ -91,7 +91,7 @@ def endings(made: Session, rows: Any, first: int) -> list[tuple[dict[str, Any], 
 
 
 def test_session_abstention_keeps_a_policy_only_where_its_playbook_is_still_eligible() -> None:
-    made = session(period=("2003-01-01", "2006-06-30"))
+    made = session(period=("2003-01-01", "2005-10-31"))
     plans_changed(made, lambda plan: plan)
     freezing = made.policy_loop.provider.provide
     calls = [0]

@@ -11,12 +11,12 @@ import pytest
 from schemas.settings import LlmSettings, ReflectionSettings, Settings
 from schemas.settings.llm import ModelPrice
 from tests.agents.language_models.wire_formats import FORMATS, saying
-from tests.agents.language_models.wire_server import Handler, answer, in_turn
+from tests.agents.language_models.wire_server import Handler, answer, by_turns, in_turn
 from tests.agents.strategies.questions import propose
 from tests.worker.shared_runs import Run, fewer_bars, run_on
 from tests.worker.strategist_wire import StrategistOnTheWire, first_plan
 from tests.worker.test_model_recordings import Desk
-from tests.worker.test_session_over_the_wire import trades
+from tests.worker.test_session_over_the_wire import NEVER_OPENS, trades
 from tests.worker.wire import AGREES, wire
 from worker.runs.model_silence import is_silent, model_silence
 
@@ -93,21 +93,22 @@ def test_strategist_and_second_reader_of_a_provider_verify_and_replay_to_the_sam
 
 
 @EVERY
-@pytest.mark.parametrize("name", ["prose", "refusal", "cut", "status_500", "another_model"])
 def test_orders_under_a_misbehaving_model_of_a_provider_are_those_of_the_rules(
-    name, provider, by_rules, monkeypatch
+    provider, by_rules, monkeypatch
 ):
+    """Each failure after the other, again and again."""
     shown = FORMATS[provider]
-    handler = {
-        "prose": saying(shown, "I would buy everything."),
-        "refusal": saying(shown, "no", stop="refusal"),
-        "cut": saying(shown, "half", stop="max_tokens"),
-        "status_500": answer(shown.error("api_error", "x"), 500),
-        "another_model": saying(shown, json.dumps(AGREES), model="another"),
-    }[name]
-    with wire(monkeypatch, handler, provider=provider):
-        run = run_on(fewer_bars(*SLICE), full(provider, attempts=1))
-    assert run.document["model"]["calls"] > 3
+    handlers = (
+        saying(shown, "I would buy everything."),
+        saying(shown, "no", stop="refusal"),
+        saying(shown, "half", stop="max_tokens"),
+        answer(shown.error("api_error", "x"), 500),
+        saying(shown, json.dumps(AGREES), model="another"),
+    )
+    with wire(monkeypatch, by_turns(*handlers), provider=provider):
+        run = run_on(fewer_bars(*SLICE), full(provider, attempts=1, breaker_failures=NEVER_OPENS))
+    assert run.document["model"]["calls"] > 3 * len(handlers)
+    assert run.document["model"]["outcomes"].keys() == {"reply", "refusal", "cut", "server", "wrong_model"}
     assert run.document["errors"] == 0
     assert trades(run) == trades(by_rules)
 

@@ -1,5 +1,7 @@
 """Runs in mode `full` against a server of the Messages API: paid for, bounded, and never loosened."""
 
+from collections import Counter
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from schemas.settings import LlmSettings, ReflectionSettings, Settings
 from schemas.settings.llm import EventLimits, ModelPrice, RunLimits
 from tests.agents.language_models.misbehaviour import WHOLE
-from tests.agents.language_models.wire_server import READ
+from tests.agents.language_models.wire_server import READ, by_turns
 from tests.worker.shared_runs import Run, fewer_bars, run_on
 from tests.worker.wire import GOOD, KEY_VARIABLE, NOBODY, URL_VARIABLE, wire
 
@@ -65,17 +67,23 @@ def test_run_over_the_wire_is_consolidated_paid_for_and_trades_as_the_rules(by_r
     assert trades(run) == trades(by_rules)
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_run_over_a_bad_wire_trades_as_the_rules_and_says_why(name, by_rules, monkeypatch):
-    case = WHOLE[name]
-    settings = full(60.0 if case.waits else 20_000.0, breaker_failures=NEVER_OPENS, attempts=1)
-    with wire(monkeypatch, case.handler):
+@pytest.mark.parametrize("waits", [False, True], ids=["at once", "at the deadline"])
+def test_run_over_a_bad_wire_trades_as_the_rules_and_says_why(waits, by_rules, monkeypatch):
+    """Each failure after the other, again and again."""
+    cases = [WHOLE[name] for name in BAD if WHOLE[name].waits is waits]
+    settings = full(60.0 if waits else 20_000.0, breaker_failures=NEVER_OPENS, attempts=1)
+    with wire(monkeypatch, by_turns(*(case.handler for case in cases))) as server:
         run = run_on(fewer_bars(*SLICE), settings)
     model = run.document["model"]
+    assert len(server.requests) >= len(cases), "each of them is met"
     # A busy machine may have spent a short budget before the model could be asked.
-    assert set(model["outcomes"]) - ({"budget_spent"} if case.waits else set()) == {case.kind}
+    spent = {"budget_spent"} if waits else set()
+    assert set(model["outcomes"]) - spent == {case.kind for case in cases}
+    if not waits:
+        kinds = Counter(case.kind for _, case in zip(server.requests, cycle(cases), strict=False))
+        assert model["outcomes"] == kinds, "each failure by its kind"
     reasons = {row["result"]["meta"]["skip_reason"] for row in run.of("policy_reflection")}
-    assert reasons - {None, "budget_spent"} == {f"llm_{case.kind}"}
+    assert reasons - {None, "budget_spent"} == {f"llm_{case.kind}" for case in cases}
     assert run.document["policy_loop"]["reflections"]["degraded"] == model["calls"] > 5
     assert run.document["errors"] == 0
     assert trades(run) == trades(by_rules)

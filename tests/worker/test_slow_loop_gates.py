@@ -46,7 +46,7 @@ def requests(run: Run) -> list[dict[str, Any]]:
 
 def test_run_waits_for_the_minimum_of_episodes_in_the_settings() -> None:
     settings = Settings(high_level=HighLevelSettings(minimum_episodes=33))
-    patient = run_on(embedded_bars("2003-01-01", "2006-06-30"), settings)
+    patient = run_on(embedded_bars("2003-01-01", "2005-10-31"), settings)
     ordinary = [request["new_episodes"] for request in requests(slice_run())]
     assert 20 <= min(ordinary) < 33
     assert requests(patient)
@@ -65,7 +65,7 @@ def test_run_waits_for_the_minimum_that_a_playbook_asks_for_itself() -> None:
 
 def test_run_allows_one_structural_change_in_its_interval_but_for_an_override() -> None:
     days = 365
-    run = planted_world(1_300, interval_days=days, symbols=12)
+    run = planted_world(1_040, interval_days=days, symbols=12)
     query = {payload["request_hash"]: payload["request"] for payload in run.of("high_level_request")}
     reports = {report["report_id"]: query[report["request_hash"]] for report in run.of("high_level_report")}
     last, waited, overridden = None, 0, 0
@@ -129,7 +129,7 @@ def test_judge_bans_the_last_cell_of_a_playbook_only_above_the_floor(others_open
         side: alter(rules, trend=("sideways",), volatility=("mid",))
         for side, rules in planted().eligibility.items()
     }
-    world = in_trading_hours(make_world("reverting", seed=3, bars=1_300, symbols=12))
+    world = in_trading_hours(make_world("reverting", seed=3, bars=1_000, symbols=12))
     run = run_on(world, losing_settings(), (planted(eligibility=narrow), *others(others_open)))
     verdicts = [verdict["verdict"] for verdict in run.of("replan_verdict")]
     bans = [event for v in verdicts for event in v["actions"] if event["kind"] == "set_eligibility"]

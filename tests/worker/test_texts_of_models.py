@@ -50,6 +50,7 @@ FULL = Settings(
 )
 APART = FULL.model_copy(update={"deliberation": FULL.deliberation.model_copy(update={"one_reply": False})})
 YEARS = ("2003-01-01", "2005-06-30")  # until the second report
+ONE_REPORT = ("2003-01-01", "2004-07-31")
 MEAN = {"kind": "value", "measure": "mean_r", "of": {}}
 TRADES = {"kind": "value", "measure": "report_trades", "of": {}}
 PLAIN = (section(MEAN),)
@@ -202,14 +203,14 @@ def test_sections_that_come_in_another_order_are_recorded_in_theirs_and_replayed
             },
         ),
     )
-    run = run_on(fewer_bars(*YEARS), made, models=models)
+    run = run_on(fewer_bars(*ONE_REPORT), made, models=models)
     calls = [recorded_call(payload, None) for payload in run.of("model_call")]
     written = [json.loads(call.text)["claims"][0]["measure"] for call in calls if call.prompt == SECTION]
     reports = run.of("high_level_report")
     assert written == list(shown) * len(reports)
     assert texts_of(run) == [[(measure,) for measure in shown]] * len(reports)
     assert [row["chunk_index"] for row in run.of("chunk_write")] == [0, 1, 2] * len(reports)
-    again = run_on(fewer_bars(*YEARS), made, cassette=Cassette("all", calls))
+    again = run_on(fewer_bars(*ONE_REPORT), made, cassette=Cassette("all", calls))
     assert again.rows[-1].hash == run.rows[-1].hash
 
 
@@ -230,7 +231,7 @@ def test_review_is_journalled_cycle_by_cycle_where_it_is_on():
         slow=cast(Any, Narrator([BETTER])),
         texts=cast(Any, {REVIEW: critic, IMPROVEMENT: Replies([IMPROVED])}),
     )
-    run = run_on(fewer_bars(*YEARS), FULL.model_copy(update={"deliberation": shown}), models=models)
+    run = run_on(fewer_bars(*ONE_REPORT), FULL.model_copy(update={"deliberation": shown}), models=models)
     cycles = run.of("review_cycle")
     assert len(cycles) == len(run.of("high_level_report")) == len(critic.prompts) > 0
     seen = {(round(row["quality_score"], 2), row["accepted"], row["threshold"]) for row in cycles}
@@ -305,7 +306,7 @@ class Hanging(Replies):
 def test_stored_run_with_texts_is_verified_row_by_row_and_figure_by_figure(critic, of, tmp_path):
     quality = of.deliberation.quality.model_copy(update={"deadline_ms": 50.0})
     made = of.model_copy(update={"deliberation": of.deliberation.model_copy(update={"quality": quality})})
-    bars = fewer_bars(*YEARS)
+    bars = fewer_bars(*ONE_REPORT)
     new = NewRun(
         "x", 0, "backtest", made.config_hash, made.payload(), {"sha256": bars.sha256, "path": None}, {}
     )

@@ -175,7 +175,7 @@ def traded(plan: Callable[[pd.DataFrame], Strategy], side: int = 1) -> list[Trad
 
 @cache
 def bars_of_apple() -> BarSeries:
-    return embedded_bars("2003-01-01", "2010-12-31").select(("AAPL",))
+    return embedded_bars("2003-01-01", "2009-06-30").select(("AAPL",))
 
 
 def made(

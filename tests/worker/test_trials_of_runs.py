@@ -4,8 +4,10 @@ import asyncio
 import json
 from functools import partial
 
+import numpy as np
 import pytest
 
+from schemas.settings import Settings
 from schemas.slow_reflection import HighLevelReflectionReport
 from schemas.trials import TrialLedger
 from services.high_level.hypotheses import declared_hypotheses
@@ -15,7 +17,15 @@ from services.journal.writer import JournalWriter
 from services.playbooks.loader import load_playbooks
 from services.statistics.multiplicity import online_level
 from tests.worker.replays import backtest_replay
-from tests.worker.shared_runs import NO_EXPERIMENTS, losing_run, losing_settings, losing_world, run_on
+from tests.worker.shared_runs import (
+    NO_EXPERIMENTS,
+    losing_run,
+    losing_settings,
+    losing_world,
+    planted_run,
+    planted_world,
+    run_on,
+)
 from tests.worker.trials_stored import read_requests, rows_of, seeded, slice_bars, stored_run
 from worker.runs.backtest import run_backtest
 from worker.runs.trials import NoTrial
@@ -91,9 +101,6 @@ def test_levels_of_a_later_configuration_are_shared(store):
     }
     assert alone
     assert shared == pytest.approx({key: alpha / 3 for key, alpha in alone.items()})
-    pairs = [(a.dsr, b.dsr) for a, b in zip(first.clusters, third.clusters, strict=True) if a.dsr and b.dsr]
-    assert pairs
-    assert all(later < earlier for earlier, later in pairs)
 
 
 def test_fresh_ledger_runs_as_on_an_empty_store_and_every_report_says_so(store):
@@ -196,3 +203,31 @@ def test_judge_shares_with_the_same_trials_as_the_report():
     assert alone.of("high_level_report")[0]["report"]["clusters"] != next(
         payload["report"]["clusters"] for kind, payload in shown if kind == "high_level_report"
     )
+
+
+def test_counted_configurations_deflate_a_sharpe_ratio_further():
+    """Up to the first report that has one, the two runs trade alike."""
+    ledger, alone = TrialLedger(configurations=2, hypotheses=20, candidates=3), planted_run()
+    first = next(
+        payload["report"] for payload in alone.of("high_level_report") if deflated(payload["report"])
+    )
+    bars = int(np.searchsorted(planted_world().close_times, first["known_at"])) + 1
+    sink = MemorySink()
+    running = run_backtest(
+        Settings(), planted_world(bars), JournalWriter(sink),
+        definitions=planted_books(), trial=NoTrial(ledger),
+    )  # fmt: skip
+    asyncio.run(running)
+    [shared] = [
+        deflated(json.loads(row.payload)["report"])
+        for row in sink.rows
+        if row.kind == "high_level_report" and row.known_at == first["known_at"]
+    ]
+    assert shared.keys() == deflated(first).keys()
+    assert all(shared[cell] < dsr for cell, dsr in deflated(first).items())
+
+
+def deflated(report):
+    """{playbook and regime: its deflated Sharpe ratio}, of those that have one."""
+    clusters = report["clusters"]
+    return {(item["playbook_id"], item["regime"]): item["dsr"] for item in clusters if item["dsr"]}

@@ -11,7 +11,7 @@ from trading_core.bars import BarSeries
 from worker.runs.backtest import run_backtest
 from worker.runs.store_run import RecordedRun, record_run
 
-SLICE = ("2003-01-01", "2006-09-30")  # until the first report that deflates a Sharpe ratio
+SLICE = ("2003-01-01", "2004-07-31")  # beyond the first report
 
 
 def slice_bars() -> BarSeries:

@@ -69,7 +69,6 @@ def without(*names: str) -> dict[str, Any]:
 
 USAGE = {"input_tokens": READ, "output_tokens": 7}
 TOOL = {"type": "tool_use", "id": "toolu_1", "name": "buy", "input": {"everything": True}}
-JSON_HEAD = {"content-type": "application/json"}
 
 UNCOUNTED: dict[str, dict[str, Any]] = {
     "no_usage": without("usage"),

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
 Handler = Callable[[asyncio.StreamWriter], Awaitable[None]]
@@ -106,6 +107,16 @@ def in_turn(*handlers: Handler) -> Handler:
 
     async def handle(writer: asyncio.StreamWriter) -> None:
         await (left.pop(0) if len(left) > 1 else left[0])(writer)
+
+    return handle
+
+
+def by_turns(*handlers: Handler) -> Handler:
+    """Each request meets the next handler, and the first comes again after the last."""
+    turns = cycle(handlers)
+
+    async def handle(writer: asyncio.StreamWriter) -> None:
+        await next(turns)(writer)
 
     return handle
 

@@ -93,7 +93,7 @@ def of_days(window: int) -> Settings:
 
 @cache
 def windowed() -> Any:
-    return run_on(embedded_bars("2003-01-01", "2006-06-30"), of_days(90))
+    return run_on(embedded_bars("2003-01-01", "2005-10-31"), of_days(90))
 
 
 @pytest.mark.parametrize(

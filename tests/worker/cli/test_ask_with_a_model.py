@@ -101,7 +101,7 @@ def test_model_plans_and_picks_claims_that_code_writes(desk, monkeypatch):
     )
     assert payload["usage"]["calls"] >= 2
     assert "The losing trades are missing." in payload["reasoning"]
-    assert payload["answer"] == "The number of losing trades of channel_breakout was 31."
+    assert payload["answer"] == "The number of losing trades of channel_breakout was 13."
     assert payload["answer"] in by_rules["answer"]
     (section,) = payload["sections"]
     assert (section["topic"], section["comment"]) == ("other", "Watch it."), (
@@ -115,9 +115,9 @@ def test_claim_of_a_model_that_does_not_hold_is_left_out_and_counted(desk, monke
     lies = written(TRUE, FALSE, comment="IBM made 98765432 R.")
     with saying(monkeypatch, plan=PLANNED, write=lies, score=GOOD):
         payload = read_requests(desk, QUESTION, "--config", "m.toml")
-    assert payload["answer"] == "The number of losing trades of channel_breakout was 31."
+    assert payload["answer"] == "The number of losing trades of channel_breakout was 13."
     assert [refused["claim"]["kind"] for refused in payload["refused"]] == ["sign"]
-    assert "-18.5R" in payload["refused"][0]["so"]
+    assert "-8.5R" in payload["refused"][0]["so"]
     assert payload["dropped_comments"] == 1
     assert "98765432" not in json.dumps(payload)
 

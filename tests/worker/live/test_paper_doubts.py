@@ -113,11 +113,13 @@ def test_paper_over_recorded_bars_has_the_head_of_the_backtest_when_both_always_
     assert (report.ok, report.problem) == (True, None), "a replay guards nothing twice"
 
 
-@pytest.mark.parametrize("killed_at", [6, 61, 201])
-def test_paper_killed_among_doubts_goes_on_as_if_it_had_not_been(tmp_path, killed_at) -> None:
+def test_paper_killed_among_doubts_goes_on_as_if_it_had_not_been(tmp_path) -> None:
+    """Killed at its first bars, at a row in which both are in doubt, and between a split and its proof."""
     pace = Pace(events=10**9, rows=20, share=0.0)
-    with pytest.raises(Killed):
-        traded(tmp_path, ALWAYS, waiting_feed(recorded()), points=KillAt("validated", killed_at), pace=pace)
+    for rows in (6, 55, 140):
+        points = KillAt("validated", rows)
+        with pytest.raises(Killed):
+            traded(tmp_path, ALWAYS, waiting_feed(recorded()), points=points, pace=pace)
     outcome = traded(tmp_path, ALWAYS, waiting_feed(recorded()), pace=pace)
     assert outcome.record.run_id == "r0001"
     assert outcome.document is not None

@@ -211,7 +211,7 @@ def _counted(part: Any) -> Any:
 def test_paper_live_run_with_a_model_goes_on_from_a_savepoint_and_replays_to_its_hash(
     tmp_path, monkeypatch
 ) -> None:
-    live, feed = embedded_bars("2009-01-01", "2010-06-30").select(("AAPL", "IBM")), RunningFeed
+    live, feed = embedded_bars("2009-01-01", "2009-12-31").select(("AAPL", "IBM")), RunningFeed
     first, second = AnsweringModel(json.dumps(AGREES)), AnsweringModel(json.dumps(AGREES))
 
     writing: list[CommitLoop] = []

@@ -19,7 +19,7 @@ from services.journal.kinds import JOURNAL_KINDS
 from services.store.tables import metadata
 from tests.each_case import check_each
 from tests.services.store.stores import opened, seal_again
-from tests.worker.evidence_stores import CLOCK, client_of, server_of
+from tests.worker.evidence_stores import CLOCK, START, client_of, server_of
 from worker.cli.printing import time_option
 
 AT = time_option(CLOCK, "--at")
@@ -212,7 +212,7 @@ REFUSED = [
     ("trades", {"limit": True}, "limit True: input should be a valid integer"),
     ("trades", {"cursor": "x; drop"}, "cursor 'x; drop'"),
     ("trades", {"at": "tomorrow"}, "write a time like 2012-01-31"),
-    ("trades", {"at": "1990-01-01"}, "had begun at no bar by that time: give a time from 2000-03-01"),
+    ("trades", {"at": "1990-01-01"}, f"had begun at no bar by that time: give a time from {START}"),
     ("trades", {"run": "r9\u202e"}, "no single run 'r9\\u202e': the newest are r0001"),
     ("why", {}, "why needs fill_id"),
     ("why", {"fill_id": "zz"}, "no fill 'zz'"),

@@ -133,7 +133,7 @@ def test_trade_entered_before_the_cutoff_belongs_to_the_part_before():
 def test_latest_cutoff_of_all_models_in_use_counts():
     llm = LlmSettings(model="anthropic/claude-haiku-4-5", slow="anthropic/claude-opus-5-5")
     settings = Settings(reflection=ReflectionSettings(mode="full"), llm=llm)
-    run, bars = slice_run(), embedded_bars("2003-01-01", "2006-06-30")
+    run, bars = slice_run(), embedded_bars("2003-01-01", "2005-10-31")
     times, equity = run.result.equity
     course = Course(bars, run.result.trades, np.array([1e5, *equity]), np.array([times[0] - 1, *times]))
     found = contamination(settings, course)

@@ -90,7 +90,7 @@ def test_run_with_a_trade_gives_no_reason():
 
 def test_run_with_an_open_position_and_no_closed_trade_gives_no_reason():
     first = slice_run().of("entry_filled")[0]
-    bars = embedded_bars("2003-01-01", "2006-06-30")
+    bars = embedded_bars("2003-01-01", "2005-10-31")
     run = run_on(bars.select(bars.symbols, int(bars.times[0]), first["bar_label"]))
     assert run.document["performance"]["trades"] == 0
     assert run.document["open_positions"]

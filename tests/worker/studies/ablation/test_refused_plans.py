@@ -18,7 +18,7 @@ from worker.studies.ablation.refused_plans import (
     refused_plans,
 )
 
-SLICE = ("2003-01-01", "2009-12-31")
+SLICE = ("2003-01-01", "2008-06-30")
 
 
 @cache
