@@ -1,5 +1,7 @@
 """Random walks without costs through the whole engine: nothing is there to be learnt, and nothing is."""
 
+import pytest
+
 from schemas.settings import ExecutionSettings, Settings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from tests.worker.shared_runs import run_on
@@ -8,8 +10,9 @@ from worker.feeds.sample_data.worlds import make_world
 STRUCTURAL = {RecommendedAction.POLICY_ADJUST, RecommendedAction.REPLAN}
 
 
-def test_null_world_of_bars_leads_to_no_structural_recommendation():
-    world = make_world("random_walk", seed=3, bars=1_500, symbols=4)
+@pytest.mark.parametrize("seed", [1, 3])
+def test_null_world_of_bars_leads_to_no_structural_recommendation(seed):
+    world = make_world("random_walk", seed=seed, bars=1_500, symbols=4)
     run = run_on(world, Settings(execution=ExecutionSettings(fee_bps=0.0, slippage_bps=0.0)))
     reports = [report["report"] for report in run.of("high_level_report")]
     assert len(reports) >= 3
