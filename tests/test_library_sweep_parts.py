@@ -38,6 +38,12 @@ def never(request):
     return tt.finding("never_today", "not for today")
 
 OBJECT = EverySecond(None)
+
+def fails(ours):
+    class Fails:
+        async def answer(self, snapshot, revision):
+            raise RuntimeError("no idea")
+    return Fails()
 '''
 
 
@@ -95,7 +101,7 @@ def nested():
         (lambda agent: {"strategist": "agent_of_mine:OBJECT"}, "'agent_of_mine:OBJECT' is no class"),
         (lambda agent: {"critics": ["agent_of_mine:Nobody"]}, "'agent_of_mine:Nobody' cannot be loaded"),
         (lambda agent: {"strategist": "nowhere:Agent"}, "cannot be loaded: No module named 'nowhere'"),
-        (lambda agent: {"strategist": "mine"}, "is no 'MODULE:NAME', and no package offers it"),
+        (lambda agent: {"strategist": "mine"}, "no package offers it .nor is it 'MODULE:NAME'"),
         (lambda agent: {"model": Says}, "nothing asks one"),
         (lambda agent: {"runtime__llm": "record", "runtime__cassette": "c.jsonl", "strategist": "model",
                         "model": "anthropic/claude-test"}, "write one cassette together"),
@@ -134,8 +140,18 @@ def test_source_of_a_part_is_in_the_key_of_its_tasks_and_of_the_ledger(agent, tm
 
 def test_own_model_of_a_sweep_is_asked_by_its_runs():
     Says.prompts.clear()
-    swept({"seed": [0]}, executor="serial", model=Says, strategist="model", start="2012-06-01")
+    (row,) = swept(
+        {"seed": [0]}, executor="serial", model=Says, strategist="model", start="2012-06-01"
+    ).to_dict("records")
     assert Says.prompts
+    assert "the strategist answered 0 of" in row["problem"]
+    assert "the rules decided alone" in row["problem"]
+
+
+def test_set_whose_own_part_fails_is_none_that_counts(agent):
+    found = tt.sweep(None, None, GRID, **RUNS, executor="serial", strategist="agent_of_mine:fails")
+    assert "errors were contained" in found.table["problem"][0]
+    assert found.worth.sets_tried == 0
 
 
 class Watched(SerialExecutor):

@@ -183,8 +183,8 @@ def place_named(kind: str, given: str) -> str:
     if given not in offered:
         known = ", ".join(sorted(offered)) or "none"
         raise ConfigError(
-            f"{kind} {given!r}: it is no 'MODULE:NAME', and no package offers it by the entry points "
-            f"{group!r} (there: {known}).{nearest(given, offered)}"
+            f"{kind} {given!r}: no package offers it (nor is it 'MODULE:NAME') by the entry points {group!r} "
+            f"(there: {known}).{nearest(given, offered)}"
         )
     return offered[given].partition("[")[0].strip()
 

@@ -1,6 +1,7 @@
 """`sweep`: many parameter sets of a rule or a playbook at once, and what such a search is worth."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -136,7 +137,8 @@ def _of_runs(
             f"rule {rule!r}: at level 'agent' give a playbook, or None for those of the settings"
         )
     books = (rule,) if rule is not None else tuple(given_playbooks(shown, None))
-    return AgentFamily.of(shown, books, grid, draws, parts.named)
+    family = AgentFamily.of(shown, books, grid, draws)
+    return replace(family, terms={**family.terms, "parts": [list(part) for part in parts.named]})
 
 
 def _family(

@@ -32,25 +32,16 @@ class AgentFamily(Family):
 
     @classmethod
     def of(
-        cls,
-        base: Settings,
-        books: Sequence[PlaybookDefinition],
-        grid: Grid,
-        draws: int | None,
-        parts: Sequence[Sequence[str]] = (),
+        cls, base: Settings, books: Sequence[PlaybookDefinition], grid: Grid, draws: int | None
     ) -> "AgentFamily":
-        """The family; `draws` sets are drawn by the seed of the settings, None: all; `parts` are named.
+        """The family; `draws` sets are drawn by the seed of the settings, None: all.
 
         Raises:
             ConfigError: a name that is neither a setting nor a parameter, or a value that does not fit.
         """
         agent_settings(base, {})  # what no set could be is said once
         named = {name.replace("__", "."): values for name, values in grid.items()}
-        terms: dict[str, Any] = {
-            "settings": base.config_hash,
-            "playbooks": content_id([book.payload() for book in books]),
-        }
-        terms |= {"parts": [list(part) for part in parts]} if parts else {}
+        terms = {"settings": base.config_hash, "playbooks": content_id([book.payload() for book in books])}
         return cls(terms, named, draws=draws, seed=base.seed, base=base, books=tuple(books))
 
     def __post_init__(self) -> None:

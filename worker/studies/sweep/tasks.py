@@ -11,6 +11,7 @@ from schemas.errors import ConfigError, RuleError
 from trading_core.bars import BarSeries
 from trading_core.research.sweep import SetRow, hold_returns, period_starts, run_sets
 from trading_core.rules.grammar import parse
+from worker.runs.model_silence import is_silent, model_silence
 from worker.runs.progress import Progress
 from worker.studies.executors.agent_runs import NO_PARTS, TaskParts, agent_answers
 from worker.studies.executors.choosing import opened_executor
@@ -139,8 +140,8 @@ def row_of_run(answer: Mapping[str, Any], bars: BarSeries) -> SetRow:
 
     Returns are those of its equity. Exposure is that of positions at their entry price, over the cash.
     """
-    if "error" in answer:
-        return SetRow(problem=answer["error"])
+    if problem := _problem_of(answer):
+        return SetRow(problem=problem)
     performance, cash = answer["document"]["performance"], answer["cash"]
     places = np.searchsorted(answer["times"], bars.close_times, side="right")
     curve = np.maximum(np.concatenate(([cash], answer["equity"]))[places], 0.0)
@@ -158,6 +159,17 @@ def row_of_run(answer: Mapping[str, Any], bars: BarSeries) -> SetRow:
         r=answer["r"],
         excess=np.add.reduceat(returns - exposure * hold_returns(bars), period_starts(bars.shape[0])),
     )
+
+
+def _problem_of(answer: Mapping[str, Any]) -> str | None:
+    """Why a run is not the one that its set names; None where it is."""
+    if "error" in answer:
+        return str(answer["error"])
+    if count := answer["document"]["errors"]:
+        return f"{count:,} errors were contained in this run: make it by itself, where they are shown"
+    if is_silent(answer["document"]):
+        return f"{model_silence(answer['document'])}; the rules decided alone"
+    return None
 
 
 def _features_of(chunk: Chunk) -> tuple[NamedFeature, ...]:
