@@ -38,7 +38,6 @@ from worker.studies.executors.named_features import (
     NamedFeature,
     demand_importable,
     load_features,
-    modules_of,
     named_features,
 )
 from worker.studies.executors.shared_bars import shared_bars
@@ -55,11 +54,9 @@ class TaskParts(Protocol):
     @property
     def named(self) -> tuple[NamedTuple, ...]:
         """What makes them the same parts again, as plain values."""
-        ...
 
     def modules(self) -> Mapping[str, str]:
         """Modules that a worker imports, by what people call what is defined there."""
-        ...
 
     def load(self, settings: Settings) -> Overrides:
         """The parts for a run with these settings, made anew.
@@ -67,22 +64,6 @@ class TaskParts(Protocol):
         Raises:
             ConfigError: a module is not here, or is another.
         """
-        ...
-
-
-class _NoParts:
-    """All parts are ours."""
-
-    named: tuple[NamedTuple, ...] = ()
-
-    def modules(self) -> Mapping[str, str]:
-        return {}
-
-    def load(self, settings: Settings) -> Overrides:
-        return NO_OVERRIDES
-
-
-NO_PARTS: TaskParts = _NoParts()
 
 
 @dataclass(frozen=True)
@@ -103,7 +84,7 @@ class AgentTask:
     bars: str
     features: tuple[NamedFeature, ...] = ()
     keep: bool = False
-    parts: TaskParts = NO_PARTS
+    parts: TaskParts | None = None
 
 
 def run_agent(task: AgentTask) -> dict[str, Any]:
@@ -113,7 +94,7 @@ def run_agent(task: AgentTask) -> dict[str, Any]:
     """
     load_features(task.features)
     settings = Settings.model_validate(task.settings)
-    own = task.parts.load(settings)
+    own = NO_OVERRIDES if task.parts is None else task.parts.load(settings)
     if own.models is None:
         _demand_keys(settings)
     with TemporaryDirectory(prefix="thinktwice-") as folder:
@@ -220,7 +201,7 @@ def agent_answers(
     kept: KeptAnswers | None,
     keep: bool,
     shown: Progress,
-    parts: TaskParts = NO_PARTS,
+    parts: TaskParts | None = None,
 ) -> list[dict[str, Any]]:
     """The answer of each set, see `run_agent`; sets that come to the same run are one task.
 
@@ -233,20 +214,20 @@ def agent_answers(
         shown: called with runs ended, and runs in all.
         parts: own parts of every run.
     """
-    demand_importable(executor, parts.modules())
+    demand_importable(executor, {} if parts is None else parts.modules())
     bars_key = executor.share(bars)
     keys, tasks = [], dict[str, AgentTask]()
     for settings, books in sets:
         payloads = tuple(book.payload() for book in books)
         features = named_features(feature_names(books, bars.timeframe))
-        demand_importable(executor, modules_of(features))
+        demand_importable(executor, {f"feature {own.name!r}": own.module for own in features})
         content = {
             "settings": settings.config_hash,
             "playbooks": content_id(payloads),
             "bars": bars_key,
             "features": [feature.source_hash for feature in features],
             "keep": keep,
-            "parts": [list(part) for part in parts.named],
+            "parts": [] if parts is None else [list(part) for part in parts.named],
             "replies": _hash_replies(settings),
         }
         keys.append(task_key("run", run_agent, content))

@@ -24,11 +24,6 @@ def named_features(names: Iterable[str]) -> tuple[NamedFeature, ...]:
     return tuple(NamedFeature(each.name, each.function.__module__, each.source_hash) for each in own)
 
 
-def modules_of(features: Iterable[NamedFeature]) -> dict[str, str]:
-    """Modules of features, by what people call them."""
-    return {f"feature {feature.name!r}": feature.module for feature in features}
-
-
 def demand_importable(executor: Executor, modules: Mapping[str, str]) -> None:
     """Refuse what no worker can import; tasks of this process import nothing.
 

@@ -13,14 +13,13 @@ from trading_core.research.sweep import SetRow, hold_returns, period_starts, run
 from trading_core.rules.grammar import parse
 from worker.runs.model_silence import is_silent, model_silence
 from worker.runs.progress import Progress
-from worker.studies.executors.agent_runs import NO_PARTS, TaskParts, agent_answers
+from worker.studies.executors.agent_runs import TaskParts, agent_answers
 from worker.studies.executors.choosing import opened_executor
 from worker.studies.executors.kept_answers import KeptAnswers, run_tasks
 from worker.studies.executors.named_features import (
     NamedFeature,
     demand_importable,
     load_features,
-    modules_of,
     named_features,
 )
 from worker.studies.executors.shared_bars import shared_bars
@@ -58,7 +57,7 @@ class SweepTasks:
     keep: Path | None = None
     level: str = "rule"
     shown: Progress = unseen
-    parts: TaskParts = NO_PARTS
+    parts: TaskParts | None = None
 
     def __post_init__(self) -> None:
         if self.level not in ("rule", "agent"):
@@ -81,7 +80,7 @@ class SweepTasks:
             key = executor.share(bars)
             given = [_ChunkTask(key, tuple(chunk), _features_of(chunk)) for chunk in chunks]
             for task in given:
-                demand_importable(executor, modules_of(task.features))
+                demand_importable(executor, {f"feature {own.name!r}": own.module for own in task.features})
             tasks = {
                 task_key(
                     f"sets {number}", run_chunk, {"bars": key, "sets": task.sets, "own": task.features}
