@@ -179,6 +179,8 @@ def test_sweep_page_and_parquet_hold_every_set(found, tmp_path):
         ({"grid": {"entry": 20}}, "entry is 20: give a list"),
         ({"grid": {"f": [5], "s": "20"}}, "s is '20': give a list"),
         ({"grid": {"f": range(400), "s": range(400)}}, "160,000 sets: give 1 to 100,000"),
+        ({"stop_pc": 0.02}, "'stop_pc' is no keyword of a sweep at level 'rule'. Did you mean 'stop_pct'"),
+        ({"strategist": "mine:Agent"}, "'strategist' is no keyword of a sweep at level 'rule'"),
         ({"random": 0}, "0 sets: give 1 to"),
         ({"folds": 0}, "folds 0 of 800 bars: give 1 to 20"),
         ({"scheme": "forward"}, "'forward' is none of anchored"),

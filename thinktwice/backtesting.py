@@ -75,8 +75,8 @@ def backtest(
         settings: `Settings`, or the path of a TOML file; None: the defaults.
         reflection: `off`, `deterministic` or `full`, which asks a model; None: as the settings have it.
         strategist: proposes instead of ours. A function is given ours, to ask or to wrap it. As text it is
-            `rules`, `model`, or the name of an entry point; so are the parts below. Its plans may have
-            rules of their own (`playbook_id` `own_NAME`); its `reads` are the features that those read.
+            `rules`, `model`, `MODULE:NAME`, or the name of an entry point; so are the parts below. Its plans
+            may have rules of their own (`playbook_id` `own_NAME`); its `reads` are the features of those.
         judge: decides instead of ours; likewise.
         critics: look at each proposal that breaks no guardrail; may send it back or end it, see `finding`.
         model: answers every prompt of this run, where a part of it asks a model.

@@ -1,13 +1,15 @@
 """Parts of the caller's own: strategist, judge, critics, model; objects, or names of entry points.
 
 A package offers one in the groups `thinktwice.strategists`, `thinktwice.judges`, `thinktwice.critics` and
-`thinktwice.models`. An object stands in the place of ours; a function or class is given ours.
+`thinktwice.models`; `MODULE:NAME` names one that can be imported. An object stands in the place of ours; a
+function or class is given ours.
 """
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import entry_points
+from pkgutil import resolve_name
 from typing import Any, TypeVar, cast
 
 from agents.language_models.own_model import Model, OwnModel
@@ -83,10 +85,8 @@ def own_parts(strategist: StrategistPart, judge: JudgePart, critics: CriticParts
     Raises:
         ConfigError: one is no such part, or no package offers its name.
     """
-    alone = isinstance(critics, str) or callable(critics) or not isinstance(critics, Iterable)
-    several: tuple[Any, ...] = (critics,) if alone else tuple(critics)  # type: ignore[arg-type]
-    given = _find_part("strategist", strategist), _find_part("judge", judge)
-    questions = tuple(_critic(_find_part("critic", name)) for name in several)
+    given = find_part("strategist", strategist), find_part("judge", judge)
+    questions = tuple(_critic(find_part("critic", name)) for name in list_critics(critics))
     own = [
         (kind, part) for kind, part in zip(("strategist", "judge"), given, strict=True) if part is not None
     ]
@@ -97,6 +97,12 @@ def own_parts(strategist: StrategistPart, judge: JudgePart, critics: CriticParts
         critics=questions,
         names=tuple(f"{kind} {getattr(part, '__name__', type(part).__name__)}" for kind, part in own),
     )
+
+
+def list_critics(critics: CriticParts) -> tuple[Any, ...]:
+    """One critic, or several."""
+    alone = isinstance(critics, str) or callable(critics) or not isinstance(critics, Iterable)
+    return (critics,) if alone else tuple(critics)  # type: ignore[arg-type]
 
 
 def settings_of_parts(strategist: StrategistPart, judge: JudgePart) -> dict[str, str]:
@@ -111,9 +117,9 @@ def own_model(given: ModelPart) -> OwnModel | None:
     Raises:
         ConfigError: it answers no prompts, or no package offers its name.
     """
-    if given is None or _is_named(given):
+    if given is None or names_provider(given):
         return None
-    model = _make(_find_part("model", given))
+    model = _make(find_part("model", given))
     _demand(model, ["complete"], repr(model))
     return OwnModel(model, str(getattr(model, "name", type(model).__name__)))
 
@@ -121,11 +127,12 @@ def own_model(given: ModelPart) -> OwnModel | None:
 def settings_of_model(given: ModelPart, model: OwnModel | None) -> dict[str, Any]:
     """The settings under which every part that asks a model asks this one."""
     if model is None:
-        return {"llm__model": given} if _is_named(given) else {}
+        return {"llm__model": given} if names_provider(given) else {}
     return {"llm__model": f"{OWN_PROVIDER}/{model.name}", "llm__structured_output": False}
 
 
-def _is_named(given: ModelPart) -> bool:
+def names_provider(given: ModelPart) -> bool:
+    """Whether a model is `provider/name`, which settings name."""
     return isinstance(given, str) and "/" in given
 
 
@@ -146,24 +153,40 @@ def asked_models(settings: Settings, model: OwnModel | None) -> tuple[Settings, 
     return settings.model_copy(update={"planner": planner}), one_model(settings, model)
 
 
-def _find_part(kind: str, given: Any) -> Any:
-    """A part as it is, or the one that a package offers by this name; None for a word of the settings."""
+def find_part(kind: str, given: Any) -> Any:
+    """A part as it is, or the one of this name; None for a word of the settings.
+
+    Raises:
+        ConfigError: nothing of this name can be imported.
+    """
     if not isinstance(given, str):
         return given
     if kind in ("strategist", "judge") and given in OF_SETTINGS:
         return None
+    place = place_named(kind, given)
+    try:
+        return resolve_name(place)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"{kind} {given!r}: {place!r} cannot be loaded: {error}") from error
+
+
+def place_named(kind: str, given: str) -> str:
+    """`MODULE:NAME` of a part by its name.
+
+    Raises:
+        ConfigError: no package offers it.
+    """
+    if ":" in given:
+        return given
     group = f"thinktwice.{kind}s"
-    offered = {entry.name: entry for entry in entry_points(group=group)}
+    offered = {entry.name: entry.value for entry in entry_points(group=group)}
     if given not in offered:
         known = ", ".join(sorted(offered)) or "none"
         raise ConfigError(
-            f"{kind} {given!r}: no package offers it by the entry points {group!r} (there: {known})."
-            f"{nearest(given, offered)}"
+            f"{kind} {given!r}: no package offers it (nor is it 'MODULE:NAME') by the entry points {group!r} "
+            f"(there: {known}).{nearest(given, offered)}"
         )
-    try:
-        return offered[given].load()
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"{kind} {given!r}: {offered[given].value!r} cannot be loaded: {error}") from error
+    return offered[given].partition("[")[0].strip()
 
 
 def _make(given: Any) -> Any:

@@ -1,6 +1,7 @@
 """`sweep`: many parameter sets of a rule or a playbook at once, and what such a search is worth."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +12,8 @@ from services.playbooks.assembly import given_playbooks
 from thinktwice.boundary import trims_errors
 from thinktwice.inputs import bars_of, settings_of, symbols_of
 from thinktwice.loops import cancelled_so_far, in_own_loop
+from thinktwice.named_parts import NamedParts, named_parts
+from thinktwice.parts import asked_models, own_model, settings_of_model, settings_of_parts
 from thinktwice.stores import store_address
 from worker.runs.readiness import ready_once
 from worker.studies.sweep.agent_family import AgentFamily
@@ -21,6 +24,8 @@ from worker.studies.sweep.worth import Looking
 
 if TYPE_CHECKING:
     import pandas as pd
+
+OF_RUNS = ("settings", "reflection", "strategist", "judge", "critics", "model")
 
 
 @trims_errors
@@ -57,8 +62,10 @@ def sweep(
             at level `agent` the playbooks of the settings.
         grid: lists of values, by the name of a parameter in braces or of a keyword of `simulate`, `symbols`
             and `entry` among them; every combination is a set.
-        level: `agent` makes each set a whole run with both reflections by rules: grid and terms are settings,
-            `execution__fee_bps`, and parameters of playbooks, `mean_reversion__depth`.
+        level: `agent` makes each set a whole run: grid and terms are settings, `execution__fee_bps`, and
+            parameters of playbooks, `mean_reversion__depth`; terms are also `settings`, `reflection`,
+            `strategist`, `judge`, `critics` and `model` of `backtest`. Each run imports such parts by name: a
+            class or function of a module, or `MODULE:NAME`. Every run asks its models and has its own budget.
         random: how many sets are drawn from the grid, without repeats; None: all.
         seed: of the draw and of the resampling.
         folds: stretches of bars that are looked at out of sample.
@@ -82,7 +89,10 @@ def sweep(
     """
     before = cancelled_so_far()
     kept, stores = (None if folder is None else Path(folder) for folder in (resume, keep))
-    tasks = SweepTasks(executor, processes, kept, stores, level)
+    own = {name: terms.pop(name) for name in OF_RUNS if name in terms} if level == "agent" else {}
+    base, mode = own.pop("settings", None), own.pop("reflection", None)
+    parts = named_parts(**own)
+    tasks = SweepTasks(executor, processes, kept, stores, level, parts=parts)
     given: dict[str, Any] = {"runtime__tz": tz, "runtime__start": start, "runtime__end": end}
     given |= {"data__symbols": symbols_of(symbols)}
     data = {name: terms.pop(name) for name in [*terms] if name.startswith("data__")}
@@ -92,8 +102,15 @@ def sweep(
         name: found.tolist() if hasattr(found, "tolist") else found for name, found in (grid or {}).items()
     }
     if level == "agent":
-        shown = settings_of(None, given, terms | data).model_copy(update={"seed": seed})
-        family: Family = _of_runs(shown, rule, values, random)
+        model, answering = own.get("model"), own_model(own.get("model"))
+        given |= settings_of_parts(own.get("strategist"), own.get("judge")) | settings_of_model(
+            model, answering
+        )
+        shown, _ = asked_models(
+            settings_of(base, given | {"reflection__mode": mode}, terms | data), answering
+        )
+        shown = shown.model_copy(update={"seed": seed or shown.seed})
+        family: Family = _of_runs(shown, rule, values, random, parts)
     else:
         shown = settings_of(None, given, data)
         family = _family(rule, None if grid is None else values, terms, random, seed)
@@ -112,13 +129,16 @@ async def _enter(address: str, series: Any, family: Family) -> int:
         return await enter_sweep(store, series, family)
 
 
-def _of_runs(shown: Settings, rule: Any, grid: Mapping[str, Sequence[Any]], draws: int | None) -> AgentFamily:
+def _of_runs(
+    shown: Settings, rule: Any, grid: Mapping[str, Sequence[Any]], draws: int | None, parts: NamedParts
+) -> AgentFamily:
     if rule is not None and not isinstance(rule, PlaybookDefinition):
         raise ConfigError(
             f"rule {rule!r}: at level 'agent' give a playbook, or None for those of the settings"
         )
     books = (rule,) if rule is not None else tuple(given_playbooks(shown, None))
-    return AgentFamily.of(shown, books, grid, draws)
+    family = AgentFamily.of(shown, books, grid, draws)
+    return replace(family, terms={**family.terms, "parts": [list(part) for part in parts.named]})
 
 
 def _family(

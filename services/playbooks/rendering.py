@@ -52,13 +52,16 @@ def render_text(text: str, values: Mapping[str, float | str]) -> str:
     Raises:
         ConfigError: a placeholder is not a parameter, or a brace stands alone.
     """
-    for name in placeholders(text):
-        if name not in values:
+
+    def value(match: re.Match[str]) -> str:
+        if (name := match[1]) not in values:
             known = ", ".join(sorted(values)) or "none"
             raise ConfigError(
                 f"{{{name}}} is not a declared parameter (declared: {known}).{nearest(name, values)}"
             )
-    rendered = PLACEHOLDER.sub(lambda match: _value_text(values[match[1]]), text)
+        return _value_text(values[name])
+
+    rendered = PLACEHOLDER.sub(value, text)
     if "{" in rendered or "}" in rendered:
         raise ConfigError(f"a brace stands alone in {text!r}: write parameters as {{name}}")
     return rendered

@@ -6,6 +6,7 @@ kernel on state of its own, so it has its own account and equity. What a set can
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -101,19 +102,22 @@ def run_sets(bars: BarSeries, sets: Sequence[Mapping[str, Any]]) -> list[SetRow]
 
 @dataclass(frozen=True, eq=False)
 class _Start:
-    """A plan in force before the first bar; `state` and `portfolio` are traded on and made anew each time."""
+    """A plan in force before the first bar; `state` and `portfolio` are traded on and made anew each time.
+
+    `setups` is a view of `state`; `fresh` holds bytes of both records with those of the first time.
+    """
 
     plan: Plan
     state: npt.NDArray[Any]
     portfolio: npt.NDArray[Any]
-    fresh: tuple[bytes, bytes]
+    setups: RowArray
+    fresh: tuple[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]], ...]
 
     def again(self, setups: list[int]) -> None:
         """Both as they were, with the columns of another entry."""
-        # Bytes at once: numpy copies records field by field, which takes longer than their run.
-        for records, fresh in zip((self.state, self.portfolio), self.fresh, strict=True):
-            records.view(np.uint8)[:] = np.frombuffer(fresh, dtype=np.uint8)
-        self.state["k_setup"] = setups
+        for records, fresh in self.fresh:
+            records[:] = fresh
+        self.setups[:] = setups
 
 
 class _Sweep:
@@ -189,34 +193,35 @@ class _Sweep:
         if id(plan) not in self._starts:
             engine = bare_engine(self.columns, plan)
             plan.install(engine, self.columns, setups)
-            fresh = engine.state.tobytes(), engine.portfolio.tobytes()
-            self._starts[id(plan)] = _Start(plan, engine.state, engine.portfolio, fresh)
+            records = engine.state, engine.portfolio
+            # Bytes at once: numpy copies records field by field, which takes longer than their run.
+            views = [each.view(np.uint8) for each in records]
+            fresh = tuple((view, view.copy()) for view in views)
+            self._starts[id(plan)] = _Start(plan, *records, engine.state["k_setup"], fresh)
         return self._starts[id(plan)], setups
 
     def _figures(self, jobs: Sequence[tuple[_Start, list[int]]]) -> Iterator[SetRow]:
         """The row of each job."""
-        plans, rows = [start.plan for start, _ in jobs], self.bars.shape[0]
-        excess, sums = np.empty((len(jobs), len(self._holding))), np.empty((len(jobs), 2))
-        logs, last = [], np.empty(len(jobs))
-        for k, job in enumerate(jobs):
-            closed = self.trade(*job)
-            logs.append((self._rows[closed["entry_t"]], self._rows[closed["exit_t"]], closed["r"].copy()))
-            sum_returns(self._equity, self._gross, self._inverse, self._edges, excess[k], sums[k])
-            last[k] = self._equity[-1]
-        quantity = np.array([plan.quantity for plan in plans])
-        excess /= quantity[:, np.newaxis]
-        n = rows - 1
-        mean = excess.sum(axis=1) / n
-        spread = np.sqrt(np.maximum(sums[:, 0] / quantity**2 - n * mean**2, 0.0) / max(n - 1, 1))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            sharpe = np.where(spread > 1e-12 * np.abs(mean), mean / spread, np.nan) * self._year
-        sides = np.array([1.0 if plan.direction == "long" else -1.0 for plan in plans])
-        exposure = sides * sums[:, 1] / (quantity * rows)
-        excess -= exposure[:, np.newaxis] * self._holding
-        gain = (last - np.array([plan.cash for plan in plans])) / (quantity * self._prices[0])
-        figures = zip(gain.tolist(), sharpe.tolist(), exposure.tolist(), strict=True)
-        for own, log, periods in zip(figures, logs, excess, strict=True):
-            yield SetRow(len(log[2]), float(log[2].sum()), *own, *log, periods)
+        rows, n, sums = self.bars.shape[0], self.bars.shape[0] - 1, np.empty(2)
+        held = np.empty(len(self._holding))
+        for start, setups in jobs:
+            plan, closed = start.plan, self.trade(start, setups)
+            quantity, r = plan.quantity, closed["r"].copy()
+            excess = np.empty(len(held))
+            sum_returns(self._equity, self._gross, self._inverse, self._edges, excess, sums)
+            # Set by set: periods of one fit the processor's nearest cache, those of all do not.
+            excess /= quantity
+            mean = float(np.add.reduce(excess)) / n
+            squares, exposure = sums.tolist()
+            spread = sqrt(max(squares / (quantity * quantity) - n * mean * mean, 0.0) / max(n - 1, 1))
+            sharpe = float(mean / spread * self._year) if spread > 1e-12 * abs(mean) else np.nan
+            exposure /= quantity * rows if plan.direction == "long" else -quantity * rows
+            np.multiply(self._holding, exposure, out=held)
+            excess -= held
+            gain = float((self._equity[-1] - plan.cash) / (quantity * self._prices[0]))
+            entries, exits = self._rows[closed["entry_t"]], self._rows[closed["exit_t"]]
+            total = float(np.add.reduce(r))
+            yield SetRow(len(r), total, gain, sharpe, exposure, entries, exits, r, excess)
 
 
 def _or_problem(make: Callable[..., Made], *given: Any) -> Made | SetRow:

@@ -65,7 +65,7 @@ def sweep(
     level: Annotated[
         str,
         typer.Option(
-            help="rule, or agent: each set is a whole run with both reflections by rules; the grid names "
+            help="rule, or agent: each set is a whole run, which asks the models of CONFIG; the grid names "
             "settings and PLAYBOOK.PARAMETER."
         ),
     ] = "rule",

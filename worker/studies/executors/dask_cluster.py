@@ -5,7 +5,9 @@ after it died. A task refuses a worker whose program is another.
 """
 
 import logging
-from collections.abc import Callable, Generator, Mapping
+import os
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
@@ -31,13 +33,14 @@ CONNECT_S = 10
 
 
 class WorkerFiles(WorkerPlugin):
-    """The engine, and Arrow files by name, of one worker."""
+    """The engine, and Arrow files by name, of one worker; and folders that it imports from."""
 
-    def __init__(self, name: str, files: Mapping[str, bytes]) -> None:
-        self.name, self._files = name, dict(files)
+    def __init__(self, name: str, files: Mapping[str, bytes], folders: Sequence[str] = ()) -> None:
+        self.name, self._files, self._folders = name, dict(files), folders
 
     def setup(self, worker: Any) -> None:
         """Write the files where the worker keeps its own, and load the engine."""
+        sys.path += [folder for folder in self._folders if folder not in sys.path]
         from worker.runs.warm_up import compile_engine
 
         folder = Path(worker.local_directory)
@@ -70,7 +73,10 @@ class DaskCluster:
             raise ConfigError(f"executor {client!r} is asynchronous: give a Client that waits for answers")
         self._client, self._started = client, started
         self._plugins: list[str] = []
-        self._bring("thinktwice-engine", {})
+        # Workers of this machine import what lies beside the script, as the processes of a pool do.
+        self._bring(
+            "thinktwice-engine", {}, [] if started is None else [os.path.abspath(p) for p in sys.path]
+        )
 
     @classmethod
     def open(cls, address: str, processes: int) -> "DaskCluster":
@@ -159,9 +165,9 @@ class DaskCluster:
             self._client.close()
             self._started.close()
 
-    def _bring(self, name: str, files: Mapping[str, bytes]) -> None:
+    def _bring(self, name: str, files: Mapping[str, bytes], folders: Sequence[str] = ()) -> None:
         try:
-            self._client.register_plugin(WorkerFiles(name, files))
+            self._client.register_plugin(WorkerFiles(name, files, folders))
         except ImportError as error:
             raise ConfigError(
                 f"the workers of {self._client.scheduler_info()['address']} cannot import this program "

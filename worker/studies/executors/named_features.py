@@ -1,12 +1,13 @@
 """Own features that a task reads: the worker imports the module that defines them, and no code is sent."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import NamedTuple
 
 from schemas.errors import ConfigError
 from trading_core.features.own import find, list_changed
+from worker.studies.executors.executor import Executor, SerialExecutor
 
 
 class NamedFeature(NamedTuple):
@@ -18,23 +19,34 @@ class NamedFeature(NamedTuple):
 
 
 def named_features(names: Iterable[str]) -> tuple[NamedFeature, ...]:
-    """Those of some features that are the caller's own.
+    """Those of some features that are the caller's own."""
+    own = [found for name in sorted(set(names)) if (found := find(name)) is not None]
+    return tuple(NamedFeature(each.name, each.function.__module__, each.source_hash) for each in own)
+
+
+def demand_importable(executor: Executor, modules: Mapping[str, str]) -> None:
+    """Refuse what no worker can import; tasks of this process import nothing.
+
+    Args:
+        executor: where it would be imported.
+        modules: by what people call what is defined there.
 
     Raises:
-        ConfigError: one is defined where no worker can import it.
+        ConfigError: names it, and the module.
     """
-    found = []
-    for name in sorted(set(names)):
-        if (own := find(name)) is None:
-            continue
-        module = own.function.__module__
+    for what, module in () if isinstance(executor, SerialExecutor) else modules.items():
         if module == "__main__" or find_spec(module) is None:
             raise ConfigError(
-                f"feature {name!r} is defined in {module!r}, which no worker can import: define it in a "
+                f"{what} is defined in {module!r}, which no worker can import: define it in a "
                 "module beside the script and import that, or use the executor 'serial'"
             )
-        found.append(NamedFeature(name, module, own.source_hash))
-    return tuple(found)
+
+
+def cannot_import(what: str, module: str, error: Exception) -> ConfigError:
+    """The error of a worker that lacks a module."""
+    return ConfigError(
+        f"{what}: this worker cannot import {module!r} ({error}): put it on the worker's PYTHONPATH"
+    )
 
 
 def load_features(features: Iterable[NamedFeature]) -> None:
@@ -49,10 +61,7 @@ def load_features(features: Iterable[NamedFeature]) -> None:
         try:
             import_module(module)
         except ImportError as error:
-            raise ConfigError(
-                f"feature {name!r}: this worker cannot import {module!r} ({error}): put it on the worker's "
-                "PYTHONPATH"
-            ) from error
+            raise cannot_import(f"feature {name!r}", module, error) from error
         if list_changed({name: source_hash}):
             raise ConfigError(
                 f"feature {name!r}: module {module!r} does not define it here as it was defined where the "

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import agents
+import prompts
 import schemas
 import services
 import trading_core
@@ -16,9 +17,10 @@ from trading_core.compiled_cache import source_hash
 
 @cache
 def program_hash() -> str:
-    """Hash of every source that an answer could depend on."""
+    """Hash of every source, and of every prompt, that an answer could depend on."""
     rooms = (agents, schemas, services, trading_core, worker)
-    return content_id([source_hash(Path(str(room.__file__)).parent) for room in rooms])[:16]
+    texts = [path.read_text("utf-8") for path in sorted(prompts.FOLDER.rglob("*.txt"))]
+    return content_id([*(source_hash(Path(str(room.__file__)).parent) for room in rooms), *texts])[:16]
 
 
 def task_key(name: str, work: Callable[..., Any], content: Mapping[str, Any]) -> str:

@@ -39,6 +39,7 @@ class AgentFamily(Family):
         Raises:
             ConfigError: a name that is neither a setting nor a parameter, or a value that does not fit.
         """
+        agent_settings(base, {})  # what no set could be is said once
         named = {name.replace("__", "."): values for name, values in grid.items()}
         terms = {"settings": base.config_hash, "playbooks": content_id([book.payload() for book in books])}
         return cls(terms, named, draws=draws, seed=base.seed, base=base, books=tuple(books))

@@ -44,6 +44,10 @@ class Family:
         rules = [self.terms, *self.sides.values(), self.grid_texts()]
         texts = [str(given[name]) for given in rules for name in RULES if given.get(name) is not None]
         named = {name for text in texts for name in placeholders(text)}
+        if unknown := sorted(set(self.terms) - set(KEYWORDS)):
+            raise ConfigError(
+                f"{unknown[0]!r} is no keyword of a sweep at level 'rule'.{nearest(unknown[0], KEYWORDS)}"
+            )
         for name in self.grid:
             if name not in named and name not in KEYWORDS:
                 known = sorted({*named, *KEYWORDS})

@@ -11,11 +11,17 @@ from schemas.errors import ConfigError, RuleError
 from trading_core.bars import BarSeries
 from trading_core.research.sweep import SetRow, hold_returns, period_starts, run_sets
 from trading_core.rules.grammar import parse
+from worker.runs.model_silence import is_silent, model_silence
 from worker.runs.progress import Progress
-from worker.studies.executors.agent_runs import agent_answers
+from worker.studies.executors.agent_runs import TaskParts, agent_answers
 from worker.studies.executors.choosing import opened_executor
 from worker.studies.executors.kept_answers import KeptAnswers, run_tasks
-from worker.studies.executors.named_features import NamedFeature, load_features, named_features
+from worker.studies.executors.named_features import (
+    NamedFeature,
+    demand_importable,
+    load_features,
+    named_features,
+)
 from worker.studies.executors.shared_bars import shared_bars
 from worker.studies.executors.task_keys import task_key
 from worker.studies.sweep.result import Chunk, SetRows, run_serially
@@ -42,6 +48,7 @@ class SweepTasks:
         keep: a folder that takes the store of each run of the agent; None: none is kept.
         level: `rule` trades rules by themselves, `agent` makes each set a whole run.
         shown: called with tasks ended, and tasks in all; may raise to stop.
+        parts: own parts of whole runs.
     """
 
     executor: Any = None
@@ -50,6 +57,7 @@ class SweepTasks:
     keep: Path | None = None
     level: str = "rule"
     shown: Progress = unseen
+    parts: TaskParts | None = None
 
     def __post_init__(self) -> None:
         if self.level not in ("rule", "agent"):
@@ -71,6 +79,8 @@ class SweepTasks:
         with opened_executor(self.executor, processes=self.processes, tasks=len(chunks)) as executor:
             key = executor.share(bars)
             given = [_ChunkTask(key, tuple(chunk), _features_of(chunk)) for chunk in chunks]
+            for task in given:
+                demand_importable(executor, {f"feature {own.name!r}": own.module for own in task.features})
             tasks = {
                 task_key(
                     f"sets {number}", run_chunk, {"bars": key, "sets": task.sets, "own": task.features}
@@ -85,8 +95,9 @@ class SweepTasks:
         sets = [(point["settings"], point["playbooks"]) for chunk in chunks for point in chunk]
         with opened_executor(self.executor, processes=self.processes, tasks=len(sets)) as executor:
             found = agent_answers(
-                executor, bars, sets, kept=self._open_kept(), keep=self.keep is not None, shown=self.shown
-            )
+                executor, bars, sets, kept=self._open_kept(), keep=self.keep is not None, shown=self.shown,
+                parts=self.parts,
+            )  # fmt: skip
         for number, answer in enumerate(found):
             if self.keep is not None and "store" in answer:
                 self.keep.mkdir(parents=True, exist_ok=True)
@@ -128,8 +139,8 @@ def row_of_run(answer: Mapping[str, Any], bars: BarSeries) -> SetRow:
 
     Returns are those of its equity. Exposure is that of positions at their entry price, over the cash.
     """
-    if "error" in answer:
-        return SetRow(problem=answer["error"])
+    if problem := _problem_of(answer):
+        return SetRow(problem=problem)
     performance, cash = answer["document"]["performance"], answer["cash"]
     places = np.searchsorted(answer["times"], bars.close_times, side="right")
     curve = np.maximum(np.concatenate(([cash], answer["equity"]))[places], 0.0)
@@ -147,6 +158,17 @@ def row_of_run(answer: Mapping[str, Any], bars: BarSeries) -> SetRow:
         r=answer["r"],
         excess=np.add.reduceat(returns - exposure * hold_returns(bars), period_starts(bars.shape[0])),
     )
+
+
+def _problem_of(answer: Mapping[str, Any]) -> str | None:
+    """Why a run is not the one that its set names; None where it is."""
+    if "error" in answer:
+        return str(answer["error"])
+    if count := answer["document"]["errors"]:
+        return f"{count:,} errors were contained in this run: make it by itself, where they are shown"
+    if is_silent(answer["document"]):
+        return f"{model_silence(answer['document'])}; the rules decided alone"
+    return None
 
 
 def _features_of(chunk: Chunk) -> tuple[NamedFeature, ...]:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import thinktwice as tt
-from schemas.errors import ConfigError
 from schemas.settings import Settings
 from services.playbooks.loader import load_playbooks
 from worker.feeds.sample_data.worlds import make_world
@@ -74,8 +73,3 @@ def test_set_that_cannot_run_costs_itself():
     first, second = ran("serial", [(bad, BOOKS), SETS[1]])
     assert "NONE" in first["error"]
     assert second["head"]
-
-
-def test_sweep_of_runs_asks_no_model():
-    with pytest.raises(ConfigError, match="asks no model"):
-        agent_settings(Settings(), {"reflection__mode": "full", "llm__model": "anthropic/claude-haiku-4-5"})

@@ -131,3 +131,5 @@ def test_feature_of_the_script_is_refused_before_workers_get_it(tmp_path, monkey
     tasks = SweepTasks("processes", processes=2)
     with pytest.raises(ConfigError, match="feature 'mine' is defined in '__main__'"):
         sweep_bars(BARS, family, Looking(), run=tasks.of_rules)
+    here = sweep_bars(BARS, family, Looking(), run=SweepTasks("serial").of_rules)
+    assert [row.problem for row in here.rows] == [None] * 4
