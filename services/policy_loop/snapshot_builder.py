@@ -202,7 +202,7 @@ class SnapshotBuilder:
             return None
         risk, entry = float(state["risk"]), float(state["entry_price"])
         reached = sorted(direction * (float(state[name]) - entry) / risk for name in ("lowest", "highest"))
-        return PositionView(
+        return PositionView.trust(
             direction="long" if direction > 0 else "short",
             quantity=float(state["quantity"]),
             entry_price=entry,
@@ -222,7 +222,7 @@ class SnapshotBuilder:
         """The portfolio as the envelope sees it after the last validated bar, which left some of it."""
         port = self._engine.portfolio[0]
         equity = float(port["equity"])
-        return RiskState(
+        return RiskState.trust(
             equity=equity,
             cash=float(port["cash"]),
             gross_exposure=float(port["gross"]) / equity,

@@ -62,7 +62,7 @@ class SymbolColumns:
 
 def rules_of(proposal: PolicyProposal) -> DirectionRules:
     """The rules of a proposal alone."""
-    return DirectionRules(**{role: getattr(proposal, role) for role in DirectionRules.model_fields})
+    return DirectionRules.trust(**{role: getattr(proposal, role) for role in DirectionRules.model_fields})
 
 
 def compile_orders(
