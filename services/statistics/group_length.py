@@ -153,8 +153,7 @@ def agreeing(own: Judge, playbook: Judge | None, outside: Judge | None, late: It
         own: the blocks of the hypothesis.
         playbook: those of its playbook; None where that is itself.
         outside: those of all trades outside it, if there are any.
-        late: of each length but the last, how many trades of each block end after the group that they
-            began in.
+        late: of each length but the last, trades of each block that end after the group they began in.
     """
     calm = (_calm(_quiet(length, own, playbook, outside)) for length in LENGTHS[:-1])
     ended = (2 * trades.cumsum() <= own.sizes.cumsum() for trades in late)

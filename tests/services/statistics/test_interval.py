@@ -8,6 +8,7 @@ from scipy.stats import t as student
 
 from services.statistics import track
 from services.statistics.blocks import GAINING, LOSING, Trades
+from services.statistics.claim_path import edge
 from services.statistics.group_length import LENGTHS
 from services.statistics.track import GRAIN, Interval, Track
 from tests.services.statistics.laid_out import (
@@ -236,11 +237,13 @@ def test_fixed_time_interval_needs_ten_blocks():
 
 
 def test_interval_asks_the_compiler_for_one_form_whatever_lengths_have_to_agree(monkeypatch):
-    given, plain = [], track.edge
-    monkeypatch.setattr(
-        track, "edge", lambda groups, looks, *rest: given.append((len(groups), len(looks.over)))
-        or plain(groups, looks, *rest),
-    )  # fmt: skip
+    given: list[tuple[int, int]] = []
+
+    def looked(groups, looks, *rest):
+        given.append((len(groups), len(looks.over)))
+        return edge(groups, looks, *rest)
+
+    monkeypatch.setattr(track, "edge", looked)
     weeks = MONDAY + np.arange(60, dtype=np.int64) * WEEK_NS
     for r in (np.tile([1.0, -0.9], 30), np.repeat(sampled(2, 10, 1, 0.0)[:, 0], 6)):
         Track(Trades(weeks, weeks, r), "week", 0.0, BOUNDS).interval(59)
