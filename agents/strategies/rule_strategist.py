@@ -231,8 +231,8 @@ def _why_none(bases: list[OwnBase]) -> str:
 def candidate(playbook: PlaybookDefinition, direction: Direction, snapshot: PolicySnapshot) -> Candidate:
     """A playbook and direction with what is known of it at the snapshot."""
     known = expectation_in(snapshot, playbook)
-    wanted = playbook.id, direction
-    tried = next((item for item in snapshot.setups if (item.playbook_id, item.direction) == wanted), None)
+    counts = {(item.playbook_id, item.direction): item for item in snapshot.setups}
+    tried = counts.get((playbook.id, direction))
     rate = 0.5 if tried is None else (tried.armed + 1) / (tried.plans + 2)
     if is_true(render_rules(playbook, direction).setup, snapshot):
         rate = 1.0

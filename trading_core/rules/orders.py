@@ -23,15 +23,12 @@ from trading_core.tick_events import PolicyTag
 
 @dataclass(frozen=True)
 class SymbolColumns:
-    """Rules of one symbol column `s` as columns of an engine, each by its index, -1 for no rule.
-
-    `rows` are those that a bank of the engine's own holds.
-    """
+    """Rules of one symbol column `s` as columns of an engine, each by its index, -1 for no rule."""
 
     columns: RuleColumns
     bank: EngineColumns
     s: int
-    rows: slice = field(default_factory=lambda: slice(None))
+    rows: slice = field(default_factory=lambda: slice(None))  # that a bank of the engine's own holds
 
     def truth(self, text: str | None) -> int:
         """Index of a condition."""
