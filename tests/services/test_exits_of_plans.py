@@ -22,6 +22,7 @@ from trading_core.market import Market
 from trading_core.research import counterfactual
 from trading_core.research.counterfactual import PaperPlans
 from trading_core.research.simulation import simulate
+from trading_core.trigger_engine import TriggerEngine
 
 SETUP = "close > highest_20"
 STOPS = {"long": "close - 2 * atr_14", "short": "close + 2 * atr_14"}
@@ -122,12 +123,14 @@ def test_signal_whose_exit_has_not_come_is_open_until_it_has():
 
 
 def test_outcome_of_a_plan_is_traded_on_its_own_rows_whatever_the_length_of_the_run(monkeypatch):
-    market, shapes = Market.of(bars(), now=int(bars().close_times[-1])), []
-    plain, snapshot = counterfactual.TriggerEngine, right_request().snapshot
-    monkeypatch.setattr(
-        counterfactual, "TriggerEngine", lambda bars, *rest, **more: shapes.append(bars.shape)
-        or plain(bars, *rest, **more),
-    )  # fmt: skip
+    market, snapshot = Market.of(bars(), now=int(bars().close_times[-1])), right_request().snapshot
+    shapes: list[tuple[int, int]] = []
+
+    def engine(series, *rest, **more):
+        shapes.append(series.shape)
+        return TriggerEngine(series, *rest, **more)
+
+    monkeypatch.setattr(counterfactual, "TriggerEngine", engine)
     plan = proposal_of(candidate(playbook_of("target", "long"), "long", snapshot), snapshot)
     for row in (0, 300):
         PaperPlans(market.columns).outcome(plan, 1, row, row + 40, ExecutionSettings())
