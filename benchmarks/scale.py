@@ -71,10 +71,13 @@ def _traded(bars: BarSeries) -> Figures:
     from services.playbooks.loader import load_playbooks
     from services.store import open_store
     from worker.feeds.selected_bars import describe
+    from worker.runs import garbage
     from worker.runs.backtest import run_backtest
     from worker.runs.store_run import new_run, record_run
 
+    garbage.loading_begins()
     compile_engine()
+    garbage.all_is_loaded()
     settings, books = Settings(), load_playbooks(None)
 
     async def run(url: str) -> tuple[int, int]:

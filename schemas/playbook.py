@@ -152,7 +152,7 @@ class Eligibility(Contract):
             labels.trend in self.trend
             and labels.volatility in self.volatility
             and labels.structure in self.structure
-            and labels.key not in self.banned
+            and (not self.banned or labels.key not in self.banned)
         )
 
 

@@ -173,13 +173,12 @@ class RuleStrategist:
         best = next((base for base in ranked if not base.codes), None)
         if best is None:
             return ranked
-        turned = []
-        for base in ranked:
+        for place, base in enumerate(ranked):
             if not base.codes and base.candidate.upper_r >= best.candidate.expectancy_r:
                 version = f"{base.playbook.content_hash}|{base.direction}"
-                base = replace(base, turn=self._exploration.turn(snapshot, version))
-            turned.append(base)
-        return sorted(turned, key=lambda base: base.rank)
+                if (turn := self._exploration.turn(snapshot, version)) < NO_TURN:
+                    ranked[place] = replace(base, turn=turn)
+        return sorted(ranked, key=lambda base: base.rank)
 
     def _base(self, one: Candidate, snapshot: PolicySnapshot) -> OwnBase:
         """The base of a playbook, tightened where that is all it needs."""

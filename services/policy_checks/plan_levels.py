@@ -325,17 +325,15 @@ def _why_broken(role: str, text: str | None) -> str | None:
 
 def _columns(
     rule: Rule, snapshot: PolicySnapshot, path: npt.NDArray[np.float64]
-) -> dict[str, npt.NDArray[np.float64]]:
+) -> dict[str, npt.NDArray[np.float64] | float]:
     """Columns along a path of closes: prices move with it, indicators stand still, None is unknown."""
-    columns = {"close": path}  # a rule of constants still has the path's length
+    columns: dict[str, npt.NDArray[np.float64] | float] = {
+        "close": path
+    }  # a rule of constants has its length
     for name in rule.features:
         value = snapshot.close if name == "close" else snapshot.features.get(name)
-        if value is None:
-            columns[name] = np.full(len(path), nan)
-        elif name in PRICES:
-            columns[name] = path + (value - snapshot.close)
-        else:
-            columns[name] = np.full(len(path), value)
+        known = nan if value is None else value
+        columns[name] = path + (known - snapshot.close) if name in PRICES else known
     return columns
 
 

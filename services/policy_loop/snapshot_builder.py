@@ -132,18 +132,12 @@ class SnapshotBuilder:
 
     def account_state(self, s: int) -> AccountState:
         """What an answer about symbol `s` must still find as it is after the last validated bar."""
-        t, state, direction = (
-            self._engine.t - 1,
-            self._engine.state[s],
-            int(self._engine.state[s]["direction"]),
-        )
-        regime = self.regime(self.last_row(s), s)
-        position = None
-        if direction != 0:
-            side = "long" if direction > 0 else "short"
-            position = (side, int(state["entry_t"]), float(state["quantity"]))
+        state, regime = self._engine.state[s], self.regime(self.last_row(s), s)
+        direction = int(state["direction"])
+        side = "long" if direction > 0 else "short"
+        position = (side, int(state["entry_t"]), float(state["quantity"])) if direction else None
         return AccountState(
-            row=t,
+            row=self._engine.t - 1,
             state=STATES[int(state["state"])],
             position=position,
             regime=None if regime is None else regime.labels.key,
@@ -202,7 +196,7 @@ class SnapshotBuilder:
             return None
         risk, entry = float(state["risk"]), float(state["entry_price"])
         reached = sorted(direction * (float(state[name]) - entry) / risk for name in ("lowest", "highest"))
-        return PositionView(
+        return PositionView.trust(
             direction="long" if direction > 0 else "short",
             quantity=float(state["quantity"]),
             entry_price=entry,
@@ -222,7 +216,7 @@ class SnapshotBuilder:
         """The portfolio as the envelope sees it after the last validated bar, which left some of it."""
         port = self._engine.portfolio[0]
         equity = float(port["equity"])
-        return RiskState(
+        return RiskState.trust(
             equity=equity,
             cash=float(port["cash"]),
             gross_exposure=float(port["gross"]) / equity,

@@ -390,5 +390,5 @@ class ShadowLedger(Stateful):
 
 
 def _by_exit(traded: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    new = np.concatenate([np.empty(0, dtype=TRADE), *traded])
+    new = np.concatenate([trades for trades in traded if trades.size] or [np.empty(0, dtype=TRADE)])
     return new[np.lexsort((new["entry_t"], -new["direction"], new["s"], new["exit_t"]))]

@@ -17,7 +17,7 @@ the 12 before, and at least the shortest after whose groups at most half of the 
 Rule and figures are ours, measured by `python -m benchmarks.gate_worlds`; no proof stands behind them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -146,21 +146,28 @@ def is_quiet(length: int, r: Floats, groups: Integers) -> Flags:
     return np.asarray(r <= limit)
 
 
-def agreeing(own: Judge, playbook: Judge | None, outside: Judge | None, late: Sequence[Integers]) -> Integers:
+def agreeing(own: Judge, playbook: Judge | None, outside: Judge | None, late: Iterable[Integers]) -> Integers:
     """How many of the lengths have to agree at each block of `own`, (b,): 1 for single blocks alone.
 
     Args:
         own: the blocks of the hypothesis.
         playbook: those of its playbook; None where that is itself.
         outside: those of all trades outside it, if there are any.
-        late: of each length, how many trades of each block end after the group that they began in.
+        late: of each length but the last, trades of each block that end after the group they began in.
     """
-    calm, ended = (np.full(len(own.numbers), len(LENGTHS), dtype=np.int64) for _ in range(2))
-    for place, length in reversed(list(enumerate(LENGTHS, start=1))):
-        if length < LENGTHS[-1]:
-            calm[_calm(_quiet(length, own, playbook, outside))] = place
-            ended[2 * late[place - 1].cumsum() <= own.sizes.cumsum()] = place
-    return np.maximum(calm, ended)
+    calm = (_calm(_quiet(length, own, playbook, outside)) for length in LENGTHS[:-1])
+    ended = (2 * trades.cumsum() <= own.sizes.cumsum() for trades in late)
+    return np.maximum(_shortest(calm, len(own.numbers)), _shortest(ended, len(own.numbers)))
+
+
+def _shortest(holds: Iterable[Flags], blocks: int) -> Integers:
+    """Place of the shortest length that holds at each block, from 1; lengths beyond the last are not read."""
+    found = np.full(blocks, len(LENGTHS), dtype=np.int64)
+    for place, flags in enumerate(holds, start=1):
+        found[flags & (found == len(LENGTHS))] = place
+        if (found < len(LENGTHS)).all():
+            break
+    return found
 
 
 def _quiet(length: int, own: Judge, playbook: Judge | None, outside: Judge | None) -> Flags:

@@ -302,16 +302,14 @@ class Track:
         over = [groups_over(self.blocks.numbers, length) for length in LENGTHS[: agree.max(initial=1)]]
         return Looks(np.stack(over), agree)
 
-    def _late(self) -> list[Integers]:
-        """Of each length, how many trades of each block end after the group that they began in."""
+    def _late(self) -> Iterator[Integers]:
+        """Of each length but the last, how many trades of each block end after the group they began in."""
         trades, numbers = self._trades, self.blocks.numbers
         began, ended = unit_numbers(trades.entry_ns, self.unit), unit_numbers(trades.exit_ns - 1, self.unit)
         late = ended > began
         places, began, ended = np.searchsorted(numbers, began[late]), began[late], ended[late]
-        return [
-            np.bincount(places[ended // length > began // length], minlength=len(numbers))
-            for length in LENGTHS
-        ]
+        for length in LENGTHS[:-1]:
+            yield np.bincount(places[ended // length > began // length], minlength=len(numbers))
 
     def _groups(self, place: int) -> list[ClaimBlocks]:
         """Blocks as both claims see them, held together by one of the lengths."""
@@ -365,5 +363,6 @@ class Track:
     ) -> float:
         over, agree = self._looks
         known = Looks(np.ascontiguousarray(over[:, :blocks]), agree[:blocks])
-        groups = tuple(self._groups(place)[claim] for place in range(len(over)))
+        # Always as many, the last one again: each other number of them would be compiled anew in the run.
+        groups = tuple(self._groups(min(place, len(over) - 1))[claim] for place in range(len(LENGTHS)))
         return float(edge(groups, known, self.bounds.terms(claim), outside, inside, limit, since))

@@ -19,8 +19,10 @@ from tests.services.policy_checks.plans import right_request
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
 from trading_core.market import Market
+from trading_core.research import counterfactual
 from trading_core.research.counterfactual import PaperPlans
 from trading_core.research.simulation import simulate
+from trading_core.trigger_engine import TriggerEngine
 
 SETUP = "close > highest_20"
 STOPS = {"long": "close - 2 * atr_14", "short": "close + 2 * atr_14"}
@@ -118,6 +120,21 @@ def test_signal_whose_exit_has_not_come_is_open_until_it_has():
     assert signals.select_known(PaperPlans(market.columns), 0, episode.known_at - 1) == ()
     (found,) = signals.select_known(PaperPlans(market.columns), 0, episode.known_at)
     assert (found.counterfactual_r, found.known_at) == (episode.r, episode.known_at)
+
+
+def test_outcome_of_a_plan_is_traded_on_its_own_rows_whatever_the_length_of_the_run(monkeypatch):
+    market, snapshot = Market.of(bars(), now=int(bars().close_times[-1])), right_request().snapshot
+    shapes: list[tuple[int, int]] = []
+
+    def engine(series, *rest, **more):
+        shapes.append(series.shape)
+        return TriggerEngine(series, *rest, **more)
+
+    monkeypatch.setattr(counterfactual, "TriggerEngine", engine)
+    plan = proposal_of(candidate(playbook_of("target", "long"), "long", snapshot), snapshot)
+    for row in (0, 300):
+        PaperPlans(market.columns).outcome(plan, 1, row, row + 40, ExecutionSettings())
+    assert shapes == [(40, 1), (41, 1)]
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "target"])

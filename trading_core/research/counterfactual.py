@@ -58,21 +58,24 @@ class PaperPlans:
         Raises:
             RuleError: a rule is not a rule, or of the wrong kind.
         """
-        bars, bank = self.bars, RuleBank(self.bars.shape[0])
-        signal = np.zeros(bars.shape[0], dtype=np.int8)
-        signal[row] = bars.present[row, s]
+        # No row outside is copied or made: a long run asks this of many plans.
+        window = slice(max(row - 1, 0), min(until, self.bars.shape[0]))
+        bars = self.bars.take(np.arange(window.start, window.stop), np.array([s]))
+        bank, signal = RuleBank(bars.shape[0]), np.zeros(bars.shape[0], dtype=np.int8)
+        first = row - window.start
+        signal[first] = bars.present[first, 0]
         idle = ("activation", "refinement", *(("entry",) if rests is None else ()))
         rules = rules_of(plan).model_copy(update=dict.fromkeys(idle))
         orders = compile_orders(
-            rules, plan, SymbolColumns(self.columns, bank, s), tag=PolicyTag("", plan.playbook_id),
+            rules, plan, SymbolColumns(self.columns, bank, s, window), tag=PolicyTag("", plan.playbook_id),
             direction=plan.direction, window=0, horizon=plan.horizon_bars, risk_fraction=0.0,
             setup=bank.truth(("signal", s), signal),
         )  # fmt: skip
         parameters = parameter_record(execution, None, heartbeat=0, emit_events=False, fixed_quantity=1.0)
         flags, decoder = np.zeros(bars.shape, dtype=np.uint8), TickEventDecoder(bars, "", "")
         engine = TriggerEngine(bars, flags, parameters, CASH, TickGuard(), decoder, columns=bank)
-        engine.t = row
+        engine.t = first
         placed = replace(orders, entry_kind="market") if rests is None else replace(orders, window=rests)
-        engine.install(s, replace(placed, refines_entry=False))
-        trades = engine.advance(until).trades
-        return (float(trades[0]["r"]), int(trades[0]["exit_t"])) if trades.size else None
+        engine.install(0, replace(placed, refines_entry=False))
+        trades = engine.advance().trades
+        return (float(trades[0]["r"]), int(trades[0]["exit_t"]) + window.start) if trades.size else None

@@ -4,7 +4,7 @@ One way for plans, shadow ledgers and rule research, so that what trades on pape
 would trade on it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import nan
 
 from schemas.order_terms import OrderTerms
@@ -28,6 +28,7 @@ class SymbolColumns:
     columns: RuleColumns
     bank: EngineColumns
     s: int
+    rows: slice = field(default_factory=lambda: slice(None))  # that a bank of the engine's own holds
 
     def truth(self, text: str | None) -> int:
         """Index of a condition."""
@@ -35,7 +36,7 @@ class SymbolColumns:
             return -1
         if isinstance(self.bank, SharedColumns):  # read where it stands: its older rows may be gone
             return self.columns.place(rule_of_kind(text, "boolean").text, self.s).index
-        return self.bank.truth((text, self.s), self.columns.boolean(text, self.s))
+        return self.bank.truth((text, self.s), self.columns.boolean(text, self.s)[self.rows])
 
     def number(self, text: str | None) -> int:
         """Index of a price."""
@@ -43,7 +44,7 @@ class SymbolColumns:
             return -1
         if isinstance(self.bank, SharedColumns):
             return self.columns.place(rule_of_kind(text, "number").text, self.s).index
-        return self.bank.number((text, self.s), self.columns.number(text, self.s))
+        return self.bank.number((text, self.s), self.columns.number(text, self.s)[self.rows])
 
     def trail(self, text: str | None) -> int:
         """Index of a trailing stop that reads bars alone."""
@@ -58,7 +59,7 @@ class SymbolColumns:
 
 def rules_of(proposal: PolicyProposal) -> DirectionRules:
     """The rules of a proposal alone."""
-    return DirectionRules(**{role: getattr(proposal, role) for role in DirectionRules.model_fields})
+    return DirectionRules.trust(**{role: getattr(proposal, role) for role in DirectionRules.model_fields})
 
 
 def compile_orders(

@@ -6,10 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import t as student
 
-from services.statistics.blocks import GAINING, LOSING
+from services.statistics import track
+from services.statistics.blocks import GAINING, LOSING, Trades
+from services.statistics.claim_path import edge
+from services.statistics.group_length import LENGTHS
 from services.statistics.track import GRAIN, Interval, Track
 from tests.services.statistics.laid_out import (
     BOUNDS,
+    MONDAY,
+    WEEK_NS,
     alike_brackets,
     among_others,
     bracket,
@@ -229,3 +234,18 @@ def test_fixed_time_interval_needs_ten_blocks():
     one = weekly_track(sampled(7, 12, 3, 0.0))
     assert one.fixed_time(9) is None
     assert one.fixed_time(10) is not None
+
+
+def test_interval_asks_the_compiler_for_one_form_whatever_lengths_have_to_agree(monkeypatch):
+    given: list[tuple[int, int]] = []
+
+    def looked(groups, looks, *rest):
+        given.append((len(groups), len(looks.over)))
+        return edge(groups, looks, *rest)
+
+    monkeypatch.setattr(track, "edge", looked)
+    weeks = MONDAY + np.arange(60, dtype=np.int64) * WEEK_NS
+    for r in (np.tile([1.0, -0.9], 30), np.repeat(sampled(2, 10, 1, 0.0)[:, 0], 6)):
+        Track(Trades(weeks, weeks, r), "week", 0.0, BOUNDS).interval(59)
+    assert {groups for groups, _ in given} == {len(LENGTHS)}
+    assert {lengths for _, lengths in given} > {1}

@@ -177,3 +177,12 @@ def test_groups_bring_false_alarms_of_lasting_shocks_down():
             grouped.append(one._paths[0][claim].max() >= 20.0)
     assert np.mean(plain) > 0.08
     assert np.mean(grouped) <= 0.05 + 2.0 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_longer_groups_are_read_only_where_shorter_ones_are_not_calm():
+    draw = np.random.default_rng(5)
+    quiet = judge_of(np.tile([1.0, -1.0], 60) + 0.1 * draw.standard_normal(120))
+    loud = judge_of(np.repeat(draw.standard_normal(20), 6))
+    assert (agreeing(quiet, None, None, none_late(quiet)).max(), set(quiet._found)) == (1, {1})
+    assert agreeing(loud, None, None, none_late(loud)).max() > 1
+    assert set(loud._found) == set(LENGTHS[:-1])
