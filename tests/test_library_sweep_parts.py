@@ -114,7 +114,7 @@ def test_part_that_no_run_could_import_is_refused_by_name_and_place(agent, given
 
 def test_class_of_the_script_is_refused_before_workers_get_it_and_runs_here(agent, monkeypatch):
     monkeypatch.setattr(agent.EverySecond, "__module__", "__main__")
-    monkeypatch.setattr(sys.modules["__main__"], "EverySecond", agent.EverySecond, raising=False)
+    monkeypatch.setitem(sys.modules, "__main__", agent)  # as in a script: its source is in a file
     with pytest.raises(tt.ConfigError, match="strategist '__main__:EverySecond' is defined in '__main__'"):
         swept(executor="processes", processes=2, strategist=agent.EverySecond)
     assert len(swept(executor="serial", strategist=agent.EverySecond)) == 2

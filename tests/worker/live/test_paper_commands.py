@@ -32,11 +32,11 @@ from worker.live.process_inputs import ProcessInputs
 from worker.live.safe_mode import SafeModeReason
 from worker.runs.replay import ReplayReport
 
-ASK_AT, OFF_AT = 160, 220
+ASK_AT, OFF_AT = 200, 300
 
 
 def bars() -> BarSeries:
-    return embedded_bars("2009-01-01", "2010-01-31").select(("AAPL", "IBM"))
+    return embedded_bars("2009-01-01", "2010-06-30").select(("AAPL", "IBM"))
 
 
 class Asked:

@@ -36,7 +36,7 @@ TURNS = 4  # of the event loop between two rows: enough for answers that wait fo
 
 @cache
 def bars() -> BarSeries:
-    return embedded_bars("2009-01-01", "2010-01-15").select(("AAPL", "IBM"))
+    return embedded_bars("2009-01-01", "2010-03-31").select(("AAPL", "IBM"))
 
 
 class Live:
@@ -227,7 +227,7 @@ def test_paper_live_store_that_is_away_blocks_entries_and_loses_nothing(tmp_path
 @pytest.mark.usefixtures("over_the_cap")
 def test_paper_live_run_with_a_model_is_killed_and_goes_on_without_asking_again(tmp_path) -> None:
     first, second = AnsweringModel(json.dumps(AGREES)), AnsweringModel(json.dumps(AGREES))
-    dying = Live(1, FULL, KillAt("validated", 190), Models(fast=first, slow=first))
+    dying = Live(1, FULL, KillAt("validated", 250), Models(fast=first, slow=first))
     with pytest.raises(Killed):
         asyncio.run(dying.trade(tmp_path))
     recorded = len(rows_stored(tmp_path, "latest", "model_call"))
@@ -249,7 +249,7 @@ def test_paper_live_run_that_records_goes_on_with_its_cassette_and_verify_leaves
     runtime = FULL.runtime.model_copy(update={"llm": "record", "cassette": str(tape)})
     settings = FULL.model_copy(update={"runtime": runtime})
     first, second = AnsweringModel(json.dumps(AGREES)), AnsweringModel(json.dumps(AGREES))
-    dying = Live(1, settings, KillAt("validated", 190), Models(fast=first, slow=first))
+    dying = Live(1, settings, KillAt("validated", 250), Models(fast=first, slow=first))
     with pytest.raises(Killed):
         asyncio.run(dying.trade(tmp_path))
     lost = len(tape.read_text("utf-8").splitlines()) - len(rows_stored(tmp_path, "latest", "model_call"))
