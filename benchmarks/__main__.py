@@ -12,6 +12,7 @@ from benchmarks.cold_start import time_starts
 from benchmarks.embedded import time_backtest
 from benchmarks.engine import SIZES, time_engine
 from benchmarks.evidence_tools import time_tools
+from benchmarks.executors import time_executors
 from benchmarks.gate_worlds.section import kept_section
 from benchmarks.growth import growth_with_bars, growth_with_symbols, weigh
 from benchmarks.live_step import time_steps
@@ -22,6 +23,7 @@ from benchmarks.peer_table import time_peers
 from benchmarks.policy_loop import time_loops
 from benchmarks.run_page import time_pages
 from benchmarks.statistics_speed import time_statistics
+from benchmarks.sweeps import CASES, time_sweep
 from benchmarks.text_presets import all_costs
 from worker.feeds.sample_data import load_embedded_bars
 
@@ -49,6 +51,8 @@ def all_sections() -> list[str]:
     """Everything, in the order of the page."""
     limit, *growth = engine_sections()
     peers = page.peer_section(time_peers(tell))
+    tell("parameter sets and executors")
+    growth.append(page.sweep_section([time_sweep(*case) for case in CASES], time_executors()))
     tell("the statistics of the slow loop")
     growth.append(page.statistics_section(time_statistics()))
     growth.append(page.worlds_section(kept_section()))

@@ -6,17 +6,17 @@ and what the asking process adds: how much sooner two free processors are done, 
 included.
 """
 
-import argparse
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import psutil
 
 from schemas.settings import Settings
 from services.playbooks.loader import load_playbooks
+from tools.docs_pages import table
 from worker.feeds.selected_bars import load_bars
 from worker.studies.executors.agent_runs import AgentTask, agent_settings, run_agent
 from worker.studies.executors.choosing import opened_executor
@@ -76,26 +76,51 @@ def longest_cpu(processes: int, runs: int) -> tuple[float, list[str]]:
     return asking + max(ends.values()), [found[key]["head"] for key in tasks]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print both figures."""
-    parser = argparse.ArgumentParser(description="Overhead of executors, and two processes against one.")
-    parser.add_argument("--tasks", type=int, default=TASKS, help="tasks that do nothing")
-    parser.add_argument("--runs", type=int, default=RUNS, help="runs of the agent; 0 leaves them out")
-    given = parser.parse_args(arguments)
-    for name in ("processes", "local"):
-        shown = overhead_ms(name, given.tasks)
-        sys.stdout.write(f"{name}: {shown:.2f} ms of CPU a task, {given.tasks:,} tasks\n")
-    if given.runs:
-        (one, alone), (two, shared) = (longest_cpu(count, given.runs) for count in (1, 2))
-        same = "the same heads" if alone == shared else "OTHER HEADS"
-        sys.stdout.write(
-            f"{given.runs} runs of the agent: one process {one:.1f} s, the longer of two {two:.1f} s: "
-            f"{one / two:.2f}, {same}\n"
-        )
-    return 0
+class ExecutorTimes(NamedTuple):
+    """CPU milliseconds of a task that does nothing, and CPU seconds of so many runs of the agent.
+
+    Attributes:
+        pool_ms: of the process pool.
+        dask_ms: of a local Dask cluster.
+        runs: of the agent.
+        one_s: of one process.
+        two_s: of the longer of two, and of the one that asks.
+        same: whether both gave the same heads.
+    """
+
+    pool_ms: float
+    dask_ms: float
+    runs: int
+    one_s: float
+    two_s: float
+    same: bool
+
+
+def time_executors(tasks: int = TASKS, runs: int = RUNS) -> ExecutorTimes:
+    """Both figures."""
+    pool, dask = (overhead_ms(name, tasks) for name in ("processes", "local"))
+    (one, alone), (two, shared) = (longest_cpu(count, runs) for count in (1, 2))
+    return ExecutorTimes(pool, dask, runs, one, two, alone == shared)
+
+
+def executor_table(found: ExecutorTimes) -> str:
+    """What was measured beside its bound."""
+    heads = "the same heads" if found.same else "OTHER HEADS"
+    ratio = found.one_s / found.two_s
+    names = ("what", "CPU", "bound")
+    rows = [
+        ("a task that does nothing, process pool", f"{found.pool_ms:.2f} ms", "1 ms"),
+        ("a task that does nothing, local Dask cluster", f"{found.dask_ms:.2f} ms", "15 ms"),
+        (
+            f"{found.runs} runs of the agent, one process against two",
+            f"{found.one_s:.1f} s / {found.two_s:.1f} s = {ratio:.2f}, {heads}",
+            "1.8",
+        ),
+    ]
+    return table(names, rows)
 
 
 if __name__ == "__main__":
     from benchmarks import executors  # workers import what they are given, and no script
 
-    sys.exit(executors.main())
+    sys.stdout.write(executors.executor_table(executors.time_executors()) + "\n")

@@ -9,6 +9,7 @@ from benchmarks.crossing import ENTRY
 from benchmarks.embedded import BacktestTiming
 from benchmarks.engine import EngineTiming
 from benchmarks.evidence_tools import Starts, ToolTimes, evidence_tables
+from benchmarks.executors import ExecutorTimes, executor_table
 from benchmarks.gate_worlds.section import BEGIN, END
 from benchmarks.growth import BARS_EACH, Growth, Weight
 from benchmarks.live_step import FEATURES, RULES, STEPS, Steps, steps_table
@@ -19,6 +20,7 @@ from benchmarks.peer_table import CAP_S, Block, peer_tables
 from benchmarks.policy_loop import LoopTiming, loop_table
 from benchmarks.run_page import PageCost, page_table
 from benchmarks.statistics_speed import Timed, speed_table
+from benchmarks.sweeps import SweepTimes, sweep_table
 from benchmarks.text_presets import Cost, cost_table
 from tools.docs_pages import table
 from worker.operations.environment import environment
@@ -106,6 +108,22 @@ def _grown(name: str, growth: Growth) -> str:
     ]
     text = table((name, *(f"{size:,}" for size in growth.sizes)), rows)
     return f"{text}\n\nSlope: {growth.slope:.2f}."
+
+
+def sweep_section(found: Sequence[SweepTimes], executors: ExecutorTimes) -> str:
+    """Sweeps and what carries them out."""
+    return f"""## Parameter sets
+
+`tt.sweep` over crossings of averages: `.table` of all sets, features included, nothing stored. vectorbt gets
+the crossings ready made, in an environment of its own, and has neither the entry at the next open nor the
+time stop (`python -m benchmarks.sweeps`).
+
+{sweep_table(found)}
+
+Overhead and gain of more processes (`python -m benchmarks.executors`); the gain is the CPU of one process
+over that of the longer of two and of the one that asks, start included.
+
+{executor_table(executors)}"""
 
 
 def step_section(found: Sequence[Steps]) -> str:

@@ -120,13 +120,15 @@ def install(peer: Peer) -> None:
     _run(peer, ["-c", "pass"], INSTALL_CAP_S)
 
 
-def run_script(peer: Peer, files: Sequence[Path], cap_s: float = INSTALL_CAP_S) -> None:
-    """Run the peer's script on these files, in its environment.
+def run_script(
+    peer: Peer, given: Sequence[Path | str], cap_s: float = INSTALL_CAP_S, *, script: str | None = None
+) -> None:
+    """Run a script of the peer in its environment: `run_NAME.py`, or another one of its folder.
 
     Raises:
         ConfigError: it failed or took longer than `cap_s` wall seconds.
     """
-    _run(peer, [str(FOLDER / f"run_{peer.name}.py"), *map(str, files)], cap_s)
+    _run(peer, [str(FOLDER / (script or f"run_{peer.name}.py")), *map(str, given)], cap_s)
 
 
 def _run(peer: Peer, arguments: list[str], cap_s: float) -> None:
