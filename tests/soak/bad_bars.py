@@ -47,7 +47,7 @@ class Judged:
 
     Attributes:
         faults: planted, by name.
-        told: anomalies in the journal.
+        shown: anomalies in the journal.
         compared: journal rows that were compared with those of the clean run.
         orders: entries that were ordered.
         forbidden: of them, where nobody might enter.
@@ -131,7 +131,7 @@ def _finding(kind: str, way: str, judged: dict[int, Judged]) -> Finding:
         "F8",
         f"{kind}, faults {way}: {rows():,} one-minute rows of {SYMBOLS} symbols, {len(judged)} seeds",
         TARGET,
-        f"planted: {named}; {total('told')} anomalies journalled, {total('compared')} journal rows compared "
+        f"planted: {named}; {total('shown')} anomalies journalled, {total('compared')} journal rows compared "
         f"with the clean run, {len(breaks)} broken; {total('orders')} entries, {total('forbidden')} of them "
         f"where nobody might enter, while {total('held_back')} triggers fired and {total('exits')} "
         "exits were taken there",
