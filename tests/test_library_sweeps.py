@@ -12,7 +12,7 @@ from benchmarks.sweep_worlds import FEW, null_world, planted_world, sweep_days, 
 from trading_core.research import sweep as kernel_sweep
 from worker.studies.sweep import result as sweeping
 from worker.studies.sweep.sets import Family
-from worker.studies.sweep.worth import Looking, Worth
+from worker.studies.sweep.worth import Looking, Worth, worth_of
 
 RULE = "crosses_above(sma_{f}, sma_{s})"
 GRID: dict[str, list[float]] = {"f": [5, 10, 15], "s": [20, 40], "stop_pct": [0.02, 0.04]}
@@ -220,6 +220,26 @@ def test_sweep_looks_out_of_sample_as_it_is_asked_to(bars):
     made = tt.sweep(bars, RULE, GRID, folds=4, scheme="combinatorial", embargo=0.0)
     assert made.looking == Looking(4, "combinatorial", 0.0, 0)
     assert len(made.worth.folds) == 6
+
+
+def test_trades_near_a_stretch_that_is_looked_at_do_not_choose_for_it(found):
+    inside = [
+        sum(
+            fold.trades_inside
+            for fold in worth_of(found.bars, found.rows, Looking(4, "combinatorial", embargo)).folds
+        )
+        for embargo in (0.0, 0.1)
+    ]
+    assert inside[0] > inside[1] > 0
+
+
+def test_what_was_tried_before_deflates_the_best_of_a_search(found):
+    alone, after = (worth_of(found.bars, found.rows, found.looking, before=before) for before in (0, 5_000))
+    assert (alone.sets_tried, after.sets_tried) == (12, 5_012)
+    assert alone.deflated_sharpe is not None
+    assert after.deflated_sharpe is not None
+    assert alone.deflated_sharpe > after.deflated_sharpe > 0.0
+    assert (alone.pbo, alone.spa_p) == (after.pbo, after.spa_p)
 
 
 def test_sweep_of_a_walk_without_an_edge_is_not_shown():
