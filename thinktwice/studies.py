@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from schemas.errors import ConfigError, DataError
 from schemas.reflection import PolicyLevelReflectionRequest
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from thinktwice.inputs import Inputs
     from worker.pages.text_parts import Part
 
+    Describe = staticmethod[[dict[str, Any]], Iterable[Part]]
+
 NAME = "script"
 
 
@@ -48,13 +50,11 @@ NAME = "script"
 class Study:
     """What a study found; `document` is what its command prints with `--json`, `print` shows the rest."""
 
+    _parts_of: ClassVar["Describe"]
     document: dict[str, Any]
 
-    def _parts(self) -> "Iterable[Part]":
-        raise NotImplementedError
-
     def __str__(self) -> str:
-        return "\n".join(text for text, _ in lines_of(self._parts()))
+        return "\n".join(text for text, _ in lines_of(self._parts_of(self.document)))
 
     __repr__ = __str__
 
@@ -62,8 +62,7 @@ class Study:
 class AblationResult(Study):
     """What each tier is worth; returns and drawdowns are fractions, R after costs."""
 
-    def _parts(self) -> list[str]:
-        return ablation_markdown(self.document).splitlines()
+    _parts_of = staticmethod(lambda document: ablation_markdown(document).splitlines())
 
     @cached_property
     def arms(self) -> "pd.DataFrame":
@@ -85,8 +84,7 @@ class AblationResult(Study):
 class CheckResult(Study):
     """The verdict on a plan."""
 
-    def _parts(self) -> "Iterable[Part]":
-        return check_parts(self.document)
+    _parts_of = staticmethod(check_parts)
 
     @property
     def status(self) -> str:
@@ -108,8 +106,7 @@ class CheckResult(Study):
 class FaultsResult(Study):
     """What the checks stop of known faults; `document["right"]` says what they refuse of right plans."""
 
-    def _parts(self) -> "Iterable[Part]":
-        return faults_parts(self.document)
+    _parts_of = staticmethod(faults_parts)
 
     @cached_property
     def kinds(self) -> "pd.DataFrame":
@@ -120,8 +117,7 @@ class FaultsResult(Study):
 class GateResult(Study):
     """What resolved trades have proven; means and bounds in R."""
 
-    def _parts(self) -> "Iterable[Part]":
-        return gate_parts(self.document)
+    _parts_of = staticmethod(gate_parts)
 
     @property
     def family(self) -> dict[str, Any]:
@@ -138,8 +134,7 @@ class GateResult(Study):
 class TrialsResult(Study):
     """What was tried in a store, and what choosing the best of it is worth."""
 
-    def _parts(self) -> "Iterable[Part]":
-        return trials_parts(self.document)
+    _parts_of = staticmethod(trials_parts)
 
     @cached_property
     def ranges(self) -> "pd.DataFrame":
