@@ -205,7 +205,7 @@ class HighLevelReflectionService:
                 item.payload() for item in findings if item.regime is None and item.timeframe is None
             ),
             drift_findings=(
-                *(decay_text(alarm) for alarm in alarms),
+                *(decay_text(alarm.playbook_id, alarm.level) for alarm in alarms),
                 regime_text(shift),
                 *fire_texts(fires),
             ),

@@ -80,10 +80,10 @@ def decay_levels(measures: Iterable[Measure]) -> tuple[DecayLevel, ...]:
     )
 
 
-def decay_text(alarm: DecayAlarm) -> str:
-    """One readable line for one alarm."""
-    level = min(alarm.level, LEVEL_SHOWN)
-    return f"decay {alarm.playbook_id}: e-detector reached {level:.4g}, limit {ARL:.4g}; monitoring only"
+def decay_text(playbook_id: str, level: float) -> str:
+    """One readable line for an alarm at this level."""
+    shown = min(level, LEVEL_SHOWN)
+    return f"decay {playbook_id}: e-detector reached {shown:.4g}, limit {ARL:.4g}; monitoring only"
 
 
 def regime_shift(inputs: DriftInputs, episodes: Sequence[Episode]) -> RegimeShift:

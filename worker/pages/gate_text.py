@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas.canonical import text_to_ns
+from services.high_level.drift import decay_text
 from services.high_level.leanings import nearest_claim
 from services.high_level.measured_rates import OPINION_TEXT, proven_text
 from services.high_level.report_lines import interval_text
@@ -56,19 +57,14 @@ def gate_parts(document: Document) -> Iterator[Part]:
             yield _opinion(row)
     for row in rows:
         if row["decay"] is not None and row["decay"]["alarmed_at"] is not None:
-            yield _alarm(row)
+            decay = row["decay"]
+            yield f"{decay_text(row['playbook'], decay['highest'])}; since {_time(decay['alarmed_at'])}"
     family = document["family"]
     yield f"e-BH selects {', '.join(family['selected']) or 'nothing'}"
     if family["selected"]:
         yield proven_text(family["size"])
     if pair := document.get("against"):
         yield _pair(pair)
-
-
-def _alarm(row: Document) -> str:
-    decay = row["decay"]
-    reached = f"e-detector reached {decay['highest']:.4g}, limit {decay['limit']:.4g}"
-    return f"decay {row['playbook']}: {reached}; monitoring only; since {_time(decay['alarmed_at'])}"
 
 
 def _time(text: str) -> str:
