@@ -28,15 +28,9 @@ from tools.docs_examples import (
 from tools.docs_pages import README, ROOT, Fence, fences, pages
 from worker.cli import app
 
-# What the pages run on all bars runs here on a part of them; flags on a page win over these, but for those
-# that are shortened here.
+# What the pages run on all bars runs here on a part of them; flags on a page win over these.
 FEWER_BARS = {"THINKTWICE_RUNTIME__START": "2004-01-01", "THINKTWICE_RUNTIME__END": "2004-12-31"}
 FOUR_YEARS = {"THINKTWICE_RUNTIME__START": "2003-01-01", "THINKTWICE_RUNTIME__END": "2006-12-31"}
-SHORTER = {
-    "--from 2003-01-01 --to 2006-12-31 --seeds 5": "--from 2003-01-01 --to 2004-06-30 --seeds 2",
-    "--to 2006-12-31 --html run.html": "--to 2004-12-31 --html run.html",
-    "--to 2006-12-31 --out result": "--to 2005-11-30 --out result",
-}
 WITH_EXAMPLES = [page for page in pages() if any("skip" not in fence.options for fence in consoles(page))]
 EXCLUDED = {"skip", "long"}
 SUMMARY = "thinktwice backtest"
@@ -64,8 +58,6 @@ def compare(fence: Fence, printed: str) -> None:
 
 def in_process(command: str, folder: Path, extra: Mapping[str, str]) -> Ran:
     """Run a plain `thinktwice` command here, with the engine compiled; anything else in a shell."""
-    for long, short in SHORTER.items():
-        command = command.replace(long, short)
     words = shlex.split(as_installed(command))
     if words[0] != "thinktwice" or {"|", ">"} & set(words):
         return in_shell(command, folder, extra)
@@ -85,11 +77,6 @@ def test_examples_of_a_page_run_and_print_what_it_shows(page, tmp_path, monkeypa
         if not EXCLUDED & set(fence.options):
             extra = on_path() | (FEWER_BARS if page == README else FOUR_YEARS)
             compare(fence, show_block(fence, run_block(fence, tmp_path, extra, in_process)))
-
-
-def test_every_shortened_example_stands_on_a_page():
-    everything = "".join(fence.text for page in pages() for fence in consoles(page))
-    assert [long for long in SHORTER if long not in everything] == []
 
 
 def test_examples_that_are_not_run_say_why():
