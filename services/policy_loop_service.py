@@ -319,12 +319,12 @@ class PolicyLoopService(Stateful):
         for event in self._engine.install(boundary.s, orders):
             self._write_change(event)
         evaluation.record.frozen(policy)
-        self._forget_replaced(policy.symbol)
+        self._forget_replaced(boundary.s, policy.symbol)
         return policy
 
-    def _forget_replaced(self, symbol: str) -> None:
+    def _forget_replaced(self, s: int, symbol: str) -> None:
         """Drop the symbol's policies that nothing refers to any more: no other evaluation of it is out."""
-        held = {tag.policy_id for tag in self._engine.tags_in_force().values()}
+        held = {tag.policy_id for tag in self._engine.tags_in_force(s).values()}
         own = [name for name, policy in self.policies.items() if policy.symbol == symbol]
         for name in set(own) - held:
             del self.policies[name], self.structures[name]

@@ -261,7 +261,9 @@ class TriggerEngine:
                 f"{self.bars.symbols[s]} holds a position: its exits belong to the policy that opened it"
             )
         events = self.retire(s)
-        self._tags = self.tags_in_force() | {self._installed: orders.tag}
+        if len(self._tags) >= 2 * len(self.bars.symbols):  # now and then: it looks at every symbol
+            self._tags = self.tags_in_force()
+        self._tags[self._installed] = orders.tag
         self._installed += 1
         own = int(st["own"])
         padded = np.full((rec.MAX_SCALE_OUTS, 2), np.nan)
@@ -377,9 +379,10 @@ class TriggerEngine:
         """Owner behind a policy reference of the state or of a trade record."""
         return self._tags[reference]
 
-    def tags_in_force(self) -> dict[int, PolicyTag]:
-        """Owners that an order, a position or a policy in force refers to, by reference."""
-        held = np.concatenate([self.state[name] for name in REFERENCES])
+    def tags_in_force(self, s: int | None = None) -> dict[int, PolicyTag]:
+        """Owners that an order, a position or a policy in force refers to, by reference; `s`: of a symbol."""
+        state = self.state if s is None else self.state[s : s + 1]
+        held = np.concatenate([state[name] for name in REFERENCES])
         return {reference: self._tags[reference] for reference in sorted(set(held[held >= 0].tolist()))}
 
     def mark_evaluated(self, s: int) -> None:
