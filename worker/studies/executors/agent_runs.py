@@ -36,9 +36,9 @@ from worker.studies.executors.executor import Executor
 from worker.studies.executors.kept_answers import KeptAnswers, run_tasks
 from worker.studies.executors.named_features import (
     NamedFeature,
-    demand_importable,
     load_features,
     named_features,
+    require_importable,
 )
 from worker.studies.executors.shared_bars import shared_bars
 from worker.studies.executors.task_keys import task_key
@@ -96,7 +96,7 @@ def run_agent(task: AgentTask) -> dict[str, Any]:
     settings = Settings.model_validate(task.settings)
     own = NO_OVERRIDES if task.parts is None else task.parts.load(settings)
     if own.models is None:
-        _demand_keys(settings)
+        _require_keys(settings)
     with TemporaryDirectory(prefix="thinktwice-") as folder:
         path = Path(folder) / "run.sqlite"
         try:
@@ -108,7 +108,7 @@ def run_agent(task: AgentTask) -> dict[str, Any]:
     return figures_of(done, settings.account.cash) | store
 
 
-def _demand_keys(settings: Settings) -> None:
+def _require_keys(settings: Settings) -> None:
     try:
         check_models(settings, os.environ)
     except ConfigError as error:
@@ -214,13 +214,13 @@ def agent_answers(
         shown: called with runs ended, and runs in all.
         parts: own parts of every run.
     """
-    demand_importable(executor, {} if parts is None else parts.modules())
+    require_importable(executor, {} if parts is None else parts.modules())
     bars_key = executor.share(bars)
     keys, tasks = [], dict[str, AgentTask]()
     for settings, books in sets:
         payloads = tuple(book.payload() for book in books)
         features = named_features(feature_names(books, bars.timeframe))
-        demand_importable(executor, {f"feature {own.name!r}": own.module for own in features})
+        require_importable(executor, {f"feature {own.name!r}": own.module for own in features})
         content = {
             "settings": settings.config_hash,
             "playbooks": content_id(payloads),

@@ -24,7 +24,7 @@ def named_features(names: Iterable[str]) -> tuple[NamedFeature, ...]:
     return tuple(NamedFeature(each.name, each.function.__module__, each.source_hash) for each in own)
 
 
-def demand_importable(executor: Executor, modules: Mapping[str, str]) -> None:
+def require_importable(executor: Executor, modules: Mapping[str, str]) -> None:
     """Refuse what no worker can import; tasks of this process import nothing.
 
     Args:

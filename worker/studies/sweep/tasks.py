@@ -18,9 +18,9 @@ from worker.studies.executors.choosing import opened_executor
 from worker.studies.executors.kept_answers import KeptAnswers, run_tasks
 from worker.studies.executors.named_features import (
     NamedFeature,
-    demand_importable,
     load_features,
     named_features,
+    require_importable,
 )
 from worker.studies.executors.shared_bars import shared_bars
 from worker.studies.executors.task_keys import task_key
@@ -80,7 +80,7 @@ class SweepTasks:
             key = executor.share(bars)
             given = [_ChunkTask(key, tuple(chunk), _features_of(chunk)) for chunk in chunks]
             for task in given:
-                demand_importable(executor, {f"feature {own.name!r}": own.module for own in task.features})
+                require_importable(executor, {f"feature {own.name!r}": own.module for own in task.features})
             tasks = {
                 task_key(
                     f"sets {number}", run_chunk, {"bars": key, "sets": task.sets, "own": task.features}
