@@ -130,11 +130,22 @@ def test_own_critic_that_raises_is_told_by_its_name():
         tt.backtest(**WEEKS, critics=undecided)
 
 
+class OfOurs:
+    """As a strategist or judge may be, which is given ours."""
+
+    def __init__(self, ours):
+        self.ours = ours
+
+
 def test_critics_that_nobody_would_ask_are_refused():
     with pytest.raises(tt.ConfigError, match="reflection is off: leave one of them out"):
         tt.backtest(**WEEKS, critics=never, reflection="off")
     with pytest.raises(tt.ConfigError, match="critic 3 cannot be called"):
         tt.backtest(**WEEKS, critics=[3])  # type: ignore[list-item]  # what a script may hand over
+    wrong: dict[str, dict[str, Any]] = {"critic": {"critics": OfOurs}, "model": {"model": OfOurs}}
+    for kind, given in wrong.items():
+        with pytest.raises(tt.ConfigError, match=rf"{kind} <class .*OfOurs'> cannot be made \(.*'ours'\)"):
+            tt.backtest(**WEEKS, **given)
     with pytest.raises(tt.ConfigError, match="critic <function .* is async, and a critic answers at once"):
         tt.backtest(**WEEKS, critics=later)  # type: ignore[arg-type]
     with pytest.raises(tt.ConfigError, match="is async, and a critic answers at once: write it with def"):

@@ -119,7 +119,7 @@ def own_model(given: ModelPart) -> OwnModel | None:
     """
     if given is None or names_provider(given):
         return None
-    model = _make(find_part("model", given))
+    model = _make("model", find_part("model", given))
     _demand(model, ["complete"], repr(model))
     return OwnModel(model, str(getattr(model, "name", type(model).__name__)))
 
@@ -189,12 +189,20 @@ def place_named(kind: str, given: str) -> str:
     return offered[given].partition("[")[0].strip()
 
 
-def _make(given: Any) -> Any:
-    return given() if isinstance(given, type) else given
+def _make(kind: str, given: Any) -> Any:
+    """A critic or model of a class, which is called without arguments; an object as it is."""
+    if not isinstance(given, type):
+        return given
+    try:
+        return given()
+    except TypeError as error:
+        raise ConfigError(
+            f"{kind} {given!r} cannot be made ({error}): give an object, or a class that takes no arguments"
+        ) from error
 
 
 def _critic(given: Any) -> Critic:
-    critic: Critic = _make(given)
+    critic: Critic = _make("critic", given)
     if not callable(critic):
         raise ConfigError(f"critic {critic!r} cannot be called: give a function of the request")
     if any(_is_async(function) for function in (critic, type(critic).__call__)):
