@@ -41,7 +41,6 @@ from services.high_level.drift import (
     DriftInputs,
     decay_alarms,
     decay_levels,
-    decay_text,
     regime_shift,
     regime_text,
 )
@@ -205,7 +204,7 @@ class HighLevelReflectionService:
                 item.payload() for item in findings if item.regime is None and item.timeframe is None
             ),
             drift_findings=(
-                *(decay_text(alarm.playbook_id, alarm.level) for alarm in alarms),
+                *(alarm.text() for alarm in alarms),
                 regime_text(shift),
                 *fire_texts(fires),
             ),

@@ -16,6 +16,7 @@ from schemas.episode import Episode
 from schemas.regime import FINGERPRINT
 from schemas.slow_reflection import DecayLevel, FirePair, RegimeShift
 from services.high_level.clusters import Measure, by_exit
+from services.high_level.report_lines import LEVEL_SHOWN, decay_text
 from services.statistics.blocks import Floats
 from services.statistics.drift import ARL
 from services.statistics.energy_distance import shift_between_halves
@@ -25,7 +26,6 @@ MINIMUM_WINDOWS = 20
 MOST_EPISODES = (
     400  # the newest, as many as a run keeps of its decision windows: memory grows with the square
 )
-LEVEL_SHOWN = 1e9
 
 
 class DriftInputs(Contract):
@@ -49,6 +49,10 @@ class DecayAlarm:
     playbook_id: str
     level: float
     known_at: int
+
+    def text(self) -> str:
+        """One readable line."""
+        return decay_text(self.playbook_id, self.level, ARL)
 
 
 def decay_alarms(measures: Iterable[Measure]) -> tuple[DecayAlarm, ...]:
@@ -78,12 +82,6 @@ def decay_levels(measures: Iterable[Measure]) -> tuple[DecayLevel, ...]:
         for measure in sorted(measures, key=lambda item: item.cluster.playbook_id)
         if measure.decay is not None
     )
-
-
-def decay_text(playbook_id: str, level: float) -> str:
-    """One readable line for an alarm at this level."""
-    shown = min(level, LEVEL_SHOWN)
-    return f"decay {playbook_id}: e-detector reached {shown:.4g}, limit {ARL:.4g}; monitoring only"
 
 
 def regime_shift(inputs: DriftInputs, episodes: Sequence[Episode]) -> RegimeShift:

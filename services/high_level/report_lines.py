@@ -1,9 +1,11 @@
-"""Lines about a report that stand beside its claims: edges of an interval, what was tried before."""
+"""Lines of a report: edges of an interval, what was tried before it, an alarm of decay."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from schemas.trials import TrialLedger
+
+LEVEL_SHOWN = 1e9  # an e-detector's level is told up to here
 
 
 def interval_text(lower: float | None, upper: float | None, kind: str = "") -> str:
@@ -24,3 +26,9 @@ def ledger_line(report: Mapping[str, Any]) -> str | None:
     held = report.get("ledger")
     line = None if held is None else TrialLedger.model_validate(held).line()
     return None if line is None else f"{line[0].upper()}{line[1:]}."
+
+
+def decay_text(playbook_id: str, level: float, limit: float) -> str:
+    """One readable line for an alarm at this level."""
+    shown = min(level, LEVEL_SHOWN)
+    return f"decay {playbook_id}: e-detector reached {shown:.4g}, limit {limit:.4g}; monitoring only"

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas.canonical import text_to_ns
-from services.high_level.drift import decay_text
 from services.high_level.leanings import nearest_claim
 from services.high_level.measured_rates import OPINION_TEXT, proven_text
-from services.high_level.report_lines import interval_text
+from services.high_level.report_lines import decay_text, interval_text
 from services.model_calls.quoting import count_noun
 from worker.pages.figures import DASH, shown_time
 from worker.pages.text_parts import Part, rows_table
@@ -58,7 +57,8 @@ def gate_parts(document: Document) -> Iterator[Part]:
     for row in rows:
         if row["decay"] is not None and row["decay"]["alarmed_at"] is not None:
             decay = row["decay"]
-            yield f"{decay_text(row['playbook'], decay['highest'])}; since {_time(decay['alarmed_at'])}"
+            line = decay_text(row["playbook"], decay["highest"], decay["limit"])
+            yield f"{line}; since {_time(decay['alarmed_at'])}"
     family = document["family"]
     yield f"e-BH selects {', '.join(family['selected']) or 'nothing'}"
     if family["selected"]:

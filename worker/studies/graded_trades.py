@@ -11,9 +11,9 @@ from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError, DataError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
-from services.high_level.drift import LEVEL_SHOWN
 from services.high_level.grading import shrunken_fields
 from services.high_level.measured_rates import rates_for
+from services.high_level.report_lines import LEVEL_SHOWN
 from services.high_level.table_gate import (
     GradedCluster,
     GradedTable,
