@@ -169,6 +169,23 @@ def test_sweep_page_and_parquet_hold_every_set(found, tmp_path):
     json.dumps(found.document(), allow_nan=False)
 
 
+def test_sweep_over_lists_and_values_of_several_kinds_has_a_heat_map_a_page_and_a_file(tmp_path):
+    bars = pd.concat([frame().assign(symbol="A"), frame(2).assign(symbol="B")])
+    grid: dict[str, Any] = {
+        "f": np.array([5, 10]),
+        "symbols": [None, "A", ["A", "B"]],
+        "s": [np.int64(20)],
+        "entry_at": ["", 3],
+    }
+    made = tt.sweep(bars, RULE, grid, stop_pct=0.02)
+    kept = pd.read_parquet(made.to_parquet(tmp_path / "s.parquet"))
+    assert kept["symbols"].unique().tolist() == ["null", '"A"', '["A","B"]']
+    assert list(made.heatmap("f", "symbols", "trades").index) == kept["symbols"].unique().tolist()
+    assert made.page(tmp_path / "s.html").read_text("utf-8").count("<tr>") == 13
+    with pytest.raises(tt.ConfigError, match="cannot be written .*: name another"):
+        made.to_parquet(tmp_path / "nowhere" / "s.parquet")
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -186,6 +203,16 @@ def test_sweep_page_and_parquet_hold_every_set(found, tmp_path):
         ({"scheme": "forward"}, "'forward' is none of anchored"),
         ({"embargo": 0.7}, "embargo 0.7"),
         ({"rule": 7}, "rule is a int: give the text"),
+        ({"random": 2.5}, "random 2.5: give a whole number of sets"),
+        ({"seed": -1}, "seed = -1"),
+        ({"seed": "one"}, "seed = 'one'"),
+        ({"folds": 2.5}, "folds 2.5 of 800 bars: give 1 to 20"),
+        ({"embargo": "much"}, "embargo 'much'"),
+        ({"grid": {"f": [5, float("nan")], "s": [20]}}, "f nan is no value of a set: give finite numbers"),
+        ({"grid": {"f": [pd.Timestamp("2020-01-01")], "s": [20]}}, r"f Timestamp\(.* is no value of a set"),
+        ({"stop_pct": float("inf")}, "stop_pct inf is no value of a set"),
+        ({"grid": {5: [5], "s": [20]}}, "grid: 5 cannot name a parameter"),
+        ({"rule": "sma_{sharpe} > 0", "grid": {"sharpe": [5]}}, "grid: 'sharpe' cannot name a parameter"),
     ],
 )
 def test_sweep_that_cannot_be_is_refused_by_name(bars, given, message):

@@ -51,6 +51,7 @@ WRITTEN = {
     "runtime__end": "end",
     "runtime__start": "start",
     "runtime__tz": "tz",
+    "seed": "seed",
 }
 ARGUMENTS = {
     "from": "start",

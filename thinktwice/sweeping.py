@@ -9,6 +9,7 @@ from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.playbooks.assembly import given_playbooks
+from services.statistics.folds import splits_of
 from thinktwice.boundary import trims_errors
 from thinktwice.inputs import bars_of, settings_of, symbols_of
 from thinktwice.loops import cancelled_so_far, in_own_loop
@@ -94,13 +95,10 @@ def sweep(
     parts = named_parts(**own)
     tasks = SweepTasks(executor, processes, kept, stores, level, parts=parts)
     given: dict[str, Any] = {"runtime__tz": tz, "runtime__start": start, "runtime__end": end}
-    given |= {"data__symbols": symbols_of(symbols)}
+    given |= {"data__symbols": symbols_of(symbols), "seed": seed or None}
     data = {name: terms.pop(name) for name in [*terms] if name.startswith("data__")}
     address = None if db is None else store_address(db)
-    # Values of an array, as Python has them.
-    values = {
-        name: found.tolist() if hasattr(found, "tolist") else found for name, found in (grid or {}).items()
-    }
+    values = {name: _plain(found) for name, found in (grid or {}).items()}
     if level == "agent":
         model, answering = own.get("model"), own_model(own.get("model"))
         given |= settings_of_parts(own.get("strategist"), own.get("judge")) | settings_of_model(
@@ -109,17 +107,23 @@ def sweep(
         shown, _ = asked_models(
             settings_of(base, given | {"reflection__mode": mode}, terms | data), answering
         )
-        shown = shown.model_copy(update={"seed": seed or shown.seed})
         family: Family = _of_runs(shown, rule, values, random, parts)
     else:
         shown = settings_of(None, given, data)
-        family = _family(rule, None if grid is None else values, terms, random, seed)
+        family = _family(rule, None if grid is None else values, terms, random, shown.seed)
     series = bars_of(bars, shown)
-    looking = Looking(folds, scheme, embargo, seed)
-    looking.splits(series.shape[0])
+    looking = Looking(folds, scheme, embargo, shown.seed)
+    splits_of(series.shape[0], folds, looking.scheme)  # refused before the search is entered
     ready_once()
     tried = 0 if address is None else in_own_loop(_enter(address, series, family), before)
     return sweep_bars(series, family, looking, before=tried, run=tasks.run)
+
+
+def _plain(values: Any) -> Any:
+    """Values of an array, and those of numpy in a list, as Python has them."""
+    if isinstance(values, list | tuple):
+        return [_plain(value) for value in values]
+    return values.tolist() if hasattr(values, "tolist") else values
 
 
 async def _enter(address: str, series: Any, family: Family) -> int:

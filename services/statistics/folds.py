@@ -84,8 +84,8 @@ def splits_of(rows: int, folds: int, scheme: Scheme) -> tuple[Split, ...]:
         ConfigError: too many or too few stretches for the rows.
     """
     least = 4 if scheme == "combinatorial" else 1
-    if not least <= folds <= 20 or rows < 4 * folds:
-        raise ConfigError(f"folds {folds!r} of {rows:,} bars: give {least} to {min(20, rows // 4)}")
+    if not isinstance(folds, int) or not least <= folds <= 20 or rows < 4 * folds:
+        raise ConfigError(f"folds {folds!r} of {rows:,} bars: give {least} to 20 of at least 4 bars each")
     if scheme == "combinatorial":
         spans = _spans(0, rows, folds)
         pairs = combinations(range(folds), TESTED_TOGETHER)

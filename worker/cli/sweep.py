@@ -102,6 +102,7 @@ def sweep(
     before it begins; without it nothing is written.
     """
     settings = run_settings(context).settings
+    from services.statistics.folds import splits_of
     from worker.studies.sweep.result import enter_sweep
     from worker.studies.sweep.tasks import SweepTasks
     from worker.studies.sweep.worth import Looking
@@ -110,7 +111,7 @@ def sweep(
     family = (_of_runs if level == "agent" else _family)(settings, grid, playbook, random)
     looking = Looking(folds, scheme, embargo, settings.seed)  # type: ignore[arg-type]  # refuses other words
     bars, folder = load_traded_bars(settings, complain), checked_folder(settings)
-    looking.splits(bars.shape[0])
+    splits_of(bars.shape[0], folds, looking.scheme)  # refused before the search is entered
 
     async def enter() -> int:
         async with await open_for_writing(settings.runtime.db) as store:

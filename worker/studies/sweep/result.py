@@ -1,6 +1,7 @@
 """A sweep and what it found: its worth first, then a row for each set."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -8,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schemas.canonical import ns_to_datetime
+from schemas.canonical import canonical_json, ns_to_datetime
 from schemas.errors import ConfigError
 from trading_core.bars import BarSeries
 from trading_core.research.sweep import SetRow, hold_returns, run_sets
 from worker.runs.out_folder import replace_file
-from worker.studies.sweep.sets import Family
+from worker.studies.sweep.sets import FIGURES, PROBLEM, Family
 from worker.studies.sweep.worth import EVEN, Looking, Worth, best_of, worth_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 CHUNK_CELLS = 12_600_000  # bars x sets of one task: 10,000 sets of 1,260 bars
 SEARCHED = "sweep"  # in place of a set of playbooks, in the ledger of a store
-FIGURES = {"trades": "trades", "total_r": "total_r", "return": "gain", "sharpe": "sharpe"}
 Chunk = Sequence[Mapping[str, Any]]
 SetRows = Iterator[list[SetRow]]
 RunChunks = Callable[[BarSeries, Sequence[Chunk]], SetRows]
@@ -109,7 +109,7 @@ class SweepResult:
         values = {name: [point[name] for point in self.points] for name in self.family.grid}
         figures = {name: [getattr(row, key) for row in self.rows] for name, key in FIGURES.items()}
         problems = [row.problem for row in self.rows]
-        return pd.DataFrame({**values, **figures, **({"problem": problems} if any(problems) else {})})
+        return pd.DataFrame({**values, **figures, **({PROBLEM: problems} if any(problems) else {})})
 
     @cached_property
     def worth(self) -> Worth:
@@ -162,7 +162,7 @@ class SweepResult:
                 f"heatmap of {value!r} by {across!r} and {down!r}: give two of {', '.join(grid)}, and "
                 f"one of {', '.join(FIGURES)}"
             )
-        return self.table.pivot_table(index=down, columns=across, values=value, aggfunc="mean", sort=False)
+        return self._flat.pivot_table(index=down, columns=across, values=value, aggfunc="mean", sort=False)
 
     def document(self, *, i_know: bool = False) -> dict[str, Any]:
         """For machines: worth first, then every set in order; `best` where it may be shown."""
@@ -188,10 +188,8 @@ class SweepResult:
         Raises:
             ConfigError: it cannot be written.
         """
-        try:
+        with _writing(path):
             replace_file(Path(path), self.html())
-        except OSError as error:
-            raise ConfigError(f"{str(path)!r} cannot be written ({error.strerror}): name another") from error
         return Path(path)
 
     def html(self) -> str:
@@ -208,12 +206,34 @@ class SweepResult:
         return [*self.worth.lines(self.hold), *lost]
 
     def to_parquet(self, path: str | Path) -> Path:
-        """Write the table."""
-        self.table.to_parquet(path)
+        """Write the table; values that have no common type, and lists, as JSON text.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        with _writing(path):
+            self._flat.to_parquet(path)
         return Path(path)
+
+    @property
+    def _flat(self) -> "pd.DataFrame":
+        """The table with values of one type a column, which can be compared and grouped."""
+        table = self.table.copy()
+        for name, values in self.family.grid.items():
+            if table[name].dtype == object or None in values:
+                table[name] = [canonical_json(point[name]) for point in self.points]
+        return table
 
     def __str__(self) -> str:
         return "\n".join([*self.lines(), "every set: .table, .heatmap(), .page(path)"])
+
+
+@contextmanager
+def _writing(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{str(path)!r} cannot be written ({error.strerror}): name another") from error
 
 
 def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:

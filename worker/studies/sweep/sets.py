@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from schemas.canonical import content_hash
+from schemas.canonical import canonical_json, content_hash
 from schemas.errors import ConfigError, nearest
 from schemas.order_terms import OrderTerms
 from schemas.playbook import PlaybookDefinition
@@ -15,6 +15,8 @@ from services.playbooks.rendering import placeholders, render_text
 from trading_core.research.simulation import MANAGED, SWITCHES
 
 MOST_SETS = 100_000
+FIGURES = {"trades": "trades", "total_r": "total_r", "return": "gain", "sharpe": "sharpe"}
+PROBLEM = "problem"
 RULES = ("entry", "stop", "target", "exit", "trail", "invalidation", "activation", "refinement", "entry_at")
 NUMBERS = ("stop_pct", "target_pct", "time_stop_bars", "activation_window_bars", "quantity", "cash")
 KEYWORDS = (*RULES, *NUMBERS, "direction", "symbols", *MANAGED, *SWITCHES)
@@ -58,15 +60,29 @@ class Family:
             raise ConfigError(f"grid: no values for {{{missing[0]}}}: give a list of them")
 
     def check_values(self) -> None:
-        """Refuse what is no list of values, and too many sets.
+        """Refuse what is no list of plain values, names of the table's own columns, and too many sets.
 
         Raises:
             ConfigError: names it.
         """
         for name, values in self.grid.items():
+            if not isinstance(name, str) or name in (*FIGURES, PROBLEM):
+                raise ConfigError(
+                    f"grid: {name!r} cannot name a parameter: give a text that is none of "
+                    f"{', '.join(FIGURES)} and {PROBLEM}, which are columns of the table"
+                )
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 raise ConfigError(f"grid: {name} is {values!r}: give a list of at least one value")
+        for name, value in (*self.terms.items(), *((n, v) for n, vs in self.grid.items() for v in vs)):
+            try:
+                canonical_json(value)
+            except (TypeError, ValueError) as error:
+                raise ConfigError(
+                    f"{name} {value!r} is no value of a set: give finite numbers, texts, or lists of them"
+                ) from error
         wanted = self.size if self.draws is None else self.draws
+        if not isinstance(wanted, int):
+            raise ConfigError(f"random {wanted!r}: give a whole number of sets")
         if not 1 <= wanted <= MOST_SETS:
             raise ConfigError(
                 f"{wanted:,} sets: give 1 to {MOST_SETS:,}; `random` draws some of a large grid"

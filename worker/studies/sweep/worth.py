@@ -13,7 +13,6 @@ from services.statistics.folds import (
     Fold,
     Log,
     Scheme,
-    Split,
     bets_of,
     choose_and_look,
     scores,
@@ -46,16 +45,8 @@ class Looking:
     def __post_init__(self) -> None:
         if self.scheme not in ("anchored", "rolling", "combinatorial"):
             raise ConfigError(f"scheme {self.scheme!r} is none of anchored, rolling, combinatorial")
-        if not 0.0 <= self.embargo < 0.5:
+        if not isinstance(self.embargo, int | float) or not 0.0 <= self.embargo < 0.5:
             raise ConfigError(f"embargo {self.embargo!r} must be a share of the bars from 0 to below 0.5")
-
-    def splits(self, rows: int) -> tuple[Split, ...]:
-        """See `splits_of`.
-
-        Raises:
-            ConfigError: too many or too few folds for the rows.
-        """
-        return splits_of(rows, self.folds, self.scheme)
 
 
 @dataclass(frozen=True)
@@ -164,7 +155,8 @@ def worth_of(bars: BarSeries, rows: Sequence[SetRow], looking: Looking, before: 
     sharpes = sharpe_ratios(excess)
     dsr = deflated_sharpe(excess[:, int(np.argmax(sharpes))], sharpes, len(sharpes) + before)
     log = log_of(rows)
-    folds = choose_and_look(log, looking.splits(bars.shape[0]), int(looking.embargo * bars.shape[0]))
+    splits = splits_of(bars.shape[0], looking.folds, looking.scheme)
+    folds = choose_and_look(log, splits, int(looking.embargo * bars.shape[0]))
     (inside, _), (outside, trades) = (
         _pool([(getattr(fold, side), getattr(fold, f"trades_{side}")) for fold in folds])
         for side in ("inside", "outside")
