@@ -290,6 +290,10 @@ def faults(
     """
     if not isinstance(plans, int) or isinstance(plans, bool) or plans < 1:
         raise ConfigError(f"plans is {plans!r}: give 1 or more, a whole number")
+    if least is not None and not (isinstance(least, int | float) and 0.0 <= least <= 1.0):
+        raise ConfigError(f"least is {least!r}: give a share from 0 to 1")
+    if not (run is None or isinstance(run, str | BacktestResult)):
+        raise ConfigError(f"run is {run!r}: give a result, or the id of a stored run")
     kinds, answering = read_bank(None if bank is None else Path(bank)), own_model(model)
     mode = {
         "reflection__mode": "full" if reader else None,
