@@ -4,11 +4,12 @@ The processes start fresh and never import the script that asks: one without a m
 each of them.
 """
 
+import pickle
 import signal
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -53,7 +54,8 @@ class ProcessPool:
             while waiting or busy:
                 while waiting and len(busy) < self._processes:
                     worker = self._take()
-                    worker.connection.send((work, tasks[waiting[0]]))
+                    with suppress(BrokenPipeError):  # its death is the end of the line, which is read below
+                        worker.connection.send((work, tasks[waiting[0]]))
                     busy[worker.connection] = worker, waiting.popleft()
                 for connection in wait(list(busy), POLL_S):
                     worker, key = busy.pop(cast(Connection, connection))
@@ -152,8 +154,11 @@ def _serve(connection: Connection, folder: Path) -> None:
 
 
 def _send(connection: Connection, reply: Any) -> None:
+    raised = reply.error if isinstance(reply, _Raised) else None
     try:
+        pickle.loads(pickle.dumps(raised))  # noqa: S301 - what cannot be made anew where it is raised
         connection.send(reply)
-    except (AttributeError, TypeError, ValueError) as error:
-        failed = InfrastructureError(f"an answer cannot be sent ({error}): {reply!r:.200}")
+    except Exception as error:  # noqa: BLE001 - what pickling raises is the object's own
+        what = reply if raised is None else f"{type(raised).__name__}: {raised}"
+        failed = InfrastructureError(f"an answer cannot be sent ({error}): {what!r:.200}")
         connection.send(_Raised(failed))

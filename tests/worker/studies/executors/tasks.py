@@ -34,3 +34,15 @@ def die(task: str) -> str:
 def own_error(module: str) -> None:
     """Asks for a feature that a module would define."""
     load_features([NamedFeature("mine", module, "0" * 64)])
+
+
+class OfTwo(Exception):
+    """Takes two arguments and hands on one, so that no pickle of it can be read."""
+
+    def __init__(self, what: str, row: int) -> None:
+        super().__init__(f"{what} in row {row}")
+
+
+def raise_of_two(task: int) -> None:
+    """Raises what cannot be made anew elsewhere."""
+    raise OfTwo("no number", task)
