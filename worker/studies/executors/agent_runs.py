@@ -27,6 +27,7 @@ from worker.feeds.selected_bars import describe
 from worker.models import NO_OVERRIDES, Overrides, check_models
 from worker.runs.backtest import run_backtest
 from worker.runs.kept_run import keep_beside
+from worker.runs.model_silence import is_silent, model_silence
 from worker.runs.progress import Progress
 from worker.runs.replay import MEASURED
 from worker.runs.run_result import RunResult
@@ -88,7 +89,7 @@ class AgentTask:
 
 
 def run_agent(task: AgentTask) -> dict[str, Any]:
-    """What `figures_of` says of the run, and its `store` if that is kept.
+    """What `figures_of` says of the run, and its `store` if that is kept; `error` where it does not count.
 
     A set that cannot be run costs itself: then only `error` comes back.
     """
@@ -105,7 +106,19 @@ def run_agent(task: AgentTask) -> dict[str, Any]:
         except ThinktwiceError as error:
             return {"error": str(error)}
         store = {"store": path.read_bytes()} if task.keep else {}
-    return figures_of(done, settings.account.cash) | store
+    figures = figures_of(done, settings.account.cash)
+    return figures | store | _error_of(figures["document"])
+
+
+def _error_of(document: Mapping[str, Any]) -> dict[str, str]:
+    """Why a run is not the one that its set names; nothing where it is."""
+    if count := document["errors"]:
+        return {
+            "error": f"{count:,} errors were contained in this run: make it by itself, where they are shown"
+        }
+    if is_silent(dict(document)):
+        return {"error": f"{model_silence(dict(document))}; the rules decided alone"}
+    return {}
 
 
 def _require_keys(settings: Settings) -> None:

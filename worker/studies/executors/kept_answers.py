@@ -2,10 +2,11 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 from zipfile import BadZipFile
 
@@ -19,6 +20,20 @@ DOCUMENT = "document"
 Answers = dict[str, dict[str, Any]]
 
 
+@contextmanager
+def writing_into(folder: Path) -> Iterator[None]:
+    """A folder, which is made if it is not there.
+
+    Raises:
+        ConfigError: it cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise ConfigError(f"folder {str(folder)!r}: {error.strerror}: give one to write into") from error
+
+
 class KeptAnswers:
     """A folder of answers: dicts of plain JSON values, arrays and bytes."""
 
@@ -28,11 +43,9 @@ class KeptAnswers:
         Raises:
             ConfigError: it cannot be.
         """
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"folder {str(folder)!r}: {error.strerror}: give one to write into") from error
         self._folder = folder
+        with writing_into(folder):
+            TemporaryFile(dir=folder).close()
 
     def find(self, key: str) -> dict[str, Any] | None:
         """The answer of a task, if it has ended.
@@ -64,12 +77,11 @@ class KeptAnswers:
         shown = json.dumps({"key": key, "bytes": list(packed), "values": plain}).encode()
         path = self._path(key)
         begun = path.with_suffix(f".{os.getpid()}")
-        with begun.open("wb") as file:
-            raw = {
-                name: np.frombuffer(value, np.uint8) for name, value in {**packed, DOCUMENT: shown}.items()
-            }
-            np.savez(file, allow_pickle=False, **arrays, **raw)
-        begun.replace(path)
+        raw = {name: np.frombuffer(value, np.uint8) for name, value in {**packed, DOCUMENT: shown}.items()}
+        with writing_into(self._folder):
+            with begun.open("wb") as file:
+                np.savez(file, allow_pickle=False, **arrays, **raw)
+            begun.replace(path)
 
     def _path(self, key: str) -> Path:
         return self._folder / f"{sha256(key.encode()).hexdigest()[:32]}.npz"
@@ -88,7 +100,7 @@ def run_tasks(
         executor: where they run.
         work: what is done with each.
         tasks: by key.
-        kept: where answers are kept and found; None: nowhere.
+        kept: where answers are kept and found, but for those with an `error`; None: nowhere.
         shown: called with tasks ended, and tasks in all; may raise to stop.
     """
     old = {} if kept is None else {key: kept.find(key) for key in tasks}
@@ -101,7 +113,7 @@ def run_tasks(
     look()
     with closing(executor.run(work, left, look)) as answers:
         for key, answer in answers:
-            if kept is not None:
+            if kept is not None and "error" not in answer:
                 kept.keep(key, answer)
             found[key] = answer
             look()

@@ -11,11 +11,10 @@ from schemas.errors import ConfigError, RuleError
 from trading_core.bars import BarSeries
 from trading_core.research.sweep import SetRow, hold_returns, period_starts, run_sets
 from trading_core.rules.grammar import parse
-from worker.runs.model_silence import is_silent, model_silence
 from worker.runs.progress import Progress
 from worker.studies.executors.agent_runs import TaskParts, agent_answers
 from worker.studies.executors.choosing import opened_executor
-from worker.studies.executors.kept_answers import KeptAnswers, run_tasks
+from worker.studies.executors.kept_answers import KeptAnswers, run_tasks, writing_into
 from worker.studies.executors.named_features import (
     NamedFeature,
     load_features,
@@ -78,20 +77,21 @@ class SweepTasks:
             return
         with opened_executor(self.executor, processes=self.processes, tasks=len(chunks)) as executor:
             key = executor.share(bars)
-            given = [_ChunkTask(key, tuple(chunk), _features_of(chunk)) for chunk in chunks]
-            for task in given:
-                require_importable(executor, {f"feature {own.name!r}": own.module for own in task.features})
+            own = _features_of([point for chunk in chunks for point in chunk])
+            require_importable(executor, {f"feature {each.name!r}": each.module for each in own})
             tasks = {
-                task_key(
-                    f"sets {number}", run_chunk, {"bars": key, "sets": task.sets, "own": task.features}
-                ): task
-                for number, task in enumerate(given)
+                task_key(f"sets {number}", run_chunk, {"bars": key, "sets": chunk, "own": own}): _ChunkTask(
+                    key, tuple(chunk), own
+                )
+                for number, chunk in enumerate(chunks)
             }
             found = run_tasks(executor, run_chunk, tasks, self._open_kept(), self.shown)
         yield from map(rows_of_chunk, found.values())
 
     def of_runs(self, bars: BarSeries, chunks: Sequence[Chunk]) -> SetRows:
         """See `RunChunks`: each set, of an `AgentFamily`, is a task."""
+        if self.keep is not None:
+            KeptAnswers(self.keep)  # a folder that cannot be written is refused before the first run
         sets = [(point["settings"], point["playbooks"]) for chunk in chunks for point in chunk]
         with opened_executor(self.executor, processes=self.processes, tasks=len(sets)) as executor:
             found = agent_answers(
@@ -100,8 +100,9 @@ class SweepTasks:
             )  # fmt: skip
         for number, answer in enumerate(found):
             if self.keep is not None and "store" in answer:
-                self.keep.mkdir(parents=True, exist_ok=True)
-                (self.keep / f"{number:05d}-{answer['head'][:16]}.sqlite").write_bytes(answer["store"])
+                with writing_into(self.keep):
+                    path = self.keep / f"{number:05d}-{answer['head'][:16]}.sqlite"
+                    path.write_bytes(answer["store"])
         yield [row_of_run(answer, bars) for answer in found]
 
     def _open_kept(self) -> KeptAnswers | None:
@@ -139,8 +140,8 @@ def row_of_run(answer: Mapping[str, Any], bars: BarSeries) -> SetRow:
 
     Returns are those of its equity. Exposure is that of positions at their entry price, over the cash.
     """
-    if problem := _problem_of(answer):
-        return SetRow(problem=problem)
+    if "error" in answer:
+        return SetRow(problem=answer["error"])
     performance, cash = answer["document"]["performance"], answer["cash"]
     places = np.searchsorted(answer["times"], bars.close_times, side="right")
     curve = np.maximum(np.concatenate(([cash], answer["equity"]))[places], 0.0)
@@ -158,17 +159,6 @@ def row_of_run(answer: Mapping[str, Any], bars: BarSeries) -> SetRow:
         r=answer["r"],
         excess=np.add.reduceat(returns - exposure * hold_returns(bars), period_starts(bars.shape[0])),
     )
-
-
-def _problem_of(answer: Mapping[str, Any]) -> str | None:
-    """Why a run is not the one that its set names; None where it is."""
-    if "error" in answer:
-        return str(answer["error"])
-    if count := answer["document"]["errors"]:
-        return f"{count:,} errors were contained in this run: make it by itself, where they are shown"
-    if is_silent(answer["document"]):
-        return f"{model_silence(answer['document'])}; the rules decided alone"
-    return None
 
 
 def _features_of(chunk: Chunk) -> tuple[NamedFeature, ...]:

@@ -4,14 +4,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from distributed import Client
 
-from schemas.errors import ConfigError, DataError
-from tests.worker.studies.executors.tasks import die, die_once, own_error, total
+from schemas.errors import ConfigError, DataError, InfrastructureError
+from tests.worker.studies.executors.tasks import die, die_once, own_error, raise_of_two, total
 from worker.feeds.sample_data.worlds import make_world
+from worker.studies.executors import process_pool
 from worker.studies.executors.choosing import opened_executor
 from worker.studies.executors.executor import SerialExecutor, TaskLost
 from worker.studies.executors.kept_answers import KeptAnswers, run_tasks
@@ -79,6 +81,29 @@ def test_task_that_kills_twice_is_named_and_all_others_have_answers(executor):
 def test_error_of_a_task_is_raised_as_it_was(executor):
     with pytest.raises(DataError, match="bars 'none' were not shared with this worker"):
         list(executor.run(total, {"lost bars": ("none", 1)}, nothing))
+
+
+def test_error_that_cannot_be_made_anew_is_raised_by_its_name(pool):
+    with pytest.raises(InfrastructureError, match="OfTwo: no number in row 7"):
+        list(pool.run(raise_of_two, {"one": 7}, nothing))
+    assert answers(pool)
+
+
+def test_worker_that_dies_before_it_reads_its_task_costs_nothing(monkeypatch):
+    started: list[process_pool._Worker] = []
+
+    class Doomed(process_pool._Worker):
+        def __init__(self, folder):
+            super().__init__(folder)
+            started.append(self)
+            if len(started) == 1:
+                self.process.kill()
+                self.process.join()
+
+    monkeypatch.setattr(process_pool, "_Worker", Doomed)
+    with opened_executor("processes", processes=2) as executor:
+        assert dict(executor.run(len, {"one": "a", "two": "bb"}, nothing)) == {"one": 1, "two": 2}
+    assert len(started) == 3
 
 
 def test_stop_ends_the_tasks_and_the_next_study_runs(pool, tmp_path):
@@ -188,6 +213,30 @@ def test_damaged_answer_is_named_with_the_next_step(tmp_path):
     file.write_bytes(file.read_bytes()[:50])
     with pytest.raises(ConfigError, match="remove it, and its task runs again"):
         kept.find("one")
+
+
+def test_answer_with_an_error_is_not_kept_and_its_task_runs_again(tmp_path):
+    failing: list[dict[str, Any]] = [{"n": 1, "error": "no answer"}, {"n": 2}]
+    for expected in ([["one"], 1], [["one"], 2], [[], 2]):
+        executor = Counting(most=9)
+        found = run_tasks(
+            executor, lambda task: failing.pop(0), {"one": 1}, KeptAnswers(tmp_path), lambda done, of: None
+        )
+        assert [executor.ran, found["one"]["n"]] == expected
+
+
+def test_folder_of_answers_that_is_gone_is_made_again_and_one_that_cannot_be_is_named(tmp_path):
+    kept = KeptAnswers(tmp_path / "answers")
+    (tmp_path / "answers").rmdir()
+    kept.keep("one", {"n": 1})
+    assert kept.find("one") == {"n": 1}
+    with pytest.raises(ConfigError, match="File exists: give one to write into"):
+        KeptAnswers(next((tmp_path / "answers").iterdir()))
+    lost = KeptAnswers(tmp_path / "other")
+    (tmp_path / "other").rmdir()
+    (tmp_path / "other").write_text("")
+    with pytest.raises(ConfigError, match="give one to write into"):
+        lost.keep("one", {"n": 1})
 
 
 def test_worker_without_the_module_of_a_feature_says_so(executor):
