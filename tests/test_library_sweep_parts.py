@@ -22,6 +22,7 @@ RUNS: dict[str, Any] = {"level": "agent", "symbols": ["IBM"], "start": "2011-06-
 GRID = {"execution__fee_bps": [1.0, 9.0]}
 AGENT = '''
 """An agent of a script."""
+import how_often
 import thinktwice as tt
 
 class EverySecond:
@@ -38,6 +39,10 @@ def never(request):
     return tt.finding("never_today", "not for today")
 
 OBJECT = EverySecond(None)
+
+class Refuses:
+    def __init__(self, ours):
+        raise KeyError("no desk")
 
 def fails(ours):
     class Fails:
@@ -61,9 +66,12 @@ class Says:
 @pytest.fixture
 def agent(tmp_path, monkeypatch):
     (tmp_path / "agent_of_mine.py").write_text(AGENT)
+    (tmp_path / "breaks.py").write_text("raise RuntimeError('not today')")
+    (tmp_path / "how_often.py").write_text("EVERY = 2")
     monkeypatch.syspath_prepend(tmp_path)
     yield import_module("agent_of_mine")
-    del sys.modules["agent_of_mine"]
+    for name in ("agent_of_mine", "how_often"):
+        sys.modules.pop(name, None)
 
 
 def swept(grid=GRID, **given):
@@ -101,6 +109,7 @@ def nested():
         (lambda agent: {"strategist": "agent_of_mine:OBJECT"}, "'agent_of_mine:OBJECT' is no class"),
         (lambda agent: {"critics": ["agent_of_mine:Nobody"]}, "'agent_of_mine:Nobody' cannot be loaded"),
         (lambda agent: {"strategist": "nowhere:Agent"}, "cannot be loaded: No module named 'nowhere'"),
+        (lambda agent: {"strategist": "breaks:Agent"}, "'breaks:Agent' cannot be loaded: not today"),
         (lambda agent: {"strategist": "mine"}, "no package offers it .nor is it 'MODULE:NAME'"),
         (lambda agent: {"model": Says}, "nothing asks one"),
         (lambda agent: {"runtime__llm": "record", "runtime__cassette": "c.jsonl", "strategist": "model",
@@ -134,6 +143,9 @@ def test_source_of_a_part_is_in_the_key_of_its_tasks_and_of_the_ledger(agent, tm
     reload(agent)
     assert tt.sweep(None, None, GRID, **RUNS, **given, db=url).before == 2
     assert len(list(answers.iterdir())) == 4
+    (tmp_path / "how_often.py").write_text("EVERY = 3")
+    assert tt.sweep(None, None, GRID, **RUNS, **given, db=url).before == 4
+    assert len(list(answers.iterdir())) == 6
     with pytest.raises(tt.ConfigError, match="the source of its module is not the one here"):
         made.load(Settings())
 
@@ -148,10 +160,18 @@ def test_own_model_of_a_sweep_is_asked_by_its_runs():
     assert "the rules decided alone" in row["problem"]
 
 
-def test_set_whose_own_part_fails_is_none_that_counts(agent):
-    found = tt.sweep(None, None, GRID, **RUNS, executor="serial", strategist="agent_of_mine:fails")
+def test_set_whose_own_part_fails_is_none_that_counts_and_runs_again(agent, tmp_path):
+    found = tt.sweep(
+        None, None, GRID, **RUNS, executor="serial", strategist="agent_of_mine:fails", resume=tmp_path / "a"
+    )
+    assert list((tmp_path / "a").iterdir()) == []
     assert "errors were contained" in found.table["problem"][0]
     assert found.worth.sets_tried == 0
+
+
+def test_set_whose_own_part_cannot_be_made_says_why(agent):
+    problems = swept(executor="serial", strategist=agent.Refuses)["problem"]
+    assert "Refuses'> cannot be made (KeyError: 'no desk')" in problems[0]
 
 
 class Watched(SerialExecutor):

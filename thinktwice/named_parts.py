@@ -1,15 +1,20 @@
 """Own parts of a sweep's runs by name: each worker imports them, and no code is sent."""
 
-import hashlib
+import ast
 import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from importlib.util import resolve_name as resolve_import
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
+from schemas.canonical import content_hash
 from schemas.errors import ConfigError
 from schemas.settings import Settings
+from thinktwice.boundary import INSTALLED
 from thinktwice.parts import (
     CriticParts,
     JudgePart,
@@ -27,7 +32,7 @@ from worker.studies.executors.named_features import cannot_import
 
 
 class NamedPart(NamedTuple):
-    """A part: `strategist`, `judge`, `critic` or `model`; `MODULE:NAME`; the hash of its module's source."""
+    """A part: `strategist`, `judge`, `critic` or `model`; `MODULE:NAME`; the hash of its source."""
 
     kind: str
     place: str
@@ -50,7 +55,7 @@ class NamedParts:
         for kind, place, source_hash in self.named:
             try:
                 part = resolve_name(place)
-            except (ImportError, AttributeError) as error:
+            except (Exception, SystemExit) as error:  # a module of the caller's may raise anything
                 raise cannot_import(f"{kind} {place!r}", place.partition(":")[0], error) from error
             if _hash_source(kind, part) != source_hash:
                 raise ConfigError(
@@ -104,11 +109,49 @@ def _name(kind: str, given: Any) -> NamedPart:
 
 
 def _hash_source(kind: str, part: Callable[..., Any]) -> str:
-    """Of the module in which a part is written."""
     try:
-        text = inspect.getsource(sys.modules[part.__module__])
-    except (OSError, TypeError, KeyError) as error:
+        return content_hash(_read_sources(part.__module__))
+    except (OSError, TypeError, ValueError, SyntaxError) as error:
         raise ConfigError(
             f"{kind} {part!r}: the source of {part.__module__!r} cannot be read: write it in a file"
         ) from error
-    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _read_sources(name: str) -> dict[str, str]:
+    """Text by module: of this one, and of those of the caller's that it imports in turn."""
+    texts, left = dict[str, str](), [name]
+    for found in left:
+        place = _place_of(found, name)
+        if found in texts or place is None:
+            continue
+        texts[found] = Path(place).read_text("utf-8")
+        package = found if Path(place).stem == "__init__" else found.rpartition(".")[0]
+        left.append(found.rpartition(".")[0])
+        for node in ast.walk(ast.parse(texts[found])):
+            if isinstance(node, ast.Import):
+                left += [each.name for each in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = resolve_import("." * node.level + (node.module or ""), package)
+                left += [base, *(f"{base}.{each.name}" for each in node.names)]
+    if not texts:
+        raise OSError(f"no file of {name!r}")
+    return texts
+
+
+def _place_of(name: str, part: str) -> str | None:
+    """The file of a module of the caller's, or of the one that holds the part, wherever that is."""
+    if name == "__main__":
+        return getattr(sys.modules[name], "__file__", None)
+    place: str | None = None
+    for known in (
+        name.partition(".")[0],
+        name,
+    ):  # to look below a package imports it: of ours and theirs none
+        try:
+            found = find_spec(known)
+        except Exception:  # noqa: BLE001 - a package of the caller's may raise anything
+            return None
+        place = None if found is None else found.origin
+        if found is None or (name != part and (place or "").startswith(INSTALLED)):
+            return None
+    return place if place is not None and place.endswith(".py") else None

@@ -166,7 +166,7 @@ def find_part(kind: str, given: Any) -> Any:
     place = place_named(kind, given)
     try:
         return resolve_name(place)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (Exception, SystemExit) as error:  # a module of the caller's may raise anything
         raise ConfigError(f"{kind} {given!r}: {place!r} cannot be loaded: {error}") from error
 
 
@@ -193,11 +193,19 @@ def _make(kind: str, given: Any) -> Any:
     """A critic or model of a class, which is called without arguments; an object as it is."""
     if not isinstance(given, type):
         return given
-    try:
+    with _making(kind, given, "a class that takes no arguments"):
         return given()
-    except TypeError as error:
+
+
+@contextmanager
+def _making(kind: str, given: Any, other: str) -> Iterator[None]:
+    try:
+        yield
+    except ThinktwiceError:
+        raise
+    except Exception as error:
         raise ConfigError(
-            f"{kind} {given!r} cannot be made ({error}): give an object, or a class that takes no arguments"
+            f"{kind} {given!r} cannot be made ({type(error).__name__}: {error}): give an object, or {other}"
         ) from error
 
 
@@ -224,7 +232,8 @@ def _around(kind: str, given: Any, *methods: str) -> Callable[[Part], Part]:
         return lambda ours: part
 
     def make_part(ours: Part) -> Part:
-        found: Part = given(ours)
+        with _making(kind, given, "let it take ours"):
+            found: Part = given(ours)
         _demand(found, methods, f"{given!r} gave {found!r}, which")
         return found if found is ours else cast("Part", _OwnPart(kind, found))
 

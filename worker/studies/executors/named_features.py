@@ -42,7 +42,7 @@ def require_importable(executor: Executor, modules: Mapping[str, str]) -> None:
             )
 
 
-def cannot_import(what: str, module: str, error: Exception) -> ConfigError:
+def cannot_import(what: str, module: str, error: BaseException) -> ConfigError:
     """The error of a worker that lacks a module."""
     return ConfigError(
         f"{what}: this worker cannot import {module!r} ({error}): put it on the worker's PYTHONPATH"
