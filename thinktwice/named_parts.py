@@ -143,10 +143,7 @@ def _place_of(name: str, part: str) -> str | None:
     if name == "__main__":
         return getattr(sys.modules[name], "__file__", None)
     place: str | None = None
-    for known in (
-        name.partition(".")[0],
-        name,
-    ):  # to look below a package imports it: of ours and theirs none
+    for known in (name.partition(".")[0], name):  # looking below a package imports it: not of ours or theirs
         try:
             found = find_spec(known)
         except Exception:  # noqa: BLE001 - a package of the caller's may raise anything
