@@ -194,6 +194,7 @@ class _Sweep:
             engine = bare_engine(self.columns, plan)
             plan.install(engine, self.columns, setups)
             records = engine.state, engine.portfolio
+            engine.portfolio["cash"] = 0.0  # beside cash the last digits of a small price would be lost
             # Bytes at once: numpy copies records field by field, which takes longer than their run.
             views = [each.view(np.uint8) for each in records]
             fresh = tuple((view, view.copy()) for view in views)
@@ -218,7 +219,7 @@ class _Sweep:
             exposure /= quantity * rows if plan.direction == "long" else -quantity * rows
             np.multiply(self._holding, exposure, out=held)
             excess -= held
-            gain = float((self._equity[-1] - plan.cash) / (quantity * self._prices[0]))
+            gain = float(self._equity[-1] / (quantity * self._prices[0]))
             entries, exits = self._rows[closed["entry_t"]], self._rows[closed["exit_t"]]
             total = float(np.add.reduce(r))
             yield SetRow(len(r), total, gain, sharpe, exposure, entries, exits, r, excess)

@@ -1,5 +1,6 @@
 """Sets of a sweep: each trades as `simulate` does, whatever stands beside it, and a bad one costs itself."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,16 @@ def test_sweep_returns_of_periods_sum_to_those_of_the_bars(bars):
     years = (bars.times[-1] - bars.times[0]) / (365.25 * 86_400e9)
     expected = returns.mean() / returns.std(ddof=1) * np.sqrt(len(returns) / years)
     assert row.sharpe == pytest.approx(expected, rel=1e-9)
+
+
+def test_sweep_has_the_same_returns_at_any_size_of_prices(bars):
+    given = some_sets(1)[0]
+    rows = []
+    for size in (1.0, 2.0**-40):
+        tables = {name: getattr(bars, name) * size for name in ("open", "high", "low", "close")}
+        rows += run_sets(replace(bars, **tables), [given])
+    assert rows[0].trades > 10
+    assert [rows[1].gain, rows[1].sharpe] == pytest.approx([rows[0].gain, rows[0].sharpe], rel=1e-9)
 
 
 def test_sweep_set_that_is_always_long_is_exposed_as_holding_is(bars):
