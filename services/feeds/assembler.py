@@ -46,22 +46,14 @@ class SeenOnce:
 
 @dataclass
 class SymbolWatch:
-    """One symbol.
+    """One symbol."""
 
-    Attributes:
-        last: label of its last bar that was handed over.
-        missed: bars that did not come since then.
-        unsaid: bars that did not come while it was stale; its return tells their number.
-        stale: it has been told so.
-        quarantine: clean bars without entries that are left.
-        doubtful: labels of bars that wait to be handed over and had a conflict.
-    """
-
-    last: int | None = None
-    missed: int = 0
-    unsaid: int = 0
-    stale: bool = False
-    quarantine: int = 0
+    last: int | None = None  # label of its last bar that was handed over
+    missed: int = 0  # bars that did not come since then
+    unsaid: int = 0  # bars that did not come while it was stale; its return tells their number
+    stale: bool = False  # it has been told so
+    quarantine: int = 0  # clean bars without entries that are left
+    # labels of bars that wait to be handed over and had a conflict
     doubtful: set[int] = field(default_factory=set)
 
     def note_bar(self, label: int, quarantine_bars: int) -> BlockReason | None:

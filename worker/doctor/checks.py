@@ -40,19 +40,12 @@ def fail(found: str, next_step: str) -> Finding:
 
 @dataclass(frozen=True)
 class DoctorContext:
-    """What is looked at.
-
-    Attributes:
-        settings: in force.
-        environment: of the process.
-        feed: as `thinktwice paper --feed` takes it; None: none is looked at.
-        network: whether hosts other than the store's may be asked.
-    """
+    """What is looked at."""
 
     settings: Settings
-    environment: dict[str, str]
-    feed: str | None = None
-    network: bool = False
+    environment: dict[str, str]  # of the process
+    feed: str | None = None  # as `thinktwice paper --feed` takes it; None: none is looked at
+    network: bool = False  # whether hosts other than the store's may be asked
 
 
 Check = Callable[[DoctorContext], Awaitable[Finding]]

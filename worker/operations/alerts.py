@@ -61,23 +61,15 @@ WANTED = ("kind", "parameter", "value", "regime", "direction", "eligible")
 
 @dataclass(frozen=True)
 class Alert:
-    """One thing that a person may want to know.
-
-    Attributes:
-        kind: see `NotificationKind`.
-        summary: one line.
-        at: when it happened, ns.
-        about: what it is about, for example a symbol.
-        topic: what it says something new of: the same kind on one topic is a repetition, another kind is not.
-        detail: plain data.
-    """
+    """One thing that a person may want to know."""
 
     kind: NotificationKind
-    summary: str
-    at: int
-    about: str | None = None
+    summary: str  # one line
+    at: int  # when it happened, ns
+    about: str | None = None  # what it is about, for example a symbol
+    # what it says something new of: the same kind on one topic is a repetition, another kind is not
     topic: str | None = None
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)  # plain data
 
     @property
     def key(self) -> str:

@@ -101,14 +101,10 @@ def _rows(bars: BarSeries, until: int | None) -> int:
 
 @dataclass(frozen=True)
 class SiftedBars:
-    """Bars to trade on.
+    """Bars to trade on."""
 
-    Attributes:
-        bars: without those in doubt.
-        told: what is to be journalled once so many rows are validated.
-    """
-
-    bars: BarSeries
+    bars: BarSeries  # without those in doubt
+    # what is to be journalled once so many rows are validated
     shown: Mapping[int, list[FeedAnomaly]] = field(default_factory=dict)
 
     def next_row(self, t: int) -> int:

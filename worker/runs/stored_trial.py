@@ -20,20 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class StoredTrial:
-    """What a run of a store starts with, and what it has tried.
+    """What a run of a store starts with, and what it has tried."""
 
-    Attributes:
-        store: open, with every table.
-        run_id: the run.
-        settings: its configuration.
-        fresh: it starts as on an empty store.
-        away: awaited when the store is away, before it is asked again; it may raise.
-    """
-
-    store: "Store"
+    store: "Store"  # open, with every table
     run_id: str
     settings: Settings
-    fresh: bool = False
+    fresh: bool = False  # it starts as on an empty store
+    # awaited when the store is away, before it is asked again; it may raise
     away: Callable[[StoreError], Awaitable[None]] | None = None
     _declared: frozenset[str] = field(default_factory=frozenset, init=False)
     _slow_loop: TrialCounter | None = field(default=None, init=False)

@@ -27,14 +27,9 @@ _LONGEST_REASON = 200
 
 
 class Unreadable(NamedTuple):
-    """A line that is no row.
+    """A line that is no row."""
 
-    Attributes:
-        line: its number in the file, from 1.
-        reason: why.
-    """
-
-    line: int
+    line: int  # its number in the file, from 1
     reason: str
 
 

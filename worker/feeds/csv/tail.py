@@ -30,25 +30,15 @@ _TICK_NS = 10_000_000  # a kernel stamps files with the time of its last tick
 
 @dataclass(frozen=True)
 class CsvShape:
-    """What a file holds, settled when it is opened.
-
-    Attributes:
-        path: the file.
-        symbols: sorted; others in the file are told and passed over.
-        timeframe: of the bars.
-        label: what a time names.
-        zone: given to times that carry none.
-        name: symbol of a file without a symbol column.
-        read_off: nobody named the symbols, they are those at the file's beginning.
-    """
+    """What a file holds, settled when it is opened."""
 
     path: Path
-    symbols: tuple[str, ...]
+    symbols: tuple[str, ...]  # sorted; others in the file are told and passed over
     timeframe: str
-    label: Literal["open", "close"]
-    zone: ZoneInfo | None
-    name: str
-    read_off: bool = False
+    label: Literal["open", "close"]  # what a time names
+    zone: ZoneInfo | None  # given to times that carry none
+    name: str  # symbol of a file without a symbol column
+    read_off: bool = False  # nobody named the symbols, they are those at the file's beginning
 
 
 class ClosedBars:

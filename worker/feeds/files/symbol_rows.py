@@ -43,22 +43,14 @@ class Selection:
 
 @dataclass(frozen=True)
 class SymbolRows:
-    """The rows of one symbol in order of time, or as the file has them where that is neither order.
-
-    Attributes:
-        symbol: its name.
-        table: the file the rows come from.
-        rows: int (n,), their positions in that file.
-        times: int64 (n,), UTC ns labels.
-        values: float64 (n,) for each field and further column.
-        repeated: int64 (m,), labels of rows that stood twice and were left out.
-    """
+    """The rows of one symbol in order of time, or as the file has them where that is neither order."""
 
     symbol: str
-    table: BarTable
-    rows: RowArray
-    times: IntArray
-    values: Values
+    table: BarTable  # the file the rows come from
+    rows: RowArray  # int (n,), their positions in that file
+    times: IntArray  # int64 (n,), UTC ns labels
+    values: Values  # float64 (n,) for each field and further column
+    # int64 (m,), labels of rows that stood twice and were left out
     repeated: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def place(self, k: int) -> str:

@@ -22,28 +22,19 @@ MOST_LISTED = 100
 
 @dataclass
 class SymbolFindings:
-    """The bars of one symbol and what was found in them.
+    """The bars of one symbol and what was found in them."""
 
-    Attributes:
-        bars: by label, ascending; what can be used.
-        duplicates: rows that repeated another exactly; dropped.
-        conflicts: labels with two different bars; the first is kept.
-        invalid: labels whose values cannot be a bar, with the reason; dropped.
-        off_grid: labels that are no multiple of the timeframe; dropped.
-        future: labels that lay beyond the present; dropped.
-        gaps: first and last label of each stretch without bars in the range that was asked for, and how many
-            are missing in it.
-        asked: bars that were asked for.
-    """
-
-    bars: dict[int, Bar] = field(default_factory=dict)
-    duplicates: int = 0
-    conflicts: list[int] = field(default_factory=list)
+    bars: dict[int, Bar] = field(default_factory=dict)  # by label, ascending; what can be used
+    duplicates: int = 0  # rows that repeated another exactly; dropped
+    conflicts: list[int] = field(default_factory=list)  # labels with two different bars; the first is kept
+    # labels whose values cannot be a bar, with the reason; dropped
     invalid: list[tuple[int, str]] = field(default_factory=list)
-    off_grid: list[int] = field(default_factory=list)
-    future: list[int] = field(default_factory=list)
+    off_grid: list[int] = field(default_factory=list)  # labels that are no multiple of the timeframe; dropped
+    future: list[int] = field(default_factory=list)  # labels that lay beyond the present; dropped
+    # first and last label of each stretch without bars in the range that was asked for, and how many are
+    # missing in it
     gaps: list[tuple[int, int, int]] = field(default_factory=list)
-    requested: int = 0
+    requested: int = 0  # bars that were asked for
 
     @property
     def problems(self) -> int:

@@ -28,42 +28,26 @@ CLOSED_DAYS = 4  # in a row, as over Easter, are no gap of a source of sessions
 
 @dataclass(frozen=True)
 class FetchRequest:
-    """What to fetch, as the operator said it.
+    """What to fetch, as the operator said it."""
 
-    Attributes:
-        exchange: name in ccxt, `yahoo` or `stooq`.
-        symbols: as ccxt writes them.
-        timeframe: of the bars.
-        start: first label, UTC; a date is its first instant.
-        end: last label, UTC, inclusive; a date is its whole day. None: up to the last bar that is over.
-        out: the file to write.
-        replace: whether that file may be there already.
-    """
-
-    exchange: str
-    symbols: tuple[str, ...]
+    exchange: str  # name in ccxt, `yahoo` or `stooq`
+    symbols: tuple[str, ...]  # as ccxt writes them
     timeframe: str
-    start: str
+    start: str  # first label, UTC; a date is its first instant
+    # last label, UTC, inclusive; a date is its whole day. None: up to the last bar that is over.
     end: str | None
-    out: Path
-    replace: bool = False
+    out: Path  # the file to write
+    replace: bool = False  # whether that file may be there already
 
 
 @dataclass(frozen=True)
 class FetchShell:
-    """Where a fetch runs.
+    """Where a fetch runs."""
 
-    Attributes:
-        settings: how the exchange is reached.
-        patience: with failures.
-        progress: bars of time that are done, and all.
-        wall: ns since 1970, for an exchange that does not tell its time.
-    """
-
-    settings: ExchangeSettings
-    patience: Patience
-    progress: Callable[[int, int], None]
-    wall: Callable[[], int] = time.time_ns
+    settings: ExchangeSettings  # how the exchange is reached
+    patience: Patience  # with failures
+    progress: Callable[[int, int], None]  # bars of time that are done, and all
+    wall: Callable[[], int] = time.time_ns  # ns since 1970, for an exchange that does not tell its time
 
 
 async def fetch(request: FetchRequest, shell: FetchShell) -> dict[str, Any]:
