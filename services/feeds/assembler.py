@@ -88,17 +88,11 @@ class RowAssembler:
         after: int | None = None,
         most_waiting: int = MOST_WAITING,
     ) -> None:
-        """Begin without any bar.
+        """Begin without any bar, at the source time `start`.
 
-        Args:
-            symbols: the columns of every row.
-            grid: the time axis.
-            settings: how long is waited, and what blocks entries.
-            start: ns, source time at which the feed began. Without `after`, rows that closed until then are
-                history, unless `end_history` says that less of them is.
-            after: label of the last row that an earlier process took; what lies before is dropped silently,
-                unless it is recalled otherwise.
-            most_waiting: bars that may wait for their row; more are refused.
+        With `after`, the label of the last row that an earlier process took, what lies before is dropped
+        silently, unless it is recalled otherwise. Without it, rows that closed until `start` are history,
+        unless `end_history` says that less of them is.
         """
         self.symbols = tuple(sorted(symbols))
         self.grid = grid
@@ -130,13 +124,8 @@ class RowAssembler:
     def take(self, raw: RawBar, now: int, *, closed: bool = True) -> list[FeedAnomaly]:
         """Keep a bar for its row, or say what is wrong with it.
 
-        Args:
-            raw: the bar as it came.
-            now: ns, source time.
-            closed: False where the source does not show that the bar is over, whatever the time is.
-
-        Returns:
-            At most one anomaly; none when the bar is kept, or when the same was told before.
+        It is not `closed` where the source does not show that it is over, whatever the time `now` is there.
+        At most one anomaly; none when the bar is kept, or when the same was told before.
         """
         kind, why = self._judge(raw, now, closed)
         if kind is None:
@@ -154,11 +143,8 @@ class RowAssembler:
     def rows(self, now: int, *, hold: bool = False, blocked: BlockReason | None = None) -> list[Item]:
         """What is due: rows in label order, each after the anomalies that concern it, then stale symbols.
 
-        Args:
-            now: ns, source time.
-            hold: hand over no row, because a gap is being filled; the feed has to end this soon, since stops
-                run on rows.
-            blocked: a reason for which no symbol may enter on these rows.
+        On `hold` no row is handed over, because a gap is being filled; the feed has to end this soon, since
+        stops run on rows. Where they are `blocked`, no symbol may enter on them.
         """
         items: list[Item] = []
         for label in () if hold else sorted(self._waiting):

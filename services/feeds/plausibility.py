@@ -131,12 +131,7 @@ class PriceLevel:
 
 
 class PlausibilityGuard:
-    """Judges rows of bars in order of their labels.
-
-    Args:
-        symbols: of the rows.
-        settings: the width of the band.
-    """
+    """Judges rows of bars in order of their labels."""
 
     def __init__(self, symbols: Iterable[str], settings: DataSettings) -> None:
         self._levels = {
@@ -145,12 +140,7 @@ class PlausibilityGuard:
         self._withheld: int | None = None
 
     def remember(self, good: BarSeries, doubts: Iterable[Mapping[str, Any]]) -> None:
-        """Stand where a process stood that traded these bars and journalled these doubts.
-
-        Args:
-            good: the bars that were traded.
-            doubts: payloads of the anomalies `TOLD_HERE`, in order.
-        """
+        """Stand where a process stood that traded the good bars and journalled anomalies `TOLD_HERE`."""
         held: dict[str, list[tuple[int, Bar]]] = {symbol: [] for symbol in self._levels}
         unsettled: dict[str, set[int]] = {symbol: set() for symbol in self._levels}
         for payload in doubts:
@@ -175,14 +165,9 @@ class PlausibilityGuard:
                 level.hold(*doubtful)
 
     def sift(self, row: BarRow, *, blocks: bool) -> tuple[list[FeedAnomaly], BarRow | None]:
-        """A row without the bars in doubt, and what is to be told before it.
+        """What is to be told before a row, and the row without bars in doubt; None when it has no other.
 
-        Args:
-            row: behind those before it.
-            blocks: say in the row that a doubted symbol may not enter.
-
-        Returns:
-            The anomalies; the row, or None when no bar is left in it.
+        Where it `blocks`, the row says that a doubted symbol may not enter.
         """
         shown, left, shut = list[FeedAnomaly](), dict[str, Bar](), dict[str, str]()
         for symbol, bar in row.bars.items():
@@ -208,7 +193,6 @@ class PlausibilityGuard:
 
 
 def _judge_bar(level: PriceLevel, symbol: str, label: int, bar: Bar) -> FeedAnomaly | None:
-    """What is to be told of a bar, if anything."""
     why = level.doubt(label, bar)
     if why is not None:
         return FeedAnomaly(FeedAnomalyKind.IMPLAUSIBLE, symbol, label, why)

@@ -107,12 +107,7 @@ class RowMemory(Protocol):
     """A feed that compares what its source gives again with what was taken, by an earlier process as well."""
 
     def recall(self, rows: Sequence[BarRow], conflicts: Collection[tuple[str, int]]) -> None:
-        """Note, before the first item, the newest rows that were taken and the bars whose conflict was told.
-
-        Args:
-            rows: ascending.
-            conflicts: symbol and label.
-        """
+        """Note, before the first item, the newest rows that were taken, ascending, and conflicts told."""
         ...
 
 

@@ -102,11 +102,7 @@ async def operate(
 
 
 class OutageLog:
-    """Passes events on; of several words about one outage the first, and of its end the last.
-
-    Args:
-        note: told.
-    """
+    """Passes events on; of several words about one outage the first, and of its end the last."""
 
     def __init__(self, note: EventSink) -> None:
         self._note = note

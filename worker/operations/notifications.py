@@ -108,12 +108,7 @@ class Webhook:
             await self._client.aclose()
 
     async def send(self, body: bytes, key: str) -> Outcome:
-        """One attempt; raises nothing that a network or a receiver can bring about.
-
-        Args:
-            body: JSON.
-            key: the same for every attempt at the same message.
-        """
+        """One attempt, with the key of its message; raises nothing that a network or a receiver can bring."""
         import httpx2
 
         client = self._client or self.open()

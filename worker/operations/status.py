@@ -80,13 +80,7 @@ class VitalSource(Protocol):
 
 
 def not_ready(status: ProcessStatus, now: int, lag_bars: int) -> tuple[str, ...]:
-    """Why a process cannot do its work now; empty when it can.
-
-    Args:
-        status: of the process.
-        now: ns.
-        lag_bars: bars that may pass without a new one.
-    """
+    """Why a process cannot do its work `now`; empty when it can. `lag_bars` may pass without a new one."""
     reasons = []
     if status.state != "running":
         reasons.append(f"{status.state}: {status.reason or 'no reason given'}")

@@ -107,14 +107,9 @@ class HttpServer(uvicorn.Server):
 async def serve_http(
     app: ASGIApp, host: str, port: int, tell: Callable[[str], None], ending: Callable[[], None] = _nothing
 ) -> signal.Signals | None:
-    """Serve HTTP until a signal ends it, which comes back.
+    """Serve HTTP until a signal ends it, which comes back; port 0 takes any.
 
-    Args:
-        app: what is served.
-        host: where it listens.
-        port: 0 takes any.
-        tell: is given the address, without a path, once it listens.
-        ending: called before what is being answered is waited for.
+    `tell` is given the address, without a path; `ending` is called before open answers are waited for.
 
     Raises:
         ConfigError: the address cannot be had.

@@ -48,11 +48,7 @@ def progress_bar(
 ) -> Iterator[Progress]:
     """A callback (units done, units in all or None) that draws, and raises `RunInterrupted` after a signal.
 
-    Args:
-        title: what is being done.
-        interrupts: asked at every call.
-        unit: what is counted.
-        first: what is done before the first call.
+    Before it is called, `first` is shown.
     """
     activity = Activity(title, first, unit)
     with _show(activity) as redraw:
@@ -115,9 +111,7 @@ def watch_rows(title: str, unit: str) -> Callable[[Iterable[Row]], Iterator[Row]
 def step(title: str, *, at_once: bool = False) -> Iterator[Callable[[str], None]]:
     """A step without a count: a callback that gives it another title.
 
-    Args:
-        title: what is being done.
-        at_once: known to take long, so that it is told at once also where no bar is drawn.
+    One that is known to take long is told `at_once` also where no bar is drawn.
     """
     activity = Activity(title, "", "")
     if at_once and not _draws(sys.stderr):

@@ -200,11 +200,9 @@ class Replay:
         )
 
     async def rebuild(self, at: int | None = None, progress: Progress | None = None) -> Rebuilt:
-        """The session of a run that is over, as of the last bar close at or before a time.
+        """The session of a run that is over, as of the last bar close at or before a time, ns.
 
-        Args:
-            at: ns; None for the end of what the run has recorded.
-            progress: told (bars done, bars to do or None) between bars.
+        None is the end of what the run has recorded.
 
         Raises:
             ConfigError: the bars are others, no bar had closed by then, or a row differs from the stored one.
@@ -286,10 +284,7 @@ def differences(
 ) -> tuple[str, ...]:
     """What a stored document says otherwise than the replayed one, the first few; empty when nothing.
 
-    Args:
-        stored: as the run row has it.
-        replayed: as it comes out now.
-        same_version: whether the program that made it is this one, so that both have the same figures.
+    Only documents of the same version have to have the same figures.
     """
     if stored is None:
         return ("there is no document, and a finished run has one",)

@@ -46,12 +46,8 @@ def render(
 ) -> None:
     """Print the summary; with reflection off, the first line says so.
 
-    Args:
-        document: the JSON document of the run.
-        console: where to.
-        failures: what the journalled errors said, one line each.
-        notes: what a reader has to know beside the document.
-        full: with every counter.
+    `failures` are what the journalled errors said, one line each, `notes` what a reader has to know beside
+    the document; in `full` every counter is printed.
     """
     _warn(document, console)
     for line in account_lines(document):

@@ -111,16 +111,8 @@ async def record_run(
 ) -> RecordedRun:
     """Store the run, run it, store its end.
 
-    Args:
-        runner: the backtest.
-        settings: the configuration in force.
-        bars: the selected bars.
-        store: an open store.
-        run: what the run row says from the start.
-        definitions: playbooks; None lets the runner load them.
-        progress: told (bars done, bars in all or None) between bars; may raise `RunInterrupted`.
-        fresh_ledger: whether a run that is entered in the ledger of trials starts as on an empty store; None:
-            it is no trial of its own.
+    A run that is entered in the ledger of trials starts as on an empty store where that is `fresh`; where it
+    is None, the run is no trial of its own. `progress` may raise `RunInterrupted`.
 
     Raises:
         RunInterrupted: the operator stopped it; the run is stored as interrupted.

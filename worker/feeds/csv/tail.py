@@ -97,16 +97,7 @@ class CsvTailFeed:
         steady: Callable[[], int] = time.monotonic_ns,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Nothing is read yet.
-
-        Args:
-            shape: of the file.
-            settings: waiting and blocking.
-            name: of the feed.
-            wall: our wall clock, ns.
-            steady: our clock that only moves forward, ns.
-            sleep: waits for so many seconds.
-        """
+        """Nothing is read yet; `wall` and `steady`, which only moves forward, are our clocks, ns."""
         self.name, self.symbols = name, shape.symbols
         self.timeframe, self.label = shape.timeframe, shape.label
         self._shape, self._settings = shape, settings

@@ -93,11 +93,7 @@ class BarTable:
         two levels, as downloads of several symbols have them, become one name each. Of a period its start is
         taken.
 
-        Args:
-            frame: whatever was handed over.
-            word: what its rows are, in a refusal.
-            needs: what a refusal of one without rows asks for.
-            columns: which is what, where their names do not say it.
+        A refusal calls its rows by `word` and asks for what it `needs`.
 
         Raises:
             DataError: it is no DataFrame, has no rows, or columns that Arrow cannot hold or are no bars.

@@ -33,12 +33,7 @@ def plain_table(
 ) -> BarTable:
     """The table with numbers as `float` reads them in some of its columns.
 
-    Args:
-        table: as it was read.
-        prices: positions of columns of prices, which say how decimals are marked.
-        others: positions of columns of volumes.
-        decimal: what marks decimals; None: what most of the prices say.
-        tell: takes what a reader should know.
+    Columns of `prices` say how decimals are marked where `decimal` is None; `others` are those of volumes.
 
     Raises:
         DataError: the mark of the decimals cannot be told, or is not the same everywhere.
