@@ -11,7 +11,7 @@ import signal
 import stat
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -38,20 +38,19 @@ def unwind_on_ctrl_c() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@contextmanager
-def nothing_to_lose() -> Iterator[None]:
+def nothing_to_lose() -> AbstractContextManager[None]:
     """Ctrl-C leaves at once: nothing is open yet, and a long import or compilation hears nothing else."""
-    before = signal.signal(signal.SIGINT, leave_at_once)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return _on_ctrl_c(leave_at_once)
+
+
+def interrupt_at_once() -> AbstractContextManager[None]:
+    """Ctrl-C is raised in the middle of work that never yields to the event loop."""
+    return _on_ctrl_c(signal.default_int_handler)
 
 
 @contextmanager
-def interrupt_at_once() -> Iterator[None]:
-    """Ctrl-C is raised in the middle of work that never yields to the event loop."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def _on_ctrl_c(handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:

@@ -122,7 +122,11 @@ async def record_run(
         await store.trials.all()  # a ledger that is damaged refuses the run before it is stored
     record = await store.runs.create(run)
     journal = JournalWriter(StoreSink(store.journal, record.run_id), settings.runtime.flush_rows)
-    trial = _trial(store, record, settings, fresh_ledger)
+    trial = None
+    if fresh_ledger is not None:
+        from worker.runs.stored_trial import StoredTrial
+
+        trial = StoredTrial(store, record.run_id, settings, fresh=fresh_ledger)
     try:
         outcome = await runner(
             settings, bars, journal, definitions=definitions, progress=progress, trial=trial
@@ -142,16 +146,6 @@ async def record_run(
             await _close_early(store, record.run_id, journal, "failed", trial)
         raise
     return RecordedRun(await store.runs.find(record.run_id), outcome, document)
-
-
-def _trial(
-    store: "Store", record: "RunRecord", settings: Settings, fresh_ledger: bool | None
-) -> "StoredTrial | None":
-    if fresh_ledger is None:
-        return None
-    from worker.runs.stored_trial import StoredTrial
-
-    return StoredTrial(store, record.run_id, settings, fresh=fresh_ledger)
 
 
 async def _close_early(

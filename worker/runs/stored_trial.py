@@ -75,24 +75,6 @@ class StoredTrial:
             self.note_stored(counts)
 
 
-class BegunTrial:
-    """A run that another process began: it starts with what its first row says."""
-
-    def __init__(self, trial: StoredTrial, ledger: TrialLedger) -> None:
-        self._trial = trial
-        self._ledger = ledger
-
-    async def begin(
-        self, bars: BarSeries, definitions: Sequence[PlaybookDefinition], *, grows: bool = False
-    ) -> TrialLedger:
-        """What the run started with."""
-        return self._ledger
-
-    def follow(self, slow_loop: TrialCounter) -> None:
-        """Count what the slow loop tries."""
-        self._trial.follow(slow_loop)
-
-
 def describe_trial(
     settings: Settings, definitions: Sequence[PlaybookDefinition], bars: BarSeries, *, grows: bool = False
 ) -> TriedOn:

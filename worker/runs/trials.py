@@ -5,7 +5,7 @@ goes on with it or looks at it reads that row and never the ledger. A run that i
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
@@ -36,19 +36,19 @@ class RunTrial(Protocol):
 
 
 class NoTrial:
-    """A run that is no trial of its own: it starts with what it is given."""
+    """A run that starts with what it is given: one of another process, which `follow` counts on, or none."""
 
-    def __init__(self, ledger: TrialLedger = NO_TRIALS) -> None:
+    def __init__(
+        self, ledger: TrialLedger = NO_TRIALS, follow: Callable[[TrialCounter], None] = lambda slow_loop: None
+    ) -> None:
         self._ledger = ledger
+        self.follow = follow
 
     async def begin(
         self, bars: "BarSeries", definitions: Sequence[PlaybookDefinition], *, grows: bool = False
     ) -> TrialLedger:
         """What it was given."""
         return self._ledger
-
-    def follow(self, slow_loop: TrialCounter) -> None:
-        """Nothing is counted."""
 
 
 async def ledger_of_run(store: "Store", record: "RunRecord") -> TrialLedger:
