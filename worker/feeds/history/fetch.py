@@ -73,7 +73,7 @@ async def fetch(request: FetchRequest, shell: FetchShell) -> dict[str, Any]:
             return shell.wall() + ahead
 
         first, last = _labels(now() - unsure, step, max(start or 0, 0), end)
-        identity = {"exchange": request.exchange, "symbols": list(request.symbols)}
+        identity: dict[str, Any] = {"exchange": request.exchange, "symbols": list(request.symbols)}
         identity |= {"timeframe": request.timeframe, "first": first, "end": end}
         with PartialFile(request.out, identity) as partial:
             await _pages(exchange, request, shell, partial, first, last, now)
