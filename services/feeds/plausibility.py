@@ -34,9 +34,6 @@ class PriceLevel:
     good bars, whichever is wider. Ranges count as shares of the close before them, so that they hold at
     another level, too; the first good bar behind a doubt has none. A bar that is taken because the doubts
     agreed on no level has the range to the doubt before it: so the band grows to the swings of such a market.
-
-    Attributes:
-        unsettled: what the bar just judged was taken against, where it lies outside the band; else None.
     """
 
     def __init__(self, change: float, atr: float) -> None:
@@ -50,6 +47,7 @@ class PriceLevel:
         self._doubts = 0  # possible bars in doubt since the last good one
         self._unsettled_told: int | None = None
         self._settling = 0
+        # What the bar just judged was taken against, where it lies outside the band.
         self.unsettled: dict[str, Any] | None = None
 
     @property
@@ -224,7 +222,6 @@ def _never_leaves(bars: BarSeries, s: int, change: float) -> bool:
 
 
 def _newest(bars: BarSeries, s: int, most: int | None = None) -> Iterator[tuple[int, Bar]]:
-    """The newest bars of a symbol, or all, with their labels, ascending."""
     rows = np.flatnonzero(bars.present[:, s])
     rows = rows if most is None else rows[-most:]
     tables = [getattr(bars, name)[rows, s].tolist() for name in COLUMNS]

@@ -108,7 +108,6 @@ class RowMemory(Protocol):
 
     def recall(self, rows: Sequence[BarRow], conflicts: Collection[tuple[str, int]]) -> None:
         """Note, before the first item, the newest rows that were taken, ascending, and conflicts told."""
-        ...
 
 
 class MarketFeed(Protocol):
@@ -143,15 +142,12 @@ class MarketFeed(Protocol):
         Raises:
             FeedError: the source is gone for good, or does not know a symbol or the timeframe.
         """
-        ...
 
     def last_labels(self) -> dict[str, int]:
         """The label (ns) of the last bar of each symbol that was handed over; absent where there is none."""
-        ...
 
     async def close(self) -> None:
         """Give back connections and files; a running `items` ends."""
-        ...
 
 
 async def news_after_history(

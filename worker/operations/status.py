@@ -76,7 +76,6 @@ class VitalSource(Protocol):
 
     def status(self) -> ProcessStatus:
         """The present status, at once."""
-        ...
 
 
 def not_ready(status: ProcessStatus, now: int, lag_bars: int) -> tuple[str, ...]:

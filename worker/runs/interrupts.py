@@ -12,7 +12,7 @@ import stat
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, NoReturn, Self, TypeVar
 
 Result = TypeVar("Result")
@@ -106,7 +106,6 @@ class Interrupts:
     """Context in which the two signals only raise a flag; `check` turns the flag into `RunInterrupted`."""
 
     def __init__(self, unit: str = "bar") -> None:
-        """Take what is finished before a stop."""
         self._unit = unit
         self._signum: int | None = None
         self._before: dict[int, Any] = {}
@@ -116,9 +115,7 @@ class Interrupts:
             self._before[signum] = signal.signal(signum, self._note)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import TextIO, TypeVar
 
 from services.model_calls.quoting import visible
@@ -23,14 +24,16 @@ Row = TypeVar("Row")
 Progress = Callable[[int, int | None], None]  # units done, and in all as far as that is known
 
 
+@dataclass
 class Activity:
     """What is being done now, and how far it is; the total may be unknown for a while, or for ever."""
 
-    def __init__(self, title: str, first: str, unit: str) -> None:
-        self.title, self.first, self.unit = title, first, unit
-        self.done: int | None = None
-        self.total: int | None = None
-        self.started = time.monotonic()
+    title: str
+    first: str = ""
+    unit: str = ""
+    done: int | None = None
+    total: int | None = None
+    started: float = field(default_factory=time.monotonic)
 
     @property
     def text(self) -> str:
@@ -113,7 +116,7 @@ def step(title: str, *, at_once: bool = False) -> Iterator[Callable[[str], None]
 
     One that is known to take long is told `at_once` also where no bar is drawn.
     """
-    activity = Activity(title, "", "")
+    activity = Activity(title)
     if at_once and not _draws(sys.stderr):
         _write_line(sys.stderr, activity)
 

@@ -71,11 +71,9 @@ class Script(Protocol):
     @property
     def settings(self) -> Settings:
         """As they were stored with the run."""
-        ...
 
     async def find_end(self) -> int | None:
         """The end of what the run has recorded, ns; None where its script ends there, too."""
-        ...
 
     async def play(
         self, journal: JournalWriter, until: int | None, progress: Progress | None
@@ -87,7 +85,6 @@ class Script(Protocol):
         Raises:
             NotReplayable: its bars or recorded replies are not those of the run.
         """
-        ...
 
 
 @dataclass(frozen=True)

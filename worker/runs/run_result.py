@@ -109,7 +109,6 @@ def performance(
 
 
 def _mean_exposure(gross: FloatArray, equity: FloatArray) -> float | None:
-    """Mean of gross exposure over equity, of the closes at which there was any equity."""
     there = equity > 0.0
     return _finite(float(np.mean(gross[there] / equity[there]))) if there.any() else None
 

@@ -53,21 +53,17 @@ class RunOutcome(Protocol):
     @property
     def trades(self) -> Sequence[Episode]:
         """Closed positions in order."""
-        ...
 
     @property
     def equity(self) -> tuple[Sequence[int], Sequence[float]]:
         """Close times (ns) and equity at them."""
-        ...
 
     @property
     def stale_positions(self) -> Sequence[str]:
         """Open positions whose symbols have stopped trading, and what waits for them."""
-        ...
 
     def document(self, run_id: str, journal_url: str) -> dict[str, Any]:
         """The JSON document of the run."""
-        ...
 
 
 class BacktestRunner(Protocol):
@@ -86,7 +82,6 @@ class BacktestRunner(Protocol):
         own: "Overrides" = ...,
     ) -> RunOutcome:
         """Run over the bars closed by `until` into `journal`; `own` answers for the models."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -81,15 +81,10 @@ def describe_trial(
     """A configuration on bars, as the ledger knows it."""
     return TriedOn(
         settings.config_hash,
-        playbooks_hash(definitions),
+        content_hash(sorted(definition.content_hash for definition in definitions)),  # in whatever order
         bars.select(end_ns=int(bars.times[0])).sha256,
         bars.timeframe,
         tuple(bars.symbols),
         int(bars.times[0]),
         None if grows else int(bars.times[-1]),
     )
-
-
-def playbooks_hash(definitions: Sequence[PlaybookDefinition]) -> str:
-    """Content hash of a set of playbooks, in whatever order they come."""
-    return content_hash(sorted(definition.content_hash for definition in definitions))

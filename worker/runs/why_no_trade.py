@@ -155,7 +155,6 @@ def _with_example(code: str, remedy: str, facts: RunCounts) -> str:
 
 
 def _after(facts: RunCounts) -> Iterator[Cause]:
-    """What became of the signals that met a plan."""
     events, refused = facts.events, facts.signals["orders_refused"]
     if not events.get("activation_triggered"):
         yield from ((kind, events[kind], REMEDIES[kind]) for kind in ENDS if events.get(kind))

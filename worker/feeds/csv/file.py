@@ -26,7 +26,6 @@ class GrowingFile:
     """One name in the file system."""
 
     def __init__(self, path: Path, piece: int = PIECE) -> None:
-        """Nothing is opened yet."""
         self._path = path
         self._piece = piece
         self._file: BinaryIO | None = None

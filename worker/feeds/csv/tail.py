@@ -128,11 +128,7 @@ class CsvTailFeed:
         self._recalled = rows, conflicts
 
     async def items(self, after: int | None) -> AsyncIterator[BarRow | FeedAnomaly]:
-        """Rows of bars that are over, and anomalies; ends when the feed is closed.
-
-        Args:
-            after: label of the last row that was taken. Without it, the last `history_bars` rows of the file
-                come first, as history; with it, all rows after it, too old ones without entries.
+        """See `MarketFeed`; without `after`, the last `history_bars` rows of the file come first, as history.
 
         Raises:
             FeedError: the file stays away, or is another kind of file now.
@@ -314,9 +310,5 @@ class CsvTailFeed:
 
     def _pause(self, assembler: RowAssembler) -> float:
         """Until the next look: soon, or when a waiting row is due if that is sooner."""
-        due, now = assembler.next_due(), self._clock.now()
-        return (
-            self._settings.poll_s
-            if due is None or due <= now
-            else min(self._settings.poll_s, (due - now) / NS)
-        )
+        due, now, poll_s = assembler.next_due(), self._clock.now(), self._settings.poll_s
+        return poll_s if due is None or due <= now else min(poll_s, (due - now) / NS)

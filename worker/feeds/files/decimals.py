@@ -123,7 +123,6 @@ def _is_written(bare: Any, texts: Any) -> bool:
 
 
 def _decimal_of(table: BarTable, prices: Any) -> Decimal:
-    """The mark that decimals have in columns of prices."""
     commas = _any(prices, r"\..*,|,\d{0,2}$|,\d{4,}$")  # behind a point, or before no group of three
     points = _any(prices, r",.*\.|^[^,]*\.\d{0,2}$|^[^,.]*\.\d{4,}$")
     commas, points = commas or _any(prices, r"\..*\."), points or _any(prices, r",.*,")

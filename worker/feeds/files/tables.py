@@ -217,11 +217,8 @@ def _header(path: Path, data: bytes, source: Source) -> tuple[TableShape, str]:
     names, separator = csv_header(path, wide if wide and is_bars else data)
     rows = _cells(data, separator, 0, SAMPLE) if is_bars else []
     given = set(source.columns.values())
-    if (
-        given
-        and (above := next((k for k, row in enumerate(rows) if given <= {*map(str.strip, row)}), None))
-        is not None
-    ):
+    named = (k for k, row in enumerate(rows) if given and given <= {*map(str.strip, row)})
+    if (above := next(named, None)) is not None:
         return TableShape(tuple(map(str.strip, rows[above])), above + 1), separator
     found = header_of(rows) if rows else TableShape(names, 1)
     if given and found.rows == 0:

@@ -165,9 +165,7 @@ def _symbol(series: "BarSeries", s: int, days: dict[str, Any], shut: Any) -> dic
 def _calendar(series: "BarSeries", s: int) -> tuple[dict[str, Any], Any]:
     """The days on which a symbol trades as its bars show them, and stretches of such days without a bar.
 
-    Beside them the days in between on which it never trades.
-
-    Of bars longer than a day nothing is shown: each covers all days of its span.
+    Beside them the days in between on which it never trades. A bar longer than a day covers all of its span.
     """
     if series.bar_ns > DAY_NS:
         return {"weekdays": [], "closed_days": [], "missing": []}, np.empty(0, dtype="datetime64[D]")
@@ -230,7 +228,6 @@ def _pauses(times: Any, bar_ns: int, shut: Any) -> Any:
 
 
 def _longest(times: Any, pauses: Any) -> list[dict[str, Any]]:
-    """The longest stretches without a bar: the labels around each, and how many bars it would hold."""
     longest = [k for k in np.argsort(-pauses, kind="stable")[:MOST_PAUSES] if pauses[k] > 0]
     return [
         {"after": show_label(int(times[k])), "until": show_label(int(times[k + 1])), "bars": int(pauses[k])}

@@ -26,15 +26,7 @@ VERSION = 1
 
 
 class PartialFile:
-    """The pages of one request; as a context manager it says of an exchange that gives out what is kept.
-
-    Attributes:
-        path: the file.
-        bars: of each symbol, in the order in which they came.
-        future: of each symbol, labels beyond the present of their answer.
-        next_label: of each symbol, where its next page begins, ns.
-        resumed: bars that an earlier run left.
-    """
+    """The pages of one request; as a context manager it says of an exchange that gives out what is kept."""
 
     def __init__(self, target: Path, request: Mapping[str, Any]) -> None:
         """Begin, or go on with what the same request left beside its target.
@@ -44,9 +36,9 @@ class PartialFile:
             DataError: it cannot be read or written.
         """
         self.path = target.with_name(target.name + ".part")
-        self.bars: dict[str, list[RawBar]] = {}
-        self.future: dict[str, list[int]] = {}
-        self.next_label: dict[str, int] = {}
+        self.bars: dict[str, list[RawBar]] = {}  # of each symbol, in the order in which they came
+        self.future: dict[str, list[int]] = {}  # of each symbol, labels beyond the present of their answer
+        self.next_label: dict[str, int] = {}  # of each symbol, where its next page begins, ns
         self._header = {"thinktwice_fetch": VERSION, **request}
         try:
             whole = self._read()
@@ -57,7 +49,7 @@ class PartialFile:
                 self._append(self._header)
         except OSError as error:
             raise DataError(f"cannot use {str(self.path)!r}: {error.strerror or error}") from error
-        self.resumed = sum(map(len, self.bars.values()))
+        self.resumed = sum(map(len, self.bars.values()))  # bars that an earlier run left
 
     def __enter__(self) -> Self:
         return self
@@ -175,10 +167,8 @@ def write_bars(path: Path, bars: Mapping[str, Mapping[int, Bar]]) -> None:
             frame["time"] = pd.to_datetime(frame["time"], utc=True)
             frame.astype({"volume": "float64"}).to_parquet(other, index=False)
         else:
-            frame["time"], frame["symbol"] = (
-                frame["time"].map(show_label),
-                frame["symbol"].map(spreadsheet_text),
-            )
+            frame["time"] = frame["time"].map(show_label)
+            frame["symbol"] = frame["symbol"].map(spreadsheet_text)
             packed = {"method": "gzip", "mtime": 0} if name.endswith(".gz") else None
             frame.to_csv(other, index=False, lineterminator="\n", compression=packed)
         with other.open("rb") as file:

@@ -17,6 +17,7 @@ import pytest
 
 import thinktwice as tt
 from schemas.errors import DataError
+from services.text.given_files import MAX_BYTES
 from thinktwice.inputs import bars_of
 from trading_core.bars import BarSeries
 from worker.feeds.files.files import load_bar_file
@@ -89,10 +90,12 @@ def rows_of(frame: pd.DataFrame, kind: type = int) -> list[list[float]]:
     return [[kind(label), *row] for label, row in zip(labels, frame[ORDER].values.tolist(), strict=True)]
 
 
-def load(folder: Path, data: str | bytes, name: str = "x.csv", **options: Any) -> tuple[BarSeries, list[str]]:
+def load(
+    folder: Path, data: str | bytes, name: str = "x.csv", most: int = MAX_BYTES, **options: Any
+) -> tuple[BarSeries, list[str]]:
     path, notes = folder / name, list[str]()
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
-    return load_bar_file(path, Selection(tell=notes.append, **options)), notes
+    return load_bar_file(path, Selection(tell=notes.append, **options), most), notes
 
 
 def expected(frame: pd.DataFrame, symbol: str = "X") -> BarSeries:
