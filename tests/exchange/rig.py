@@ -258,8 +258,8 @@ def on_rig(**options: Any) -> Callable[[Callable[..., Coroutine[Any, Any, None]]
 
             asyncio.run(drive())
 
-        asked = inspect.signature(test)
-        run.__signature__ = asked.replace(parameters=[*asked.parameters.values()][1:])  # type: ignore[attr-defined]
+        signature = inspect.signature(test)
+        run.__signature__ = signature.replace(parameters=[*signature.parameters.values()][1:])  # type: ignore[attr-defined]
         return run
 
     return runs
