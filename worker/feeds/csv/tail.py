@@ -54,12 +54,9 @@ class ClosedBars:
         self._unsaid: list[RawBar] = []
 
     def take(self, raw: RawBar, written: int, latest: int) -> Iterator[RawBar]:
-        """The bars that are closed now that this one was read.
+        """The bars that are closed now that this one was read; one that cannot be passes, judged elsewhere.
 
-        Args:
-            raw: the bar as it was read; one that cannot be passes, since it is judged elsewhere.
-            written: ns, source time up to which the file shows what happened.
-            latest: ns, a bar that opens later shows nothing.
+        The file shows what happened up to `written`, ns; a bar that opens after `latest`, ns, shows nothing.
         """
         close = self._grid.close(raw.label)
         opened, waiting = close - self._grid.bar_ns, self._open.get(raw.symbol)
