@@ -36,9 +36,9 @@ class PriceLevel:
     agreed on no level has the range to the doubt before it: so the band grows to the swings of such a market.
     """
 
-    def __init__(self, change: float, atr: float) -> None:
-        self._change = change
-        self._atr = atr
+    def __init__(self, symbol: str, settings: DataSettings) -> None:
+        self._symbol = symbol
+        self._change, self._atr = settings.plausible_change, settings.plausible_atr
         self._close: float | None = None
         self._ranges: deque[float] = deque(maxlen=ATR_BARS)
         self._doubtful_close: float | None = None
@@ -47,8 +47,6 @@ class PriceLevel:
         self._doubts = 0  # possible bars in doubt since the last good one
         self._unsettled_told: int | None = None
         self._settling = 0
-        # What the bar just judged was taken against, where it lies outside the band.
-        self.unsettled: dict[str, Any] | None = None
 
     @property
     def blocks(self) -> bool:
@@ -59,23 +57,22 @@ class PriceLevel:
         """Whether the bar of this label was doubted already, as when a source is read again."""
         return self._last_doubt is not None and label <= self._last_doubt
 
-    def doubt(self, label: int, bar: Bar) -> dict[str, Any] | None:
-        """What speaks against the bar, as plain data; None when it is taken over."""
-        self.unsettled = None
+    def judge(self, label: int, bar: Bar) -> FeedAnomaly | None:
+        """What is to be told of the next bar; None of one that is taken over as good, or was told before."""
         if not (bar.low >= LOWEST_PRICE and bar.high <= HIGHEST_PRICE):
             why: dict[str, Any] = {"lowest": LOWEST_PRICE, "highest": HIGHEST_PRICE}
         elif self._close is None or self._holds(bar, self._close) or self._confirms(bar):
             self.accept(bar)
             return None
         elif self._doubts >= LONGEST_DOUBT:
-            shown = label == self._unsettled_told
-            self.unsettled = None if shown else {"bar": list(bar), "doubts": self._doubts, **self._against()}
+            was_shown = label == self._unsettled_told
+            why = {"bar": list(bar), "doubts": self._doubts, **self._against()}
             self.take_unsettled(label, bar)
-            return None
+            return None if was_shown else FeedAnomaly(FeedAnomalyKind.UNSETTLED, self._symbol, label, why)
         else:
             why = self._against()
         self.hold(label, bar)
-        return {"bar": list(bar), **why}
+        return FeedAnomaly(FeedAnomalyKind.IMPLAUSIBLE, self._symbol, label, {"bar": list(bar), **why})
 
     def accept(self, bar: Bar) -> None:
         """Take over a good bar."""
@@ -132,9 +129,7 @@ class PlausibilityGuard:
     """Judges rows of bars in order of their labels."""
 
     def __init__(self, symbols: Iterable[str], settings: DataSettings) -> None:
-        self._levels = {
-            symbol: PriceLevel(settings.plausible_change, settings.plausible_atr) for symbol in symbols
-        }
+        self._levels = {symbol: PriceLevel(symbol, settings) for symbol in symbols}
         self._withheld: int | None = None
 
     def remember(self, good: BarSeries, doubts: Iterable[Mapping[str, Any]]) -> None:
@@ -170,7 +165,7 @@ class PlausibilityGuard:
         shown, left, shut = list[FeedAnomaly](), dict[str, Bar](), dict[str, str]()
         for symbol, bar in row.bars.items():
             level = self._levels[symbol]
-            anomaly = None if level.knows(row.label) else _judge_bar(level, symbol, row.label, bar)
+            anomaly = None if level.knows(row.label) else level.judge(row.label, bar)
             shown += [] if anomaly is None else [anomaly]
             if level.knows(row.label):
                 shut[symbol] = str(BlockReason.IMPLAUSIBLE)
@@ -190,25 +185,16 @@ class PlausibilityGuard:
         return shown, None
 
 
-def _judge_bar(level: PriceLevel, symbol: str, label: int, bar: Bar) -> FeedAnomaly | None:
-    why = level.doubt(label, bar)
-    if why is not None:
-        return FeedAnomaly(FeedAnomalyKind.IMPLAUSIBLE, symbol, label, why)
-    if level.unsettled is not None:
-        return FeedAnomaly(FeedAnomalyKind.UNSETTLED, symbol, label, level.unsettled)
-    return None
-
-
 def doubted_bars(bars: BarSeries, settings: DataSettings) -> Iterator[tuple[int, FeedAnomaly]]:
     """What is to be told of the bars of a whole series with their rows, in order of rows, then symbols."""
     found = []
     for s, symbol in enumerate(bars.symbols):
         if _never_leaves(bars, s, settings.plausible_change):
             continue
-        level = PriceLevel(settings.plausible_change, settings.plausible_atr)
+        level = PriceLevel(symbol, settings)
         rows = np.flatnonzero(bars.present[:, s]).tolist()
         for row, (label, bar) in zip(rows, _newest(bars, s), strict=True):
-            if (anomaly := _judge_bar(level, symbol, label, bar)) is not None:
+            if (anomaly := level.judge(label, bar)) is not None:
                 found.append((row, s, anomaly))
     return ((row, anomaly) for row, _, anomaly in sorted(found, key=lambda doubt: doubt[:2]))
 
