@@ -6,6 +6,7 @@ away.
 Bars into a file that `--data` reads: CSV, gzipped CSV or Parquet, complete or not there at all.
 """
 
+import gzip
 import json
 import os
 from collections.abc import Mapping
@@ -169,8 +170,8 @@ def write_bars(path: Path, bars: Mapping[str, Mapping[int, Bar]]) -> None:
         else:
             frame["time"] = frame["time"].map(show_label)
             frame["symbol"] = frame["symbol"].map(spreadsheet_text)
-            packed = {"method": "gzip", "mtime": 0} if name.endswith(".gz") else None
-            frame.to_csv(other, index=False, lineterminator="\n", compression=packed)
+            data = frame.to_csv(index=False, lineterminator="\n").encode()
+            other.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
         with other.open("rb") as file:
             os.fsync(file.fileno())
         other.replace(path)
