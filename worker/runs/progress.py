@@ -29,8 +29,8 @@ class Activity:
     """What is being done now, and how far it is; the total may be unknown for a while, or for ever."""
 
     title: str
-    first: str = ""
-    unit: str = ""
+    first: str
+    unit: str
     done: int | None = None
     total: int | None = None
     started: float = field(default_factory=time.monotonic)
@@ -116,7 +116,7 @@ def step(title: str, *, at_once: bool = False) -> Iterator[Callable[[str], None]
 
     One that is known to take long is told `at_once` also where no bar is drawn.
     """
-    activity = Activity(title)
+    activity = Activity(title, "", "")
     if at_once and not _draws(sys.stderr):
         _write_line(sys.stderr, activity)
 
