@@ -3,10 +3,12 @@
 import json
 from datetime import UTC, datetime, time
 from functools import cache
+from io import StringIO
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from schemas.canonical import datetime_to_ns, ns_to_datetime
@@ -20,6 +22,7 @@ from worker.cli import app
 from worker.models import Models
 from worker.runs.contamination import contamination, headline
 from worker.runs.course import Course
+from worker.runs.run_text import render
 
 pytestmark = pytest.mark.usefixtures("over_the_cap")  # a reader is asked where it may decide
 
@@ -163,23 +166,13 @@ def test_command_line_says_why_a_run_of_an_unknown_model_has_no_headline(tmp_pat
     assert text.index("no headline") < text.index("Whole run, contaminated") < text.index("buy and hold")
 
 
-def test_command_line_puts_what_follows_the_cutoff_first(tmp_path, monkeypatch):
-    done = backtest(tmp_path, monkeypatch, 'knowledge_cutoff = "2003-06-30"')
-    text = done.stdout
-    places = [
-        text.index(title)
-        for title in (
-            "Performance after 2003-06-30",
-            "To 2003-06-30, contaminated",
-            "Whole run, contaminated",
-        )
-    ]
-    assert places == sorted(places)
-
-
-def test_command_line_json_holds_both_parts(tmp_path, monkeypatch):
-    done = backtest(tmp_path, monkeypatch, 'knowledge_cutoff = "2003-12-31"', "--json")
-    document = json.loads(done.stdout)
+def test_command_line_holds_both_parts_and_puts_what_follows_the_cutoff_first(tmp_path, monkeypatch):
+    document = json.loads(backtest(tmp_path, monkeypatch, 'knowledge_cutoff = "2003-12-31"', "--json").stdout)
     assert document["contamination"]["label"] == "mixed"
     assert document["headline"]["window"] == "after_cutoff"
     assert document["headline"]["total_return"] != document["performance"]["total_return"]
+    console = Console(file=StringIO(), width=100)
+    render(document, console)
+    titles = ("Performance after 2003-12-31", "To 2003-12-31, contaminated", "Whole run, contaminated")
+    places = [console.file.getvalue().index(title) for title in titles]  # type: ignore[attr-defined]
+    assert places == sorted(places)
