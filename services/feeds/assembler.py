@@ -46,22 +46,14 @@ class SeenOnce:
 
 @dataclass
 class SymbolWatch:
-    """One symbol.
+    """One symbol."""
 
-    Attributes:
-        last: label of its last bar that was handed over.
-        missed: bars that did not come since then.
-        unsaid: bars that did not come while it was stale; its return tells their number.
-        stale: it has been told so.
-        quarantine: clean bars without entries that are left.
-        doubtful: labels of bars that wait to be handed over and had a conflict.
-    """
-
-    last: int | None = None
-    missed: int = 0
-    unsaid: int = 0
-    stale: bool = False
-    quarantine: int = 0
+    last: int | None = None  # label of its last bar that was handed over
+    missed: int = 0  # bars that did not come since then
+    unsaid: int = 0  # bars that did not come while it was stale; its return tells their number
+    stale: bool = False  # it has been told so
+    quarantine: int = 0  # clean bars without entries that are left
+    # labels of bars that wait to be handed over and had a conflict
     doubtful: set[int] = field(default_factory=set)
 
     def note_bar(self, label: int, quarantine_bars: int) -> BlockReason | None:
@@ -96,17 +88,11 @@ class RowAssembler:
         after: int | None = None,
         most_waiting: int = MOST_WAITING,
     ) -> None:
-        """Begin without any bar.
+        """Begin without any bar, at the source time `start`.
 
-        Args:
-            symbols: the columns of every row.
-            grid: the time axis.
-            settings: how long is waited, and what blocks entries.
-            start: ns, source time at which the feed began. Without `after`, rows that closed until then are
-                history, unless `end_history` says that less of them is.
-            after: label of the last row that an earlier process took; what lies before is dropped silently,
-                unless it is recalled otherwise.
-            most_waiting: bars that may wait for their row; more are refused.
+        With `after`, the label of the last row that an earlier process took, what lies before is dropped
+        silently, unless it is recalled otherwise. Without it, rows that closed until `start` are history,
+        unless `end_history` says that less of them is.
         """
         self.symbols = tuple(sorted(symbols))
         self.grid = grid
@@ -138,13 +124,8 @@ class RowAssembler:
     def take(self, raw: RawBar, now: int, *, closed: bool = True) -> list[FeedAnomaly]:
         """Keep a bar for its row, or say what is wrong with it.
 
-        Args:
-            raw: the bar as it came.
-            now: ns, source time.
-            closed: False where the source does not show that the bar is over, whatever the time is.
-
-        Returns:
-            At most one anomaly; none when the bar is kept, or when the same was told before.
+        It is not `closed` where the source does not show that it is over, whatever the time `now` is there.
+        At most one anomaly; none when the bar is kept, or when the same was told before.
         """
         kind, why = self._judge(raw, now, closed)
         if kind is None:
@@ -162,11 +143,8 @@ class RowAssembler:
     def rows(self, now: int, *, hold: bool = False, blocked: BlockReason | None = None) -> list[Item]:
         """What is due: rows in label order, each after the anomalies that concern it, then stale symbols.
 
-        Args:
-            now: ns, source time.
-            hold: hand over no row, because a gap is being filled; the feed has to end this soon, since stops
-                run on rows.
-            blocked: a reason for which no symbol may enter on these rows.
+        On `hold` no row is handed over, because a gap is being filled; the feed has to end this soon, since
+        stops run on rows. Where they are `blocked`, no symbol may enter on them.
         """
         items: list[Item] = []
         for label in () if hold else sorted(self._waiting):

@@ -24,12 +24,9 @@ class ClockWatch:
     """The clocks of one feed."""
 
     def __init__(self, limit_s: float, wall: Callable[[], int], steady: Callable[[], int]) -> None:
-        """Begin with trust.
+        """Begin with trust; `steady` only moves forward.
 
-        Args:
-            limit_s: difference from which on clocks disagree. Slewing and leap smearing stay below a second.
-            wall: our wall clock, ns since 1970.
-            steady: our clock that only moves forward, ns.
+        Clocks disagree from `limit_s` on. Slewing and leap smearing stay below a second.
         """
         self._limit = int(limit_s * NS)
         self.wall, self.steady = wall, steady

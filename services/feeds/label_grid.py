@@ -12,17 +12,12 @@ _FIRST = -(2**62)
 
 @dataclass(frozen=True)
 class LabelGrid:
-    """The time axis of a feed.
-
-    Attributes:
-        timeframe: of the bars.
-        label: whether a label is the open or the close of its bar.
-        continuous: the market never pauses: labels are whole multiples of the timeframe since 1970, and one
-            without any bar is a gap. Otherwise sessions may begin at any quarter of an hour and end any time.
-    """
+    """The time axis of a feed."""
 
     timeframe: str
-    label: Literal["open", "close"]
+    label: Literal["open", "close"]  # whether a label is the open or the close of its bar
+    # the market never pauses: labels are whole multiples of the timeframe since 1970, and one without any bar
+    # is a gap. Otherwise sessions may begin at any quarter of an hour and end any time.
     continuous: bool
 
     @property

@@ -22,11 +22,7 @@ class OverlapGuard:
 
     A short bar labelled by its close is taken where sessions are known to end so, since no later label can
     say it yet. One that is refused teaches it: the label after it shows a pause.
-
-    Args:
-        feed: whose rows.
-        bars: those that were traded so far; None before the first.
-        told: anomalies so far; of its own the labels are remembered.
+    It begins with the bars that were traded so far and the anomalies that were `shown`.
     """
 
     def __init__(

@@ -34,14 +34,11 @@ class PriceLevel:
     good bars, whichever is wider. Ranges count as shares of the close before them, so that they hold at
     another level, too; the first good bar behind a doubt has none. A bar that is taken because the doubts
     agreed on no level has the range to the doubt before it: so the band grows to the swings of such a market.
-
-    Attributes:
-        unsettled: what the bar just judged was taken against, where it lies outside the band; else None.
     """
 
-    def __init__(self, change: float, atr: float) -> None:
-        self._change = change
-        self._atr = atr
+    def __init__(self, symbol: str, settings: DataSettings) -> None:
+        self._symbol = symbol
+        self._change, self._atr = settings.plausible_change, settings.plausible_atr
         self._close: float | None = None
         self._ranges: deque[float] = deque(maxlen=ATR_BARS)
         self._doubtful_close: float | None = None
@@ -50,7 +47,6 @@ class PriceLevel:
         self._doubts = 0  # possible bars in doubt since the last good one
         self._unsettled_told: int | None = None
         self._settling = 0
-        self.unsettled: dict[str, Any] | None = None
 
     @property
     def blocks(self) -> bool:
@@ -61,23 +57,22 @@ class PriceLevel:
         """Whether the bar of this label was doubted already, as when a source is read again."""
         return self._last_doubt is not None and label <= self._last_doubt
 
-    def doubt(self, label: int, bar: Bar) -> dict[str, Any] | None:
-        """What speaks against the bar, as plain data; None when it is taken over."""
-        self.unsettled = None
+    def judge(self, label: int, bar: Bar) -> FeedAnomaly | None:
+        """What is to be told of the next bar; None of one that is taken over as good, or was told before."""
         if not (bar.low >= LOWEST_PRICE and bar.high <= HIGHEST_PRICE):
             why: dict[str, Any] = {"lowest": LOWEST_PRICE, "highest": HIGHEST_PRICE}
         elif self._close is None or self._holds(bar, self._close) or self._confirms(bar):
             self.accept(bar)
             return None
         elif self._doubts >= LONGEST_DOUBT:
-            shown = label == self._unsettled_told
-            self.unsettled = None if shown else {"bar": list(bar), "doubts": self._doubts, **self._against()}
+            was_shown = label == self._unsettled_told
+            why = {"bar": list(bar), "doubts": self._doubts, **self._against()}
             self.take_unsettled(label, bar)
-            return None
+            return None if was_shown else FeedAnomaly(FeedAnomalyKind.UNSETTLED, self._symbol, label, why)
         else:
             why = self._against()
         self.hold(label, bar)
-        return {"bar": list(bar), **why}
+        return FeedAnomaly(FeedAnomalyKind.IMPLAUSIBLE, self._symbol, label, {"bar": list(bar), **why})
 
     def accept(self, bar: Bar) -> None:
         """Take over a good bar."""
@@ -131,26 +126,14 @@ class PriceLevel:
 
 
 class PlausibilityGuard:
-    """Judges rows of bars in order of their labels.
-
-    Args:
-        symbols: of the rows.
-        settings: the width of the band.
-    """
+    """Judges rows of bars in order of their labels."""
 
     def __init__(self, symbols: Iterable[str], settings: DataSettings) -> None:
-        self._levels = {
-            symbol: PriceLevel(settings.plausible_change, settings.plausible_atr) for symbol in symbols
-        }
+        self._levels = {symbol: PriceLevel(symbol, settings) for symbol in symbols}
         self._withheld: int | None = None
 
     def remember(self, good: BarSeries, doubts: Iterable[Mapping[str, Any]]) -> None:
-        """Stand where a process stood that traded these bars and journalled these doubts.
-
-        Args:
-            good: the bars that were traded.
-            doubts: payloads of the anomalies `TOLD_HERE`, in order.
-        """
+        """Stand where a process stood that traded the good bars and journalled anomalies `TOLD_HERE`."""
         held: dict[str, list[tuple[int, Bar]]] = {symbol: [] for symbol in self._levels}
         unsettled: dict[str, set[int]] = {symbol: set() for symbol in self._levels}
         for payload in doubts:
@@ -175,19 +158,14 @@ class PlausibilityGuard:
                 level.hold(*doubtful)
 
     def sift(self, row: BarRow, *, blocks: bool) -> tuple[list[FeedAnomaly], BarRow | None]:
-        """A row without the bars in doubt, and what is to be told before it.
+        """What is to be told before a row, and the row without bars in doubt; None when it has no other.
 
-        Args:
-            row: behind those before it.
-            blocks: say in the row that a doubted symbol may not enter.
-
-        Returns:
-            The anomalies; the row, or None when no bar is left in it.
+        Where it `blocks`, the row says that a doubted symbol may not enter.
         """
         shown, left, shut = list[FeedAnomaly](), dict[str, Bar](), dict[str, str]()
         for symbol, bar in row.bars.items():
             level = self._levels[symbol]
-            anomaly = None if level.knows(row.label) else _judge_bar(level, symbol, row.label, bar)
+            anomaly = None if level.knows(row.label) else level.judge(row.label, bar)
             shown += [] if anomaly is None else [anomaly]
             if level.knows(row.label):
                 shut[symbol] = str(BlockReason.IMPLAUSIBLE)
@@ -207,26 +185,16 @@ class PlausibilityGuard:
         return shown, None
 
 
-def _judge_bar(level: PriceLevel, symbol: str, label: int, bar: Bar) -> FeedAnomaly | None:
-    """What is to be told of a bar, if anything."""
-    why = level.doubt(label, bar)
-    if why is not None:
-        return FeedAnomaly(FeedAnomalyKind.IMPLAUSIBLE, symbol, label, why)
-    if level.unsettled is not None:
-        return FeedAnomaly(FeedAnomalyKind.UNSETTLED, symbol, label, level.unsettled)
-    return None
-
-
 def doubted_bars(bars: BarSeries, settings: DataSettings) -> Iterator[tuple[int, FeedAnomaly]]:
     """What is to be told of the bars of a whole series with their rows, in order of rows, then symbols."""
     found = []
     for s, symbol in enumerate(bars.symbols):
         if _never_leaves(bars, s, settings.plausible_change):
             continue
-        level = PriceLevel(settings.plausible_change, settings.plausible_atr)
+        level = PriceLevel(symbol, settings)
         rows = np.flatnonzero(bars.present[:, s]).tolist()
         for row, (label, bar) in zip(rows, _newest(bars, s), strict=True):
-            if (anomaly := _judge_bar(level, symbol, label, bar)) is not None:
+            if (anomaly := level.judge(label, bar)) is not None:
                 found.append((row, s, anomaly))
     return ((row, anomaly) for row, _, anomaly in sorted(found, key=lambda doubt: doubt[:2]))
 
@@ -240,7 +208,6 @@ def _never_leaves(bars: BarSeries, s: int, change: float) -> bool:
 
 
 def _newest(bars: BarSeries, s: int, most: int | None = None) -> Iterator[tuple[int, Bar]]:
-    """The newest bars of a symbol, or all, with their labels, ascending."""
     rows = np.flatnonzero(bars.present[:, s])
     rows = rows if most is None else rows[-most:]
     tables = [getattr(bars, name)[rows, s].tolist() for name in COLUMNS]

@@ -64,40 +64,28 @@ LEAVES_OUT = (
 
 @dataclass(frozen=True)
 class BarRow:
-    """The closed bars of one label.
+    """The closed bars of one label."""
 
-    Attributes:
-        label: ns, after that of the row before.
-        bars: by symbol; a symbol without a bar is absent.
-        blocked: symbols that may not enter on this row, each with the reason (stale data, a conflict, a bar
-            that is known too late to be traded). Stops and other exits run on.
-        history: a bar from before the run began: it warms up features, nothing is decided on it.
-        extra: by symbol what further columns of the data say, see `BarSeries.extra`; None unknown.
-    """
-
-    label: int
-    bars: Mapping[str, Bar]
+    label: int  # ns, after that of the row before
+    bars: Mapping[str, Bar]  # by symbol; a symbol without a bar is absent
+    # symbols that may not enter on this row, each with the reason (stale data, a conflict, a bar that is
+    # known too late to be traded). Stops and other exits run on.
     blocked: Mapping[str, str] = field(default_factory=dict)
-    history: bool = False
+    history: bool = False  # a bar from before the run began: it warms up features, nothing is decided on it
+    # by symbol what further columns of the data say, see `BarSeries.extra`; None unknown
     extra: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class FeedAnomaly:
-    """Something that was wrong, told once.
-
-    Attributes:
-        kind: what.
-        symbol: whose bar; None for the feed as a whole.
-        label: ns of the bar; None where there is no bar.
-        detail: plain data: values, counts, reasons. Nothing measured by a wall clock.
-        measured: what clocks and waits measured; beside the hash, never in it.
-    """
+    """Something that was wrong, told once."""
 
     kind: FeedAnomalyKind
-    symbol: str | None
-    label: int | None
+    symbol: str | None  # whose bar; None for the feed as a whole
+    label: int | None  # ns of the bar; None where there is no bar
+    # plain data: values, counts, reasons. Nothing measured by a wall clock.
     detail: Mapping[str, Any] = field(default_factory=dict)
+    # what clocks and waits measured; beside the hash, never in it
     measured: Mapping[str, Any] = field(default_factory=dict)
 
     def payload(self) -> dict[str, Any]:
@@ -119,13 +107,7 @@ class RowMemory(Protocol):
     """A feed that compares what its source gives again with what was taken, by an earlier process as well."""
 
     def recall(self, rows: Sequence[BarRow], conflicts: Collection[tuple[str, int]]) -> None:
-        """Note, before the first item, the newest rows that were taken and the bars whose conflict was told.
-
-        Args:
-            rows: ascending.
-            conflicts: symbol and label.
-        """
-        ...
+        """Note, before the first item, the newest rows that were taken, ascending, and conflicts told."""
 
 
 class MarketFeed(Protocol):
@@ -160,15 +142,12 @@ class MarketFeed(Protocol):
         Raises:
             FeedError: the source is gone for good, or does not know a symbol or the timeframe.
         """
-        ...
 
     def last_labels(self) -> dict[str, int]:
         """The label (ns) of the last bar of each symbol that was handed over; absent where there is none."""
-        ...
 
     async def close(self) -> None:
         """Give back connections and files; a running `items` ends."""
-        ...
 
 
 async def news_after_history(

@@ -8,19 +8,12 @@ from trading_core.live.growing_bars import NOTHING, Bar
 
 
 class RawBar(NamedTuple):
-    """What a source said about one bar.
-
-    Attributes:
-        symbol: whose.
-        label: ns, as the feed labels its bars.
-        bar: the values as they came.
-        extra: what further columns say, see `BarRow.extra`.
-    """
+    """What a source said about one bar."""
 
     symbol: str
-    label: int
-    bar: Bar
-    extra: Mapping[str, float | None] = NOTHING
+    label: int  # ns, as the feed labels its bars
+    bar: Bar  # the values as they came
+    extra: Mapping[str, float | None] = NOTHING  # what further columns say, see `BarRow.extra`
 
 
 def fault(bar: Bar) -> str | None:

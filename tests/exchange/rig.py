@@ -1,6 +1,8 @@
 """A feed on the loopback exchange with a clock that the test moves: nothing happens by itself."""
 
 import asyncio
+import functools
+import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -242,3 +244,22 @@ async def rig(
             await feed.close()
             running.task.cancel()
             await asyncio.gather(running.task, return_exceptions=True)
+
+
+def on_rig(**options: Any) -> Callable[[Callable[..., Coroutine[Any, Any, None]]], Callable[..., None]]:
+    """A test that is given a rig made so as its first argument, run to its end."""
+
+    def runs(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(*given: Any, **named: Any) -> None:
+            async def drive() -> None:
+                async with rig(**options) as made:
+                    await test(made, *given, **named)
+
+            asyncio.run(drive())
+
+        signature = inspect.signature(test)
+        run.__signature__ = signature.replace(parameters=[*signature.parameters.values()][1:])  # type: ignore[attr-defined]
+        return run
+
+    return runs

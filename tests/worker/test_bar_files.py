@@ -10,6 +10,7 @@ from pyarrow import parquet as pa_parquet
 from schemas.errors import DataError
 from tests.worker.bar_text import BAR, HEADER, bar_csv, days
 from worker.feeds.files.files import load_bar_file
+from worker.feeds.files.symbol_rows import Selection
 
 GOOD = bar_csv(days(3, 4, 5))
 LONG_HEADER = "time,symbol,open,high,low,close,volume"
@@ -30,7 +31,7 @@ def write(folder: Path, content: str | bytes, name: str = "bars.csv") -> Path:
 
 def refusal(path: Path, **options) -> str:
     with pytest.raises(DataError) as caught:
-        load_bar_file(path, **options)
+        load_bar_file(path, Selection(**options))
     message = str(caught.value)
     assert "\n" not in message
     return message
@@ -44,11 +45,11 @@ def test_csv_single_symbol_is_named_after_its_file(tmp_path):
 
 
 def test_csv_single_symbol_takes_the_one_name_asked_for(tmp_path):
-    assert load_bar_file(write(tmp_path, GOOD), symbols=["BTC/USD"]).symbols == ("BTC/USD",)
+    assert load_bar_file(write(tmp_path, GOOD), Selection(symbols=("BTC/USD",))).symbols == ("BTC/USD",)
 
 
 def test_label_and_timeframe_are_passed_on(tmp_path):
-    series = load_bar_file(write(tmp_path, GOOD), label="close", timeframe="1d")
+    series = load_bar_file(write(tmp_path, GOOD), Selection(label="close", timeframe="1d"))
     assert (series.label, series.timeframe) == ("close", "1d")
 
 
@@ -133,7 +134,7 @@ def test_folder_of_one_file_a_symbol_becomes_one_series(tmp_path):
     write(tmp_path, "notes", "README.txt")
     series = load_bar_file(tmp_path)
     assert (series.symbols, series.shape, series.bar_count) == (("AAPL", "MSFT"), (4, 2), 6)
-    assert load_bar_file(tmp_path, symbols=["MSFT"]).symbols == ("MSFT",)
+    assert load_bar_file(tmp_path, Selection(symbols=("MSFT",))).symbols == ("MSFT",)
 
 
 def test_parquet_decimals_dictionaries_and_integers_are_read(tmp_path):
@@ -296,9 +297,9 @@ def test_unusable_request_is_refused_with_the_next_step(tmp_path, options, expec
 def test_range_is_inclusive_and_a_date_includes_its_day(tmp_path):
     path = tmp_path / "a.csv"
     frame(72).to_csv(path, index=False)
-    series = load_bar_file(path, start="2012-01-04", end="2012-01-04")
+    series = load_bar_file(path, Selection(start="2012-01-04", end="2012-01-04"))
     assert series.shape == (24, 1)
-    assert load_bar_file(path, start="2012-01-04T01:00", end="2012-01-04T02:00").shape == (2, 1)
+    assert load_bar_file(path, Selection(start="2012-01-04T01:00", end="2012-01-04T02:00")).shape == (2, 1)
 
 
 def test_bars_that_overlap_in_one_file_of_several_symbols_name_both_lines(tmp_path):
@@ -315,6 +316,6 @@ def test_bars_of_a_broker_in_its_own_zone_over_march_are_read(tmp_path):
     stamps = stamps[stamps.hour % 4 == 0]
     rows = [f"{stamp.strftime('%Y-%m-%d %H:%M')},{BAR}" for stamp in stamps]
     text = "\n".join([HEADER, *rows]) + "\n"
-    series = load_bar_file(write(tmp_path, text), tz="EET")
+    series = load_bar_file(write(tmp_path, text), Selection(tz="EET"))
     assert (series.timeframe, series.bar_count) == ("4h", len(stamps))
     assert int(np.diff(series.times).min()) == 3 * 3_600 * 10**9, "else this says nothing"

@@ -11,6 +11,7 @@ from schemas.errors import DataError
 from tests.worker.bar_text import HEADER, bar_csv, days
 from trading_core.bars import BarSeries
 from worker.feeds.files.files import load_bar_file
+from worker.feeds.files.symbol_rows import Selection
 
 CELLS = st.one_of(
     st.sampled_from(
@@ -78,7 +79,7 @@ GOOD_CSV = bar_csv(days(3, 4, 5, 6)).encode()
 
 def outcome(path: Path, tz: str | None) -> BarSeries | str:
     try:
-        return load_bar_file(path, tz=tz)
+        return load_bar_file(path, Selection(tz=tz))
     except DataError as error:
         return str(error)
 

@@ -18,6 +18,7 @@ from trading_core.bars import BarSeries
 from trading_core.features import compute
 from trading_core.regime import regime_columns
 from worker.feeds.files.files import load_bar_file
+from worker.feeds.files.symbol_rows import Selection
 from worker.runs.signal_lines import account_lines
 
 NEVER = "it is unknown, and rules that read it are never true"
@@ -34,7 +35,7 @@ def bars_of(rows: int = 40, seed: int = 3) -> pd.DataFrame:
 
 def load(path: Path, **options: Any) -> tuple[BarSeries, list[str]]:
     notes: list[str] = []
-    return load_bar_file(path, tell=notes.append, **options), notes
+    return load_bar_file(path, Selection(tell=notes.append, **options)), notes
 
 
 def test_volume_that_a_file_or_a_frame_does_not_have_is_unknown_and_named(tmp_path: Path) -> None:

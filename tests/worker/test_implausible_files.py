@@ -4,10 +4,12 @@ import asyncio
 import json
 import os
 import subprocess
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from services.store import open_store
@@ -19,6 +21,7 @@ from trading_core.bars import COLUMNS
 from trading_core.spacing import show_label
 from worker.cli import app
 from worker.feeds.selected_bars import load_bars, settings_of_bars
+from worker.runs.run_text import render
 from worker.runs.stored_settings import stored_settings
 
 SLIPS = {40: 10.0, 90: 1e250}
@@ -28,6 +31,13 @@ def run(*words: str) -> Any:
     result = CliRunner().invoke(app, list(words))
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
+
+
+def printed(document: Any) -> list[str]:
+    """The summary of a document, as a command prints it."""
+    console = Console(file=StringIO(), width=200)
+    render(document, console)
+    return console.file.getvalue().splitlines()  # type: ignore[attr-defined,no-any-return]
 
 
 @pytest.fixture
@@ -75,13 +85,12 @@ def test_summary_says_how_many_bars_were_left_out_why_and_where_to_see_them(fold
         words += ["always.toml", "--data", "two.csv"]
         document = run(*words, "--json")
         assert document["data"]["left_out"] == {"implausible": 4, "absent": 7}
-        reply = CliRunner().invoke(app, words)
-        [line] = [line for line in reply.stdout.splitlines() if line.startswith("bars left out: ")]
+        [line] = [line for line in printed(document) if line.startswith("bars left out: ")]
         assert line.startswith("bars left out: absent 7, implausible 4   thinktwice journal r0")
         assert line.endswith(" --kind feed_anomaly   thinktwice data check FILE")
     whole = run("backtest", "always.toml", "--from", "2012-01-01", "--json")
     assert whole["data"]["left_out"] == {}
-    assert "left out" not in CliRunner().invoke(app, ["backtest", "--from", "2012-06-01"]).stdout
+    assert "left out" not in "\n".join(printed(whole))
 
 
 def test_file_with_slips_gives_one_head_in_backtest_paper_verify_and_rebuilding(folder: Path) -> None:

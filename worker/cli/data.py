@@ -98,6 +98,7 @@ def check(
     if label not in ("open", "close"):
         raise ConfigError(f"--label {label!r} is neither 'open' nor 'close'")
     from worker.feeds.files.files import load_bar_file
+    from worker.feeds.files.symbol_rows import Selection
     from worker.feeds.history.check import describe_bars
 
     flags = {
@@ -106,15 +107,14 @@ def check(
         "runtime.columns": ("--columns", columns),
     }
     runtime = load_settings(flags=flags).settings.runtime
-    bars = load_bar_file(
-        file,
+    selection = Selection(
         tz=tz,
         date_format=runtime.date_format,
         decimal=runtime.decimal,
         columns=runtime.columns,
         label=cast(Literal["open", "close"], label),
-        most=runtime.max_bytes,
     )
+    bars = load_bar_file(file, selection, runtime.max_bytes)
     found = describe_bars(bars)
     print_document({"file": str(file), **found}, json, _describe_file)
 

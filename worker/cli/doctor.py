@@ -59,11 +59,10 @@ def _settings(config: Path | None, db: str | None) -> "tuple[Settings, Finding]"
 
 
 async def _findings(settings: Settings, feed: str | None, *, network: bool) -> "list[Finding]":
-    from worker.doctor import access_checks, machine_checks, store_checks
-    from worker.doctor.checks import DoctorContext, run_checks
+    from worker.doctor import access_checks, checks
 
-    checks = (*machine_checks.CHECKS, *store_checks.CHECKS, *access_checks.CHECKS)
-    return await run_checks(DoctorContext(settings, dict(os.environ), feed, network), checks)
+    both = (*checks.CHECKS, *access_checks.CHECKS)
+    return await checks.run_checks(checks.DoctorContext(settings, dict(os.environ), feed, network), both)
 
 
 def _redact(settings: Settings, findings: "list[Finding]") -> "list[Finding]":

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import stat
 import time
 from contextlib import aclosing
 from typing import Any, cast
@@ -14,7 +13,7 @@ from schemas.errors import ModelError
 from schemas.settings import Settings
 from services.high_level.narrator import DEADLINE_MS as NARRATIVE_MS
 from trading_core.tick_guard import TickGuard
-from worker.doctor.checks import DoctorContext, Finding, fail, ok, warn
+from worker.doctor.checks import FOR_OTHERS, DoctorContext, Finding, fail, ok, warn
 from worker.models import check_models, configured_models
 from worker.operations.endpoint_access import demand_address, guard_of, is_loopback
 from worker.operations.notifications import check_webhook
@@ -22,7 +21,6 @@ from worker.secrets.redaction import masked_webhook
 from worker.secrets.secrets import FILE, NAMES, WEBHOOK_SECRET, WEBHOOK_URL, secret
 
 PATIENCE_S = 30.0
-FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 async def feed(patient: DoctorContext) -> Finding:

@@ -33,21 +33,15 @@ _FLAT_BARS, _FLAT_NS, _YEAR_NS = 5, 5 * DAY_NS, 365 * DAY_NS
 
 @dataclass(frozen=True)
 class Doubt:
-    """Bars of one symbol that are traded as they are, or left out where they stand twice.
+    """Bars of one symbol that are traded as they are, or left out where they stand twice."""
 
-    Attributes:
-        kind: what speaks against them.
-        symbol: whose.
-        label: of the first, ns.
-        bars: how many.
-        ratio: of a split, a step or a start, the price before to that after; of a stretch, its price to that
-            before it; else 1.
-    """
-
+    # what speaks against them
     kind: Literal["split", "step", "stretch", "start", "tick", "flat", "repeated", "far"]
     symbol: str
-    label: int
+    label: int  # of the first, ns
     bars: int = 1
+    # of a split, a step or a start, the price before to that after; of a stretch, its price to that before
+    # it; else 1
     ratio: float = 1.0
 
     def document(self) -> dict[str, Any]:

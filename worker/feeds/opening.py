@@ -36,13 +36,9 @@ def speed_of(text: str) -> float | None:
 def open_feed(
     text: str, settings: Settings, *, speed: float | None = None, series: "BarSeries | None" = None
 ) -> MarketFeed:
-    """The feed of this name.
+    """The feed named `replay`, `csv` or `ccxt:NAME`.
 
-    Args:
-        text: `replay`, `csv` or `ccxt:NAME`.
-        settings: `data` says which bars, `runtime` where they lie and how they are waited for.
-        speed: of a replay; None: as fast as rows are taken.
-        series: bars of a replay that are loaded already.
+    A replay has a speed, None: as fast as rows are taken, and may have a `series` that is loaded already.
 
     Raises:
         ConfigError: no such feed, or what it needs is not given or not installed.
@@ -102,7 +98,6 @@ def _ccxt(name: str, settings: Settings) -> MarketFeed:
 
 
 def _refuse_recorded(text: str, settings: Settings, timeframe: str) -> None:
-    """What is for recorded bars only."""
     data = settings.data
     if timeframe in UNEVEN or data.resample is not None or not is_fixed(timeframe, data.zone):
         raise ConfigError(

@@ -32,13 +32,7 @@ class ReplayFeed:
         name: str = "replay",
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Replay these bars.
-
-        Args:
-            series: the bars.
-            speed: seconds of bar time in a second; None: as fast as rows are taken.
-            name: of the feed.
-            sleep: waits for so many seconds.
+        """Replay these bars at `speed` seconds of bar time in a second; None: as fast as rows are taken.
 
         Raises:
             ConfigError: a speed that is not a number above zero.

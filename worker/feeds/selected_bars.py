@@ -36,24 +36,13 @@ def load_bars(settings: Settings, tell: Callable[[str], None] = lambda note: Non
             data.symbols or None, runtime.start, runtime.end, data.zone, data.resample, tell
         )
     from worker.feeds.files.files import load_bar_file
+    from worker.feeds.files.symbol_rows import Selection
 
-    return load_bar_file(
-        runtime.data,
-        symbols=data.symbols or None,
-        timeframe=data.timeframe,
-        tz=runtime.tz,
-        label=data.label,
-        start=runtime.start,
-        end=runtime.end,
-        most=runtime.max_bytes,
-        zone=data.zone,
-        longer=data.resample,
-        adjusted=data.adjusted,
-        date_format=runtime.date_format,
-        decimal=runtime.decimal,
-        columns=runtime.columns,
-        tell=tell,
-    )
+    selection = Selection(
+        data.symbols, data.timeframe, runtime.tz, data.label, runtime.start, runtime.end, data.zone,
+        data.resample, data.adjusted, runtime.date_format, runtime.decimal, runtime.columns, tell,
+    )  # fmt: skip
+    return load_bar_file(runtime.data, selection, runtime.max_bytes)
 
 
 def describe_off_phase(series: "BarSeries") -> str | None:

@@ -16,11 +16,7 @@ _LIMIT_NS = 2**63 - 1
 
 
 def range_ns(start: Moment | None, end: Moment | None) -> tuple[int | None, int | None]:
-    """Inclusive ends in UTC nanoseconds; None leaves an end open.
-
-    Args:
-        start: ISO 8601 date or datetime; a date means its first instant.
-        end: likewise; a date means its last instant.
+    """Inclusive ends in UTC nanoseconds of two ISO 8601 dates or datetimes; None leaves an end open.
 
     Raises:
         DataError: an unreadable time, or a start after the end.

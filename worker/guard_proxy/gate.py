@@ -116,8 +116,9 @@ class OrderGate:
         if self._bars is None:
             return None
         from worker.feeds.files.files import load_bar_file
+        from worker.feeds.files.symbol_rows import Selection
 
-        return load_bar_file(self._bars, tz=self._tz)
+        return load_bar_file(self._bars, Selection(tz=self._tz))
 
 
 def _read_exact(given: Any, argument: str, kind: type[float] | type[bool]) -> Any:

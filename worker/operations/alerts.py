@@ -61,23 +61,15 @@ WANTED = ("kind", "parameter", "value", "regime", "direction", "eligible")
 
 @dataclass(frozen=True)
 class Alert:
-    """One thing that a person may want to know.
-
-    Attributes:
-        kind: see `NotificationKind`.
-        summary: one line.
-        at: when it happened, ns.
-        about: what it is about, for example a symbol.
-        topic: what it says something new of: the same kind on one topic is a repetition, another kind is not.
-        detail: plain data.
-    """
+    """One thing that a person may want to know."""
 
     kind: NotificationKind
-    summary: str
-    at: int
-    about: str | None = None
+    summary: str  # one line
+    at: int  # when it happened, ns
+    about: str | None = None  # what it is about, for example a symbol
+    # what it says something new of: the same kind on one topic is a repetition, another kind is not
     topic: str | None = None
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)  # plain data
 
     @property
     def key(self) -> str:
@@ -160,27 +152,17 @@ def _alert_of_safe_mode(detail: Mapping[str, Any], at: int) -> Alert:
     return Alert("recovered", f"safe mode: {reason} is over", at, reason, topic, detail)
 
 
+@dataclass
 class WaitingChanges:
-    """Finds changes of playbooks that wait for a person in the journal rows of one run, in their order.
+    """Finds changes of playbooks that wait for a person in the journal rows of one run, in their order."""
 
-    Args:
-        run_id: of the run.
-        versions: the active version of each playbook, as it is now.
-        plans: ids of the change plans that wait, as it is now; where nobody is asked none does.
-        console: address at which people reach the console; None without one.
-    """
-
-    def __init__(
-        self,
-        run_id: str,
-        versions: Callable[[], Mapping[str, int]],
-        plans: Callable[[], Collection[str]],
-        console: str | None = None,
-    ) -> None:
-        self._run_id, self._console = run_id, console
-        self._plans = plans
-        self._versions = versions
-        self._report: dict[str, str] = {}
+    run_id: str
+    versions: Callable[[], Mapping[str, int]]  # the active version of each playbook, as it is now
+    plans: Callable[
+        [], Collection[str]
+    ]  # ids of those that wait, as it is now; of none where nobody is asked
+    console: str | None = None  # address at which people reach it
+    _report: dict[str, str] = field(default_factory=dict, init=False)
 
     def of(self, kind: str, payload: Mapping[str, Any], at: int) -> Iterator[Alert]:
         """Alert of what waits since a row of `CHANGE_KINDS` is stored."""
@@ -192,13 +174,13 @@ class WaitingChanges:
             yield from self._alert_of_refusal(payload, self._report.get(payload["verdict_id"]), at)
         elif kind == "playbook_version" and payload["reason"] == EXPERIMENT_ENDED:
             yield self._alert_of_end(payload, at)
-        elif kind == DRAFTED and payload["plan_id"] in self._plans():
+        elif kind == DRAFTED and payload["plan_id"] in self.plans():
             yield self._alert_of_plan(payload, at)
 
     def _alert_of_plan(self, drafted: Mapping[str, Any], at: int) -> Alert:
         plan, name = drafted["plan"], drafted["plan_id"]
         until = f"{ns_to_datetime(plan['expires_at']):%Y-%m-%d %H:%M} UTC"
-        command = f"thinktwice plans show {name} --run {self._run_id}"
+        command = f"thinktwice plans show {name} --run {self.run_id}"
         detail = {"plan_id": name, "plan_hash": drafted["plan_hash"], "expires_at": plan["expires_at"]}
         detail |= {"steps": [step["effect"] for step in plan["steps"]], "command": command}
         summary = f"plan {name} waits for a decision until {until}: {plan['expected_outcome']}"
@@ -207,8 +189,8 @@ class WaitingChanges:
         about = next(iter(plan["basis"]["versions"]), None)
         topic = f"plan {name} {drafted['revision']}"
         where = f"`{command}`"
-        if self._console is not None:
-            where = detail["url"] = f"{self._console}/plans/{name}?run={self._run_id}"
+        if self.console is not None:
+            where = detail["url"] = f"{self.console}/plans/{name}?run={self.run_id}"
         return Alert("approval_waits", f"{summary}; {where}", at, about, topic, detail)
 
     def _alert_of_refusal(
@@ -218,7 +200,7 @@ class WaitingChanges:
         if code not in BOUNDS or name is None:
             return
         wanted = {key: action[key] for key in WANTED if action[key] is not None}
-        version = self._versions().get(name)
+        version = self.versions().get(name)
         shown = " ".join(
             f"{key} {value}" if key == "eligible" else str(value) for key, value in wanted.items()
         )
@@ -238,9 +220,9 @@ class WaitingChanges:
     def _alert_of_change(self, summary: str, topic: str, detail: dict[str, Any], at: int) -> Alert:
         name, report_id = detail["playbook_id"], detail["report_id"]
         command = (
-            f"thinktwice playbooks history {name} --run {self._run_id}"
+            f"thinktwice playbooks history {name} --run {self.run_id}"
             if report_id is None
-            else f"thinktwice replan {report_id} --run {self._run_id} --write DIR"
+            else f"thinktwice replan {report_id} --run {self.run_id} --write DIR"
         )
         detail["command"] = command
         return Alert("approval_waits", f"{summary}; `{command}`", at, name, topic, detail)

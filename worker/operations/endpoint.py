@@ -15,7 +15,6 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from types import TracebackType
 from typing import Protocol
 
 from starlette.exceptions import HTTPException
@@ -54,11 +53,7 @@ class OrderDoor(Protocol):
 
 
 class Endpoint:
-    """Serves the status of one process, as an ASGI application.
-
-    Attributes:
-        port: where it listens, once it is open.
-    """
+    """Serves the status of one process, as an ASGI application."""
 
     def __init__(
         self,
@@ -81,7 +76,7 @@ class Endpoint:
         self._hosts = own_hosts(settings.host, settings.hosts)
         self._server: asyncio.Server | None = None
         self._places: _Places = {}
-        self.port = 0
+        self.port = 0  # where it listens, once it is open
 
     async def open(self) -> None:
         """Listen.
@@ -118,9 +113,7 @@ class Endpoint:
         await self.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -148,11 +141,7 @@ class Endpoint:
         return response
 
     async def _check_order(self, door: OrderDoor, body: bytes, receive: Receive) -> Response:
-        """The answer of the guard; where nobody waits for it any more, the check is given up.
-
-        Raises:
-            HTTPException: the client left.
-        """
+        """The answer of the guard; where nobody waits for it any more, the check is given up."""
         answering = asyncio.ensure_future(door.answer(body))
         leaving = asyncio.ensure_future(receive())
         await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)

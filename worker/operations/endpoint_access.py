@@ -37,13 +37,7 @@ def guard_of(settings: OperationsSettings, environment: Mapping[str, str]) -> st
 
 
 def guard(variable: str, place: str, host: str, environment: Mapping[str, str]) -> str | None:
-    """The token that requests to a host have to carry; None on loopback without one.
-
-    Args:
-        variable: that holds the token.
-        place: where the host was given.
-        host: where requests are heard.
-        environment: the variables.
+    """The token, of a variable, that requests to a host have to carry; None on loopback without one.
 
     Raises:
         ConfigError: others reach the host and no strong secret guards it, or a given one is weak.

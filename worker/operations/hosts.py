@@ -30,13 +30,9 @@ def own_hosts(host: str, names: Iterable[str]) -> frozenset[str]:
 
 
 def require_own_host(request: Request, hosts: frozenset[str], *, by_address: bool, place: str) -> None:
-    """Refuse a request to another host.
+    """Refuse a request to a host that is none of ours; `place` is where a further name is given.
 
-    Args:
-        request: what is asked.
-        hosts: that are ours.
-        by_address: whether any IP address is taken, as a secret guards it.
-        place: where a further name is given.
+    Any IP address is taken `by_address`, as where a secret guards it.
 
     Raises:
         HTTPException: it is none of ours.

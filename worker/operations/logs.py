@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TextIO
 
 import structlog
@@ -114,9 +113,7 @@ class Logging:
     def __enter__(self) -> "Logging":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

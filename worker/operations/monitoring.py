@@ -101,31 +101,27 @@ async def operate(
         yield Operations(notifier, endpoint)
 
 
+@dataclass
 class OutageLog:
-    """Passes events on; of several words about one outage the first, and of its end the last.
+    """Passes events on; of several words about one outage the first, and of its end the last."""
 
-    Args:
-        note: told.
-    """
-
-    def __init__(self, note: EventSink) -> None:
-        self._note = note
-        self._shown = False
-        self._decided = False
+    note: EventSink
+    shown: bool = False
+    decided: bool = False
 
     def hear(self, kind: str, detail: dict[str, Any]) -> None:
         """An event of whoever sees a store that is away and may see it late."""
         if kind in STORE_KINDS:
             away = kind == "store_away"
-            if away == self._shown or (self._decided and not away):
+            if away == self.shown or (self.decided and not away):
                 return
-            self._shown = away
-        self._note(kind, detail)
+            self.shown = away
+        self.note(kind, detail)
 
     def decide(self, kind: str, detail: dict[str, Any]) -> None:
         """An event of whoever looks all the time: no other caller ends an outage that it sees."""
         if kind in STORE_KINDS:
-            self._decided = kind == "store_away"
+            self.decided = kind == "store_away"
         self.hear(kind, detail)
 
 

@@ -17,7 +17,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from schemas.errors import ConfigError
@@ -72,11 +72,7 @@ def signature(secret: str, body: bytes, second: int) -> str:
 
 
 class Webhook:
-    """Sends to one address.
-
-    Attributes:
-        shown: the address as it may be printed.
-    """
+    """Sends to one address."""
 
     def __init__(
         self,
@@ -91,7 +87,7 @@ class Webhook:
         self._now = now
         self._attempt_s = attempt_s
         self._client: httpx2.AsyncClient | None = None
-        self.shown = masked_webhook(url)
+        self.shown = masked_webhook(url)  # the address as it may be printed
 
     def open(self) -> "httpx2.AsyncClient":
         """The client, made; loading its library takes longer than some deadlines."""
@@ -108,12 +104,7 @@ class Webhook:
             await self._client.aclose()
 
     async def send(self, body: bytes, key: str) -> Outcome:
-        """One attempt; raises nothing that a network or a receiver can bring about.
-
-        Args:
-            body: JSON.
-            key: the same for every attempt at the same message.
-        """
+        """One attempt, with the key of its message; raises nothing that a network or a receiver can bring."""
         import httpx2
 
         client = self._client or self.open()
@@ -149,45 +140,31 @@ class _Topic:
     repeated: int = 0
 
 
+@dataclass(eq=False)
 class Notifier:
-    """Tells one receiver about the news of one run.
+    """Tells one receiver about the news of one run."""
 
-    Attributes:
-        counts: by what became of news: sent, suppressed, dropped, retried.
-    """
+    receiver: Webhook | None
+    settings: OperationsSettings
+    run_id: str
+    mode: str
+    redactor: Redactor
+    timer: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    queue: int = QUEUE
+    deadline_s: float = DEADLINE_S
+    first_wait_s: float = FIRST_WAIT_S
+    counts: Counter[str] = field(default_factory=Counter)  # sent, suppressed, dropped, retried
 
-    def __init__(
-        self,
-        receiver: Webhook | None,
-        settings: OperationsSettings,
-        run_id: str,
-        mode: str,
-        redactor: Redactor,
-        *,
-        timer: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        queue: int = QUEUE,
-        deadline_s: float = DEADLINE_S,
-        first_wait_s: float = FIRST_WAIT_S,
-    ) -> None:
-        self._receiver = receiver
-        self._settings = settings
-        self._run_id = run_id
-        self._mode = mode
-        self._redactor = redactor
-        self._timer = timer
-        self._sleep = sleep
-        self._deadline_s = deadline_s
-        self._first_wait_s = first_wait_s
-        self._waiting: asyncio.Queue[tuple[Alert, int]] = asyncio.Queue(queue)
+    def __post_init__(self) -> None:
+        self._waiting: asyncio.Queue[tuple[Alert, int]] = asyncio.Queue(self.queue)
         self._topics: OrderedDict[str, _Topic] = OrderedDict()
         self._delivering: asyncio.Task[None] | None = None
-        self._log = logger("notifications", run_id=run_id)
-        self.counts: Counter[str] = Counter()
+        self._log = logger("notifications", run_id=self.run_id)
 
     def tell(self, news: Alert | None) -> bool:
         """Whether the news will be delivered, if it can be; from the thread of the event loop, at once."""
-        if news is None or self._receiver is None or news.kind not in self._settings.notify:
+        if news is None or self.receiver is None or news.kind not in self.settings.notify:
             return False
         repeated = self._repetitions(news)
         if repeated is None:
@@ -203,8 +180,8 @@ class Notifier:
 
     def start(self) -> None:
         """Deliver from now on; what was told before waits."""
-        if self._receiver is not None and self._delivering is None:
-            self._delivering = asyncio.create_task(self._deliver(self._receiver))
+        if self.receiver is not None and self._delivering is None:
+            self._delivering = asyncio.create_task(self._deliver(self.receiver))
 
     async def close(self, grace_s: float = 5.0) -> None:
         """Deliver what can be delivered within the grace; the rest is dropped."""
@@ -215,12 +192,12 @@ class Notifier:
             self._delivering.cancel()
             await asyncio.gather(self._delivering, return_exceptions=True)
         self.counts["dropped"] += self._waiting.qsize()
-        if self._receiver is not None:
-            await self._receiver.close()
+        if self.receiver is not None:
+            await self.receiver.close()
 
     def _repetitions(self, news: Alert) -> int | None:
         """How often it was repeated since it was last sent; None while it need not be sent again."""
-        now, window = self._timer(), self._settings.notify_window_s
+        now, window = self.timer(), self.settings.notify_window_s
         topic = self._topics.get(news.key)
         if topic is None or now - topic.began >= window:
             before = 0 if topic is None else topic.repeated
@@ -247,7 +224,7 @@ class Notifier:
     async def _within_deadline(self, receiver: Webhook, news: Alert, repeated: int) -> None:
         outcome = Outcome("retry", "no attempt ended in time")
         try:
-            async with asyncio.timeout(self._deadline_s):
+            async with asyncio.timeout(self.deadline_s):
                 outcome = await self._try(receiver, self._body(news, repeated))
         except TimeoutError:
             pass
@@ -262,7 +239,7 @@ class Notifier:
 
     async def _try(self, receiver: Webhook, body: bytes) -> Outcome:
         key = hashlib.sha256(body).hexdigest()[:32]
-        wait = self._first_wait_s
+        wait = self.first_wait_s
         for attempt in range(MOST_ATTEMPTS):
             outcome = await receiver.send(body, key)
             if outcome.result != "retry" or attempt == MOST_ATTEMPTS - 1:
@@ -270,13 +247,13 @@ class Notifier:
             self.counts["retried"] += 1
             if outcome.pause.shown is not None:
                 self._log.warning("pause_cut_short", reason=f"{outcome.why}: {outcome.pause.shown}")
-            await self._sleep(max(wait, outcome.pause.wait_s))
+            await self.sleep(max(wait, outcome.pause.wait_s))
             wait = min(2 * wait, LONGEST_WAIT_S)
         return outcome
 
     def _body(self, news: Alert, repeated: int) -> bytes:
-        document = news.document(self._run_id, self._mode) | {"repeated": repeated}
-        cleaned: dict[str, Any] = self._redactor.value(document)
+        document = news.document(self.run_id, self.mode) | {"repeated": repeated}
+        cleaned: dict[str, Any] = self.redactor.value(document)
         body = json.dumps(cleaned, ensure_ascii=True, default=str).encode()
         if len(body) <= LONGEST_BODY:
             return body

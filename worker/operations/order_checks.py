@@ -89,12 +89,7 @@ class OrderChecks:
 
 
 async def warm_up(desk: GuardDesk, make_ready: Callable[[], None]) -> None:
-    """Make ready what reads bars, beside the loop.
-
-    Args:
-        desk: whose checks read them.
-        make_ready: the engine; where no image is for here, it takes up to a minute.
-    """
+    """Make ready, beside the loop, what reads bars; an engine without an image takes up to a minute."""
     rows = [
         {"t": 10**9 + hour * 3_600, "o": 9.0, "h": 11.0, "l": 8.0, "c": 9.0 + hour % 3} for hour in range(40)
     ]

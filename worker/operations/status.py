@@ -14,85 +14,53 @@ SECOND = 10**9
 
 @dataclass(frozen=True)
 class ProcessStatus:
-    """A process as it stands. Times are ns since 1970, UTC; what does not apply is None or empty.
+    """A process as it stands. Times are ns since 1970, UTC; what does not apply is None or empty."""
 
-    Attributes:
-        run_id: of the run it works on.
-        mode: for example `paper`.
-        role: `trading`, `slow_loop` or `both`; `guard` checks orders of others.
-        owner: name of the process in leases and claims.
-        started: when the process started.
-        state: safe mode blocks entries; exits run on.
-        reason: why it is not simply running.
-        bar_seconds: length of a bar, where bars are expected.
-        last_bars: label of the last bar of each symbol.
-        last_bar_at: when the last bar of any symbol arrived; None before the first.
-        bars_validated: bars that went through the engine.
-        store_ok: whether the last attempt to reach the store worked.
-        store_away_since: since when it does not.
-        buffered_rows: journal rows that wait for the store.
-        feed_ok: whether bars can come; None without a feed.
-        feed: name of the feed and what is wrong with it, for a reader.
-        stale_symbols: symbols without bars for too long.
-        blocked: symbols that may not enter now, stale ones among them, with the reason.
-        evaluations: policy evaluations by outcome.
-        skips: policy events that started no evaluation, by reason.
-        in_flight: evaluations that wait for an answer.
-        errors: contained failures.
-        open_positions: quantity by symbol, negative when short.
-        equity: of the account, in quote currency.
-        kill_switch: whether the operator has pulled it.
-        states: policy state of each symbol.
-        limits: those that can block entries, how far each is used, its bound, and whether it blocks now.
-        playbooks: active version of each playbook.
-        plans_waiting: ids of change plans that wait for a decision.
-        model_spend: in US dollars, of this run.
-        model_calls: calls of models by outcome.
-        models_failing: calls in a row without a usable reply, by model and prompt; rules decide instead.
-        model_silence: how many questions a model answered and why no more; None where it answered most.
-        slow_loop_last: slot that was last decided.
-        slow_loop_next: slot that is due next.
-        tick_latency_ms: quantiles of the time that one row takes, for example `{"p99": 0.8}`.
-        notifications: counts by what became of them.
-    """
-
-    run_id: str
-    mode: str
+    run_id: str  # of the run it works on
+    mode: str  # for example `paper`
+    # `trading`, `slow_loop` or `both`; `guard` checks orders of others
     role: Literal["trading", "slow_loop", "both", "guard"]
-    owner: str
-    started: int
-    state: State = "running"
-    reason: str | None = None
-    bar_seconds: int | None = None
-    last_bars: Mapping[str, int] = field(default_factory=dict)
-    last_bar_at: int | None = None
-    bars_validated: int = 0
-    store_ok: bool = True
-    store_away_since: int | None = None
-    buffered_rows: int = 0
-    feed_ok: bool | None = None
-    feed: str | None = None
-    stale_symbols: tuple[str, ...] = ()
+    owner: str  # name of the process in leases and claims
+    started: int  # when the process started
+    state: State = "running"  # safe mode blocks entries; exits run on
+    reason: str | None = None  # why it is not simply running
+    bar_seconds: int | None = None  # length of a bar, where bars are expected
+    last_bars: Mapping[str, int] = field(default_factory=dict)  # label of the last bar of each symbol
+    last_bar_at: int | None = None  # when the last bar of any symbol arrived; None before the first
+    bars_validated: int = 0  # bars that went through the engine
+    store_ok: bool = True  # whether the last attempt to reach the store worked
+    store_away_since: int | None = None  # since when it does not
+    buffered_rows: int = 0  # journal rows that wait for the store
+    feed_ok: bool | None = None  # whether bars can come; None without a feed
+    feed: str | None = None  # name of the feed and what is wrong with it, for a reader
+    stale_symbols: tuple[str, ...] = ()  # symbols without bars for too long
+    # symbols that may not enter now, stale ones among them, with the reason
     blocked: Mapping[str, str] = field(default_factory=dict)
-    evaluations: Mapping[str, int] = field(default_factory=dict)
+    evaluations: Mapping[str, int] = field(default_factory=dict)  # policy evaluations by outcome
+    # policy events that started no evaluation, by reason
     skips: Mapping[str, int] = field(default_factory=dict)
-    in_flight: int = 0
-    errors: int = 0
+    in_flight: int = 0  # evaluations that wait for an answer
+    errors: int = 0  # contained failures
+    # quantity by symbol, negative when short
     open_positions: Mapping[str, float] = field(default_factory=dict)
-    equity: float | None = None
-    kill_switch: bool = False
-    states: Mapping[str, str] = field(default_factory=dict)
+    equity: float | None = None  # of the account, in quote currency
+    kill_switch: bool = False  # whether the operator has pulled it
+    states: Mapping[str, str] = field(default_factory=dict)  # policy state of each symbol
+    # those that can block entries, how far each is used, its bound, and whether it blocks now
     limits: tuple[Mapping[str, Any], ...] = ()
-    playbooks: Mapping[str, int] = field(default_factory=dict)
-    plans_waiting: tuple[str, ...] = ()
-    model_spend: float = 0.0
-    model_calls: Mapping[str, int] = field(default_factory=dict)
+    playbooks: Mapping[str, int] = field(default_factory=dict)  # active version of each playbook
+    plans_waiting: tuple[str, ...] = ()  # ids of change plans that wait for a decision
+    model_spend: float = 0.0  # in US dollars, of this run
+    model_calls: Mapping[str, int] = field(default_factory=dict)  # calls of models by outcome
+    # calls in a row without a usable reply, by model and prompt; rules decide instead
     models_failing: Mapping[str, int] = field(default_factory=dict)
+    # how many questions a model answered and why no more; None where it answered most
     model_silence: str | None = None
-    slow_loop_last: int | None = None
-    slow_loop_next: int | None = None
+    slow_loop_last: int | None = None  # slot that was last decided
+    slow_loop_next: int | None = None  # slot that is due next
+    # quantiles of the time that one row takes, for example `{"p99": 0.8}`
     tick_latency_ms: Mapping[str, float | None] = field(default_factory=dict)
-    notifications: Mapping[str, int] = field(default_factory=dict)
+    notifications: Mapping[str, int] = field(default_factory=dict)  # counts by what became of them
 
     def bar_lag_s(self, now: int) -> float | None:
         """Seconds since the last bar arrived; None before the first."""
@@ -108,17 +76,10 @@ class VitalSource(Protocol):
 
     def status(self) -> ProcessStatus:
         """The present status, at once."""
-        ...
 
 
 def not_ready(status: ProcessStatus, now: int, lag_bars: int) -> tuple[str, ...]:
-    """Why a process cannot do its work now; empty when it can.
-
-    Args:
-        status: of the process.
-        now: ns.
-        lag_bars: bars that may pass without a new one.
-    """
+    """Why a process cannot do its work `now`; empty when it can. `lag_bars` may pass without a new one."""
     reasons = []
     if status.state != "running":
         reasons.append(f"{status.state}: {status.reason or 'no reason given'}")

@@ -44,15 +44,9 @@ async def run_backtest(
 ) -> RunResult:
     """Run over all bars, recording into `journal`.
 
-    Args:
-        settings: the resolved configuration.
-        bars: all bars of the run.
-        journal: empty writer; flushed at the end, also when the run is interrupted.
-        definitions: playbooks; None loads the configured folder or the embedded ones.
-        progress: called with rows done and rows in all.
-        trial: says what was tried on these bars before, and counts what is tried now; None does neither.
-        until: ns; bars that closed later are left for another time, and the run does not end. None: all.
-        own: what the caller puts around parts of the session, or in their place.
+    The journal is flushed at the end, also when the run is interrupted. Without `definitions` the configured
+    playbooks are loaded, without a `trial` nothing is counted. Bars that closed after `until`, ns, are left
+    for another time, and the run does not end.
 
     Raises:
         ConfigError: no bar had closed by `until`.
@@ -91,7 +85,6 @@ async def run_backtest(
 
 
 def _rows(bars: BarSeries, until: int | None) -> int:
-    """How many bars had closed by then."""
     rows = bars.shape[0] if until is None else int(bars.close_times.searchsorted(until, side="right"))
     if rows == 0:
         first = ns_to_datetime(int(bars.close_times[0])).isoformat()
@@ -101,14 +94,10 @@ def _rows(bars: BarSeries, until: int | None) -> int:
 
 @dataclass(frozen=True)
 class SiftedBars:
-    """Bars to trade on.
+    """Bars to trade on."""
 
-    Attributes:
-        bars: without those in doubt.
-        told: what is to be journalled once so many rows are validated.
-    """
-
-    bars: BarSeries
+    bars: BarSeries  # without those in doubt
+    # what is to be journalled once so many rows are validated
     shown: Mapping[int, list[FeedAnomaly]] = field(default_factory=dict)
 
     def next_row(self, t: int) -> int:

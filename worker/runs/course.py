@@ -35,10 +35,7 @@ def stale_positions(
 ) -> list[str]:
     """Open positions whose symbols had no bar in the block of the last one, and what waits for them.
 
-    Args:
-        bars: that were traded.
-        settings: of the run.
-        entered: playbook, side and label of the entry (ns) of each open position, by symbol.
+    Of each, by symbol, it was `entered` by a playbook on a side at a label (ns).
     """
     unit = unit_of_timeframe(settings.gate.block, bars.timeframe)
     now, shown = unit_numbers(bars.times[-1], unit), []

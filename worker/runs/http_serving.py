@@ -23,10 +23,6 @@ DEADLINE_S = 5.0
 ANSWER_S = 300.0  # a rule is tried for two minutes, and may have waited for another; a stream begins again
 
 
-def _nothing() -> None:
-    """Nobody streams."""
-
-
 class HttpConnection(H11Protocol):
     """Ends when nothing is asked for a few seconds, and when an answer takes minutes.
 
@@ -105,16 +101,11 @@ class HttpServer(uvicorn.Server):
 
 
 async def serve_http(
-    app: ASGIApp, host: str, port: int, tell: Callable[[str], None], ending: Callable[[], None] = _nothing
+    app: ASGIApp, host: str, port: int, tell: Callable[[str], None], ending: Callable[[], None] = lambda: None
 ) -> signal.Signals | None:
-    """Serve HTTP until a signal ends it, which comes back.
+    """Serve HTTP until a signal ends it, which comes back; port 0 takes any.
 
-    Args:
-        app: what is served.
-        host: where it listens.
-        port: 0 takes any.
-        tell: is given the address, without a path, once it listens.
-        ending: called before what is being answered is waited for.
+    `tell` is given the address, without a path; `ending` is called before open answers are waited for.
 
     Raises:
         ConfigError: the address cannot be had.
@@ -126,7 +117,7 @@ async def serve_http(
 
 
 def http_server(
-    app: ASGIApp, started: Callable[[], None], hear: Hear, ending: Callable[[], None] = _nothing
+    app: ASGIApp, started: Callable[[], None], hear: Hear, ending: Callable[[], None] = lambda: None
 ) -> HttpServer:
     """A server of an application; `hear` is given what ends it at a signal."""
     config = uvicorn.Config(

@@ -11,8 +11,8 @@ import signal
 import stat
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
-from types import FrameType, TracebackType
+from contextlib import AbstractContextManager, contextmanager
+from types import FrameType
 from typing import Any, NoReturn, Self, TypeVar
 
 Result = TypeVar("Result")
@@ -38,20 +38,19 @@ def unwind_on_ctrl_c() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@contextmanager
-def nothing_to_lose() -> Iterator[None]:
+def nothing_to_lose() -> AbstractContextManager[None]:
     """Ctrl-C leaves at once: nothing is open yet, and a long import or compilation hears nothing else."""
-    before = signal.signal(signal.SIGINT, leave_at_once)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return _on_ctrl_c(leave_at_once)
+
+
+def interrupt_at_once() -> AbstractContextManager[None]:
+    """Ctrl-C is raised in the middle of work that never yields to the event loop."""
+    return _on_ctrl_c(signal.default_int_handler)
 
 
 @contextmanager
-def interrupt_at_once() -> Iterator[None]:
-    """Ctrl-C is raised in the middle of work that never yields to the event loop."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def _on_ctrl_c(handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:
@@ -107,7 +106,6 @@ class Interrupts:
     """Context in which the two signals only raise a flag; `check` turns the flag into `RunInterrupted`."""
 
     def __init__(self, unit: str = "bar") -> None:
-        """Take what is finished before a stop."""
         self._unit = unit
         self._signum: int | None = None
         self._before: dict[int, Any] = {}
@@ -117,9 +115,7 @@ class Interrupts:
             self._before[signum] = signal.signal(signum, self._note)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
 

@@ -22,13 +22,7 @@ PLAYBOOKS, OWN, FEATURES = "playbooks", "own_parts", "own_features"
 def keep_beside(
     playbooks: Sequence[PlaybookDefinition], own: Sequence[str], features: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What the row of a run says beside its bars.
-
-    Args:
-        playbooks: those that no file has.
-        own: names of own parts.
-        features: hash by name of own features.
-    """
+    """What the row of a run says beside its bars; of own features, the hash by name."""
     books = {PLAYBOOKS: [book.payload() for book in playbooks]} if playbooks else {}
     return books | ({OWN: list(own)} if own else {}) | ({FEATURES: dict(features)} if features else {})
 

@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,11 +59,11 @@ def attached_entry(one: "OnDemandReport | StoredReport") -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
 class OutFolder:
     """The folder a run is written to."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    path: Path
 
     def check(self) -> None:
         """Make sure that the folder can be written, without leaving a trace.

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import TextIO, TypeVar
 
 from services.model_calls.quoting import visible
@@ -23,14 +24,16 @@ Row = TypeVar("Row")
 Progress = Callable[[int, int | None], None]  # units done, and in all as far as that is known
 
 
+@dataclass
 class Activity:
     """What is being done now, and how far it is; the total may be unknown for a while, or for ever."""
 
-    def __init__(self, title: str, first: str, unit: str) -> None:
-        self.title, self.first, self.unit = title, first, unit
-        self.done: int | None = None
-        self.total: int | None = None
-        self.started = time.monotonic()
+    title: str
+    first: str
+    unit: str
+    done: int | None = None
+    total: int | None = None
+    started: float = field(default_factory=time.monotonic)
 
     @property
     def text(self) -> str:
@@ -48,11 +51,7 @@ def progress_bar(
 ) -> Iterator[Progress]:
     """A callback (units done, units in all or None) that draws, and raises `RunInterrupted` after a signal.
 
-    Args:
-        title: what is being done.
-        interrupts: asked at every call.
-        unit: what is counted.
-        first: what is done before the first call.
+    Before it is called, `first` is shown.
     """
     activity = Activity(title, first, unit)
     with _show(activity) as redraw:
@@ -115,9 +114,7 @@ def watch_rows(title: str, unit: str) -> Callable[[Iterable[Row]], Iterator[Row]
 def step(title: str, *, at_once: bool = False) -> Iterator[Callable[[str], None]]:
     """A step without a count: a callback that gives it another title.
 
-    Args:
-        title: what is being done.
-        at_once: known to take long, so that it is told at once also where no bar is drawn.
+    One that is known to take long is told `at_once` also where no bar is drawn.
     """
     activity = Activity(title, "", "")
     if at_once and not _draws(sys.stderr):

@@ -71,11 +71,9 @@ class Script(Protocol):
     @property
     def settings(self) -> Settings:
         """As they were stored with the run."""
-        ...
 
     async def find_end(self) -> int | None:
         """The end of what the run has recorded, ns; None where its script ends there, too."""
-        ...
 
     async def play(
         self, journal: JournalWriter, until: int | None, progress: Progress | None
@@ -87,7 +85,6 @@ class Script(Protocol):
         Raises:
             NotReplayable: its bars or recorded replies are not those of the run.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -200,11 +197,9 @@ class Replay:
         )
 
     async def rebuild(self, at: int | None = None, progress: Progress | None = None) -> Rebuilt:
-        """The session of a run that is over, as of the last bar close at or before a time.
+        """The session of a run that is over, as of the last bar close at or before a time, ns.
 
-        Args:
-            at: ns; None for the end of what the run has recorded.
-            progress: told (bars done, bars to do or None) between bars.
+        None is the end of what the run has recorded.
 
         Raises:
             ConfigError: the bars are others, no bar had closed by then, or a row differs from the stored one.
@@ -286,10 +281,7 @@ def differences(
 ) -> tuple[str, ...]:
     """What a stored document says otherwise than the replayed one, the first few; empty when nothing.
 
-    Args:
-        stored: as the run row has it.
-        replayed: as it comes out now.
-        same_version: whether the program that made it is this one, so that both have the same figures.
+    Only documents of the same version have to have the same figures.
     """
     if stored is None:
         return ("there is no document, and a finished run has one",)

@@ -68,13 +68,8 @@ def performance(
 ) -> dict[str, Any]:
     """Figures of a finished run.
 
-    Args:
-        course: the curve, which begins with the cash, and the trades.
-        gross: (T,) exposure in quote currency at each close.
-        execution: what a fill cost.
-        books: portfolio record of the engine at its end.
-        model_cost: of the calls of language models.
-        risk: share of equity that a trade may lose at its stop.
+    `gross` (T,) is exposure in quote currency at each close, `books` the portfolio record of the engine at
+    its end, `risk` the share of equity that a trade may lose at its stop.
     """
     trades, curve, times = course.trades, course.curve, course.times
     cash, share = float(curve[0]), _mean_exposure(gross, curve[1:])
@@ -114,7 +109,6 @@ def performance(
 
 
 def _mean_exposure(gross: FloatArray, equity: FloatArray) -> float | None:
-    """Mean of gross exposure over equity, of the closes at which there was any equity."""
     there = equity > 0.0
     return _finite(float(np.mean(gross[there] / equity[there]))) if there.any() else None
 

@@ -46,12 +46,8 @@ def render(
 ) -> None:
     """Print the summary; with reflection off, the first line says so.
 
-    Args:
-        document: the JSON document of the run.
-        console: where to.
-        failures: what the journalled errors said, one line each.
-        notes: what a reader has to know beside the document.
-        full: with every counter.
+    `failures` are what the journalled errors said, one line each, `notes` what a reader has to know beside
+    the document; in `full` every counter is printed.
     """
     _warn(document, console)
     for line in account_lines(document):
@@ -91,7 +87,6 @@ def _warn(document: Document, console: "Console") -> None:
 
 
 def _head(document: Document, console: "Console") -> None:
-    """Which run it is, and what a reader has to know beside its figures."""
     data = document["data"]
     window = f"{data['start'][:10]} to {data['end'][:10]}"
     symbols = ", ".join(data["symbols"])
@@ -107,7 +102,6 @@ def _head(document: Document, console: "Console") -> None:
 
 
 def _tell_left_out(run_id: str, found: dict[str, int]) -> str:
-    """Bars that were not traded, with counts, and where to see which."""
     see = [f"thinktwice journal {run_id} --kind feed_anomaly"] if set(found) - {"absent"} else []
     see += ["thinktwice data check FILE"] if "absent" in found else []
     return f"bars left out: {counts(found)}   {'   '.join(see)}"
@@ -219,7 +213,6 @@ def judge_silence(document: Document) -> str | None:
 
 
 def _proven(findings: dict[str, int]) -> str:
-    """What the reports have shown, and what they had too few trades for."""
     shown, hinted = findings.get("significant", 0), findings.get("suggestive", 0)
     few, counted_only = findings.get("insufficient_sample", 0), findings.get("count_only", 0)
     parts = [count_noun(shown, "significant finding") if shown else "nothing yet"]

@@ -47,30 +47,26 @@ class EntryRule:
         return render_rules(self.definition, self.direction).setup
 
 
+@dataclass(frozen=True)
 class SignalAccount:
-    """The account of one run, up to the last validated row."""
+    """The account of one run, of the rows before `done`."""
 
-    def __init__(
-        self, settings: Settings, market: Market, registry: PlaybookRegistry, log: SignalLog, done: int
-    ) -> None:
-        """An account of the rows before `done`."""
-        self._settings = settings
-        self._market = market
-        self._registry = registry
-        self._bars = market.bars
-        self._log = log
-        self._done = done
+    settings: Settings
+    market: Market
+    registry: PlaybookRegistry
+    log: SignalLog
+    done: int
 
     def document(self) -> dict[str, Any]:
         """The `signals` part of the run's JSON document."""
-        names = dict.fromkeys(version.definition.id for version in self._registry.history())
+        names = dict.fromkeys(version.definition.id for version in self.registry.history())
         return {
             "playbooks": [*(self._playbook(name) for name in sorted(names)), *self._own_plans(names)],
-            "orders_refused": dict(self._log.refusals.most_common()),
+            "orders_refused": dict(self.log.refusals.most_common()),
         }
 
     def _playbook(self, name: str) -> dict[str, Any]:
-        history = self._registry.history(name)
+        history = self.registry.history(name)
         rules = list(self._rules(history))
         sides = {side: self._count([rule for rule in rules if rule.direction == side]) for side in DIRECTIONS}
         declared: dict[str, Counter[Reason]] = {
@@ -85,15 +81,15 @@ class SignalAccount:
     def _own_plans(self, playbooks: Container[str]) -> Iterator[dict[str, Any]]:
         """Of plans with their own rules, the closes at which the setup was true of one that was in force."""
         found: dict[str, dict[str, Counter[Reason]]] = {}
-        for symbol, marks in sorted(self._log.marks.items()):
-            s, ends = self._bars.symbols.index(symbol), [*(row for row, _ in marks[1:]), self._done]
+        for symbol, marks in sorted(self.log.marks.items()):
+            s, ends = self.market.bars.symbols.index(symbol), [*(row for row, _ in marks[1:]), self.done]
             for (row, place), end in zip(marks, ends, strict=True):
-                standing = self._log.standings[place]
+                standing = self.log.standings[place]
                 if standing.plan is None or standing.plan[0] in playbooks:
                     continue
                 name, side = standing.plan
-                fires = self._market.columns.boolean(standing.setup, s)[row : min(end, self._done)] == 1
-                armed = {at for at, *owner in self._log.armed.get(symbol, ()) if owner == [name, side]}
+                fires = self.market.columns.boolean(standing.setup, s)[row : min(end, self.done)] == 1
+                armed = {at for at, *owner in self.log.armed.get(symbol, ()) if owner == [name, side]}
                 met = sum(int(row + at) in armed for at in np.flatnonzero(fires))
                 missed = standing.held or "invalidation_true", ""
                 counts = found.setdefault(name, {}).setdefault(side, Counter())
@@ -105,7 +101,7 @@ class SignalAccount:
 
     def _rules(self, history: tuple[PlaybookVersion, ...]) -> Iterator[EntryRule]:
         """Entry rules with the rows at which they were active, history left out."""
-        closes, first = self._bars.close_times[: self._done], self._log.first_row
+        closes, first = self.market.bars.close_times[: self.done], self.log.first_row
         for number, version in enumerate(history):
             if version.state is not VersionState.ACTIVE:
                 continue
@@ -115,7 +111,7 @@ class SignalAccount:
                 for later in history[number + 1 :]
                 if later.definition.content_hash == version.definition.content_hash
             ]
-            ended = int(np.searchsorted(closes, left[0], side="right")) if left else self._done
+            ended = int(np.searchsorted(closes, left[0], side="right")) if left else self.done
             for direction in DIRECTIONS:
                 if direction in version.definition.rules:
                     yield EntryRule(version.definition, direction, max(begun, first), ended)
@@ -123,18 +119,18 @@ class SignalAccount:
     def _count(self, rules: list[EntryRule]) -> Counter[Reason]:
         counts: Counter[Reason] = Counter()
         for rule in rules:
-            for s in range(len(self._bars.symbols)):
+            for s in range(len(self.market.bars.symbols)):
                 rows = self._rows(rule, s)
                 if rows.size:
                     counts.update(self._count_rows(rule, s, rows))
         return counts
 
     def _rows(self, rule: EntryRule, s: int) -> Rows:
-        column = self._market.columns.boolean(rule.setup, s)
+        column = self.market.columns.boolean(rule.setup, s)
         return rule.start + np.flatnonzero(column[rule.start : rule.stop] == 1)
 
     def _count_rows(self, rule: EntryRule, s: int, rows: Rows) -> Counter[Reason]:
-        symbol, log = self._bars.symbols[s], self._log
+        symbol, log = self.market.bars.symbols[s], self.log
         armed = [
             row for row, *owner in log.armed.get(symbol, ()) if owner == [rule.definition.id, rule.direction]
         ]
@@ -155,18 +151,17 @@ class SignalAccount:
             standing = log.standings[place] if place >= 0 else Standing()
             reason = _why(rule, standing)
             if reason == OTHER_SETUP:
-                fires = self._market.columns.boolean(standing.setup, s)[rows[places == place]] == 1
+                fires = self.market.columns.boolean(standing.setup, s)[rows[places == place]] == 1
                 counts["invalidation_true", ""] += int(fires.sum())
                 count -= int(fires.sum())
             counts[reason] += count
         return +counts
 
     def _why_barred(self, rule: EntryRule, symbol: str) -> str | None:
-        """What the playbook or the envelope rules out for the whole run."""
-        book, envelope = rule.definition, self._settings.envelope
+        book, envelope = rule.definition, self.settings.envelope
         checks = {
             "enabled": book.enabled,
-            "timeframes": not book.timeframes or self._bars.timeframe in book.timeframes,
+            "timeframes": not book.timeframes or self.market.bars.timeframe in book.timeframes,
             "eligibility": rule.direction in book.eligibility,
             "allowed_directions": rule.direction in envelope.allowed_directions,
             "allowed_playbooks": not envelope.allowed_playbooks or book.id in envelope.allowed_playbooks,
@@ -177,39 +172,38 @@ class SignalAccount:
     @cached_property
     def _is_warm(self) -> npt.NDArray[np.bool_]:
         """(T, S): where a regime is known, without which nothing is planned."""
-        regimes = self._market.regimes
+        regimes = self.market.regimes
         known = (regimes.trend >= 0) & (regimes.volatility >= 0) & (regimes.structure >= 0)
         warm: npt.NDArray[np.bool_] = known & np.isfinite(regimes.fingerprint).all(axis=2)
         return warm
 
     def _why_never(self, rules: list[EntryRule]) -> str:
         """Why no entry rule of a playbook was true: no bar of the run, its volume, bars, or the market."""
-        if self._log.first_row >= self._done:
+        if self.log.first_row >= self.done:
             return "history"
-        symbols = range(len(self._bars.symbols))
+        symbols = range(len(self.market.bars.symbols))
         features = {name for rule in rules for name in parse(rule.setup).features}
-        volume = self._bars.volume[: self._done]
+        volume = self.market.bars.volume[: self.done]
         if not (volume > 0.0).any() and any(_reads_volume(resolve(name).node) for name in features):
             return "volume_is_unknown" if np.isnan(volume).all() else "volume_is_zero"
-        columns = self._market.columns
+        columns = self.market.columns
         known = any(
-            (columns.boolean(rule.setup, s)[: self._done] >= 0).any() for rule in rules for s in symbols
+            (columns.boolean(rule.setup, s)[: self.done] >= 0).any() for rule in rules for s in symbols
         )
         return "false" if known else "unknown"
 
     def _trades_alone(self, definition: PlaybookDefinition) -> int:
         """Trades closed by the rules of a version alone, at one unit, see `ShadowLedger`."""
-        ledgers = ShadowLedgers(self._market, self._settings.execution, self._settings.envelope)
+        ledgers = ShadowLedgers(self.market, self.settings.execution, self.settings.envelope)
         trades = 0
         for side in definition.eligibility:
-            for engine in ledgers.engines(ledgers.open(definition, (side,), self._log.first_row)):
-                while engine.t < self._done:
-                    trades += len(engine.advance(self._done).trades)
+            for engine in ledgers.engines(ledgers.open(definition, (side,), self.log.first_row)):
+                while engine.t < self.done:
+                    trades += len(engine.advance(self.done).trades)
         return trades
 
 
 def _account(name: str, found: Counter[Reason], sides: Mapping[str, Counter[Reason]]) -> dict[str, Any]:
-    """What became of all signals of a playbook, and of those of each direction."""
     because: dict[str, dict[str, int]] = {}
     for (reason, detail), count in found.most_common():
         if detail:
@@ -229,7 +223,6 @@ def _part(counts: Counter[Reason]) -> dict[str, Any]:
 
 
 def _why(rule: EntryRule, standing: Standing) -> Reason:
-    """Why a signal met no plan, and what exactly; the first reason that holds."""
     own = rule.definition.id, rule.direction
     if standing.held:
         return standing.held, ""

@@ -53,21 +53,17 @@ class RunOutcome(Protocol):
     @property
     def trades(self) -> Sequence[Episode]:
         """Closed positions in order."""
-        ...
 
     @property
     def equity(self) -> tuple[Sequence[int], Sequence[float]]:
         """Close times (ns) and equity at them."""
-        ...
 
     @property
     def stale_positions(self) -> Sequence[str]:
         """Open positions whose symbols have stopped trading, and what waits for them."""
-        ...
 
     def document(self, run_id: str, journal_url: str) -> dict[str, Any]:
         """The JSON document of the run."""
-        ...
 
 
 class BacktestRunner(Protocol):
@@ -86,7 +82,6 @@ class BacktestRunner(Protocol):
         own: "Overrides" = ...,
     ) -> RunOutcome:
         """Run over the bars closed by `until` into `journal`; `own` answers for the models."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -111,16 +106,8 @@ async def record_run(
 ) -> RecordedRun:
     """Store the run, run it, store its end.
 
-    Args:
-        runner: the backtest.
-        settings: the configuration in force.
-        bars: the selected bars.
-        store: an open store.
-        run: what the run row says from the start.
-        definitions: playbooks; None lets the runner load them.
-        progress: told (bars done, bars in all or None) between bars; may raise `RunInterrupted`.
-        fresh_ledger: whether a run that is entered in the ledger of trials starts as on an empty store; None:
-            it is no trial of its own.
+    A run that is entered in the ledger of trials starts as on an empty store where that is `fresh`; where it
+    is None, the run is no trial of its own. `progress` may raise `RunInterrupted`.
 
     Raises:
         RunInterrupted: the operator stopped it; the run is stored as interrupted.
@@ -130,7 +117,11 @@ async def record_run(
         await store.trials.all()  # a ledger that is damaged refuses the run before it is stored
     record = await store.runs.create(run)
     journal = JournalWriter(StoreSink(store.journal, record.run_id), settings.runtime.flush_rows)
-    trial = _trial(store, record, settings, fresh_ledger)
+    trial = None
+    if fresh_ledger is not None:
+        from worker.runs.stored_trial import StoredTrial
+
+        trial = StoredTrial(store, record.run_id, settings, fresh=fresh_ledger)
     try:
         outcome = await runner(
             settings, bars, journal, definitions=definitions, progress=progress, trial=trial
@@ -150,16 +141,6 @@ async def record_run(
             await _close_early(store, record.run_id, journal, "failed", trial)
         raise
     return RecordedRun(await store.runs.find(record.run_id), outcome, document)
-
-
-def _trial(
-    store: "Store", record: "RunRecord", settings: Settings, fresh_ledger: bool | None
-) -> "StoredTrial | None":
-    if fresh_ledger is None:
-        return None
-    from worker.runs.stored_trial import StoredTrial
-
-    return StoredTrial(store, record.run_id, settings, fresh=fresh_ledger)
 
 
 async def _close_early(

@@ -20,20 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class StoredTrial:
-    """What a run of a store starts with, and what it has tried.
+    """What a run of a store starts with, and what it has tried."""
 
-    Attributes:
-        store: open, with every table.
-        run_id: the run.
-        settings: its configuration.
-        fresh: it starts as on an empty store.
-        away: awaited when the store is away, before it is asked again; it may raise.
-    """
-
-    store: "Store"
+    store: "Store"  # open, with every table
     run_id: str
     settings: Settings
-    fresh: bool = False
+    fresh: bool = False  # it starts as on an empty store
+    # awaited when the store is away, before it is asked again; it may raise
     away: Callable[[StoreError], Awaitable[None]] | None = None
     _declared: frozenset[str] = field(default_factory=frozenset, init=False)
     _slow_loop: TrialCounter | None = field(default=None, init=False)
@@ -82,39 +75,16 @@ class StoredTrial:
             self.note_stored(counts)
 
 
-class BegunTrial:
-    """A run that another process began: it starts with what its first row says."""
-
-    def __init__(self, trial: StoredTrial, ledger: TrialLedger) -> None:
-        self._trial = trial
-        self._ledger = ledger
-
-    async def begin(
-        self, bars: BarSeries, definitions: Sequence[PlaybookDefinition], *, grows: bool = False
-    ) -> TrialLedger:
-        """What the run started with."""
-        return self._ledger
-
-    def follow(self, slow_loop: TrialCounter) -> None:
-        """Count what the slow loop tries."""
-        self._trial.follow(slow_loop)
-
-
 def describe_trial(
     settings: Settings, definitions: Sequence[PlaybookDefinition], bars: BarSeries, *, grows: bool = False
 ) -> TriedOn:
     """A configuration on bars, as the ledger knows it."""
     return TriedOn(
         settings.config_hash,
-        playbooks_hash(definitions),
+        content_hash(sorted(definition.content_hash for definition in definitions)),  # in whatever order
         bars.select(end_ns=int(bars.times[0])).sha256,
         bars.timeframe,
         tuple(bars.symbols),
         int(bars.times[0]),
         None if grows else int(bars.times[-1]),
     )
-
-
-def playbooks_hash(definitions: Sequence[PlaybookDefinition]) -> str:
-    """Content hash of a set of playbooks, in whatever order they come."""
-    return content_hash(sorted(definition.content_hash for definition in definitions))

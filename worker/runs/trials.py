@@ -5,7 +5,8 @@ goes on with it or looks at it reads that row and never the ledger. A run that i
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
@@ -28,27 +29,23 @@ class RunTrial(Protocol):
         self, bars: "BarSeries", definitions: Sequence[PlaybookDefinition], *, grows: bool = False
     ) -> TrialLedger:
         """What the run starts with; `bars` are all of its bars, or the first row of those that `grows`."""
-        ...
 
     def follow(self, slow_loop: TrialCounter) -> None:
         """The slow loop of the run: what it tries is counted from here on."""
-        ...
 
 
+@dataclass(frozen=True)
 class NoTrial:
-    """A run that is no trial of its own: it starts with what it is given."""
+    """A run that starts with what it is given: one of another process, which `follow` counts on, or none."""
 
-    def __init__(self, ledger: TrialLedger = NO_TRIALS) -> None:
-        self._ledger = ledger
+    ledger: TrialLedger = NO_TRIALS
+    follow: Callable[[TrialCounter], None] = lambda slow_loop: None
 
     async def begin(
         self, bars: "BarSeries", definitions: Sequence[PlaybookDefinition], *, grows: bool = False
     ) -> TrialLedger:
         """What it was given."""
-        return self._ledger
-
-    def follow(self, slow_loop: TrialCounter) -> None:
-        """Nothing is counted."""
+        return self.ledger
 
 
 async def ledger_of_run(store: "Store", record: "RunRecord") -> TrialLedger:
@@ -79,7 +76,6 @@ def list_ranges(trials: "Sequence[Trial]") -> list[dict[str, Any]]:
 
 
 def _range(runs: "Sequence[Trial]", every: "Sequence[Trial]") -> dict[str, Any]:
-    """One range of bars; `next` is for a configuration that was not tried on them."""
     from services.store.trials import TriedOn, by_key, count_before, sum_trials
 
     on = runs[0].on

@@ -24,28 +24,17 @@ GOES_ON = ("armed", "cooldown", "in_position", "invalidated", "warming_up")  # n
 
 @dataclass(frozen=True)
 class RunCounts:
-    """What a run counted.
+    """What a run counted."""
 
-    Attributes:
-        run_id: as it stands in commands.
-        traded: whether any position was opened.
-        bars: own bars of each symbol.
-        needed_bars: own bars that a symbol needs before its first plan.
-        signals: the part of the run's document.
-        policy: counters of the policy loop.
-        events: tick events by kind.
-        entries_blocked: rows at which a live feed or the operator blocked entries.
-        has_own_strategist: whether plans are a caller's; `signals` has the playbooks that these name.
-    """
-
-    run_id: str
-    traded: bool
-    bars: Mapping[str, int]
-    needed_bars: int
-    signals: Mapping[str, Any]
-    policy: "PolicyCounters"
-    events: Mapping[str, int]
-    entries_blocked: int
+    run_id: str  # as it stands in commands
+    traded: bool  # whether any position was opened
+    bars: Mapping[str, int]  # own bars of each symbol
+    needed_bars: int  # own bars that a symbol needs before its first plan
+    signals: Mapping[str, Any]  # the part of the run's document
+    policy: "PolicyCounters"  # counters of the policy loop
+    events: Mapping[str, int]  # tick events by kind
+    entries_blocked: int  # rows at which a live feed or the operator blocked entries
+    # whether plans are a caller's; `signals` has the playbooks that these name
     has_own_strategist: bool = False
 
 
@@ -166,7 +155,6 @@ def _with_example(code: str, remedy: str, facts: RunCounts) -> str:
 
 
 def _after(facts: RunCounts) -> Iterator[Cause]:
-    """What became of the signals that met a plan."""
     events, refused = facts.events, facts.signals["orders_refused"]
     if not events.get("activation_triggered"):
         yield from ((kind, events[kind], REMEDIES[kind]) for kind in ENDS if events.get(kind))

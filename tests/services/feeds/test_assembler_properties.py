@@ -72,6 +72,8 @@ def driven(events: list[tuple[int, int, RawBar]], count: int) -> Desk:
 def test_rows_equal_the_clean_feed_wherever_data_is_equal_and_each_fault_is_told_once(found):
     count = 1 + max(number for number, _ in found)
     desk = driven(arrivals(found), count)
+    demand_missing_bars_told(found, desk, count)
+    demand_no_entry_without_a_bar_or_after_a_conflict(found, desk, count)
     there = {key for key, fate in found.items() if not fate.dropped}
     expected = [
         (label(number), {symbol: bar(number, symbol) for symbol in SYMBOLS if (number, symbol) in there})
@@ -88,11 +90,8 @@ def test_rows_equal_the_clean_feed_wherever_data_is_equal_and_each_fault_is_told
     assert not desk.shown(Kind.LATE, Kind.INVALID, Kind.UNCLOSED)
 
 
-@settings(max_examples=150, deadline=None)
-@given(fates())
-def test_every_missing_bar_is_told_or_stands_in_the_return_of_its_symbol(found):
-    count = 1 + max(number for number, _ in found)
-    desk = driven(arrivals(found), count)
+def demand_missing_bars_told(found: dict[tuple[int, str], Fate], desk: Desk, count: int) -> None:
+    """Every missing bar is told, or stands in the return of its symbol."""
     numbers = [(row.label - T0) // (60 * NS) for row in desk.rows()]
     for symbol in SYMBOLS:
         missing = [
@@ -104,11 +103,9 @@ def test_every_missing_bar_is_told_or_stands_in_the_return_of_its_symbol(found):
         assert shown + watch.unsaid == len(missing)
 
 
-@settings(max_examples=150, deadline=None)
-@given(fates())
-def test_no_symbol_may_enter_on_a_row_without_its_bar_or_right_after_a_conflict(found):
-    count = 1 + max(number for number, _ in found)
-    desk = driven(arrivals(found), count)
+def demand_no_entry_without_a_bar_or_after_a_conflict(
+    found: dict[tuple[int, str], Fate], desk: Desk, count: int
+) -> None:
     conflicts: dict[str, int] = dict.fromkeys(SYMBOLS, 0)
     for item in desk.items:
         if isinstance(item, FeedAnomaly):

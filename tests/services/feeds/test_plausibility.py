@@ -14,7 +14,8 @@ from services.feeds.plausibility import (
     PriceLevel,
     doubted_bars,
 )
-from services.feeds.port import BarRow, BlockReason
+from services.feeds.port import BarRow, BlockReason, FeedAnomaly
+from services.feeds.port import FeedAnomalyKind as Kind
 from tests.each_case import check_each
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.live.growing_bars import Bar
@@ -30,8 +31,9 @@ def at(price: float, width: float = 0.002) -> Bar:
 
 def doubtful(bars: list[Bar], settings: DataSettings = SETTINGS) -> list[int]:
     """Numbers of the bars in doubt."""
-    level = PriceLevel(settings.plausible_change, settings.plausible_atr)
-    return [number for number, bar in enumerate(bars) if level.doubt(number, bar) is not None]
+    level = PriceLevel("A", settings)
+    shown = [level.judge(number, bar) for number, bar in enumerate(bars)]
+    return [int(item.label or 0) for item in shown if item is not None and item.kind is Kind.IMPLAUSIBLE]
 
 
 def prices(*found: float) -> list[Bar]:
@@ -39,13 +41,13 @@ def prices(*found: float) -> list[Bar]:
 
 
 def test_level_knows_the_bars_up_to_the_last_one_that_it_doubted_until_a_good_one_comes() -> None:
-    level = PriceLevel(SETTINGS.plausible_change, SETTINGS.plausible_atr)
+    level = PriceLevel("A", SETTINGS)
     assert not level.knows(0)
-    assert level.doubt(1, at(100.0)) is None
+    assert level.judge(1, at(100.0)) is None
     assert not level.knows(1)
-    assert level.doubt(2, at(1_000.0)) is not None
+    assert level.judge(2, at(1_000.0)) is not None
     assert [level.knows(label) for label in (1, 2, 3)] == [True, True, False]
-    assert level.doubt(3, at(100.1)) is None
+    assert level.judge(3, at(100.1)) is None
     assert not level.knows(2)
 
 
@@ -218,10 +220,12 @@ def test_plausibility_ranges_forget_after_fourteen_bars_and_hold_at_another_leve
 
 
 def test_plausibility_says_what_it_doubts_and_why() -> None:
-    level = PriceLevel(0.5, 0.0)
-    assert level.doubt(0, at(100.0)) is None
-    assert level.doubt(1, at(1_000.0)) == {"bar": list(at(1_000.0)), "last_good_close": 100.0, "band": 50.0}
-    assert level.doubt(2, at(1e300)) == {"bar": list(at(1e300)), "lowest": 1e-18, "highest": 1e12}
+    level = PriceLevel("A", DataSettings(plausible_change=0.5, plausible_atr=0.0))
+    assert level.judge(0, at(100.0)) is None
+    why = {"bar": list(at(1_000.0)), "last_good_close": 100.0, "band": 50.0}
+    assert level.judge(1, at(1_000.0)) == FeedAnomaly(Kind.IMPLAUSIBLE, "A", 1, why)
+    why = {"bar": list(at(1e300)), "lowest": 1e-18, "highest": 1e12}
+    assert level.judge(2, at(1e300)) == FeedAnomaly(Kind.IMPLAUSIBLE, "A", 2, why)
 
 
 def test_plausibility_row_keeps_the_bars_of_the_others_and_shuts_the_one_in_doubt() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from services.store.urls import parse_url
 from tests.commands.started import python, run_to_end
-from worker.doctor.store_checks import loose_files
+from worker.doctor.checks import loose_files
 
 LIMITED = """
 import resource, sys

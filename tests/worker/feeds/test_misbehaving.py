@@ -3,7 +3,6 @@ from collections import Counter
 
 import pytest
 
-from schemas.settings.live import FeedSettings
 from services.feeds.port import BarRow, FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind
 from tests.trading_core.market import random_series
@@ -56,36 +55,3 @@ def test_rows_of_a_bad_source_equal_the_clean_ones_and_every_fault_is_told_once(
     assert not counts[Kind.LATE]
     keys = Counter((item.kind, item.symbol, item.label) for item in read_shown(found))
     assert max(keys.values()) == 1
-
-
-def test_symbols_that_fall_silent_become_stale_and_fresh_again():
-    found = items_of(MisbehavingReplay(SERIES, 5, Faults(silences=0.001), continuous=True))
-    counts = counted(found)
-    assert counts[Kind.STALE] >= counts[Kind.FRESH] > 5
-
-
-def test_lost_connection_delays_rows_and_blocks_what_is_too_old():
-    feed = MisbehavingReplay(SERIES, 5, Faults(disconnects=0.002, disconnect_s=150.0), continuous=True)
-    found = items_of(feed)
-    assert bars(found) == bars(items_of(ReplayFeed(feed.arrived)))
-    assert feed.injected[Kind.DISCONNECTED] == counted(found)[Kind.DISCONNECTED] > 3
-    late = [item for item in found if isinstance(item, BarRow) and "known too late" in item.blocked.values()]
-    assert len(late) >= feed.injected[Kind.DISCONNECTED]
-    assert all(set(item.blocked.values()) == {"known too late"} for item in late)
-
-
-def test_same_seed_gives_the_same_items_and_a_restart_goes_on_after_its_label():
-    faults = Faults(disconnects=0.002, silences=0.001)
-    whole = items_of(MisbehavingReplay(SERIES, 9, faults, continuous=True))
-    assert whole == items_of(MisbehavingReplay(SERIES, 9, faults, continuous=True))
-    after = int(SERIES.times[1_500])
-    rest = items_of(MisbehavingReplay(SERIES, 9, faults, continuous=True), after)
-    assert bars(rest) == [row for row in bars(whole) if row[0] > after]
-
-
-def test_market_with_pauses_misses_only_bars_that_others_have():
-    series = random_series(3, bars=800, symbols=3, timeframe="1d", missing=0.0)
-    feed = MisbehavingReplay(series, 2, Faults(missing=0.05), FeedSettings(stale_after_bars=50))
-    found = items_of(feed)
-    assert bars(found) == bars(items_of(ReplayFeed(feed.arrived)))
-    assert not counted(found)[Kind.STALE]

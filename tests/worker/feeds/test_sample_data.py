@@ -9,6 +9,7 @@ from tools.build_sample_data import notice
 from worker.feeds import sample_data
 from worker.feeds.files.files import load_bar_file
 from worker.feeds.sample_data import CONTENT_SHA256, DATA_FILE, NOTICE_FILE, load_embedded_bars
+from worker.feeds.sample_data.worlds import make_world
 
 DAY_NS = 86_400 * 10**9
 
@@ -83,3 +84,12 @@ def test_damaged_embedded_file_is_refused(tmp_path, monkeypatch, content):
     monkeypatch.setattr(sample_data, "DATA_FILE", path)
     with pytest.raises(DataError, match="reinstall thinktwice"):
         load_embedded_bars()
+
+
+@pytest.mark.parametrize(
+    ("symbols", "first", "last"), [(3, "W00", "W02"), (100, "W00", "W99"), (300, "W000", "W299")]
+)
+def test_symbols_of_a_world_ascend_however_many_there_are(symbols, first, last):
+    names = make_world("reverting", seed=1, bars=20, symbols=symbols).symbols
+    assert (names[0], names[-1], len(names)) == (first, last, symbols)
+    assert list(names) == sorted(names)

@@ -8,15 +8,19 @@ from typing import Any
 
 import pytest
 
-from schemas.errors import ConfigError, StoreError
+from schemas.errors import ConfigError, DataError, FeedError, ModelError, StoreError
 from schemas.settings.live import OperationsSettings
 from services.store import Store, open_store
+from services.store.repository import LeaseLost
 from tests.each_case import check_each
-from tests.worker.operations.test_starts_that_say_why import QUOTED
 from worker.live.crash_counter import StartLimit
 
 LIMIT = OperationsSettings(start_limit=2, start_window_s=600)
 Scenario = Callable[[Store], Awaitable[Any]]
+QUOTED = (
+    *(ConfigError("x"), DataError("x"), StoreError("x"), LeaseLost("x"), FeedError("x"), ModelError("x")),
+    *(asyncio.CancelledError(), KeyboardInterrupt(), SystemExit(1)),
+)
 
 
 def of_store(folder: Path, scenario: Scenario) -> Any:

@@ -23,7 +23,7 @@ from tests.worker.operations.asking import endpoint, read_requests, status
 from tests.worker.operations.receiver import HANG, receiving
 from tests.worker.wire import wire
 from worker.cli import app
-from worker.doctor import machine_checks
+from worker.doctor import checks as doctor_checks
 from worker.operations.alerts import Alert
 from worker.operations.notifications import Notifier, Webhook
 from worker.secrets.redaction import redactor_of
@@ -57,8 +57,8 @@ def planted(tmp_path, monkeypatch):
     monkeypatch.setenv("THINKTWICE_WEBHOOK_SECRET", SIGNING)
     monkeypatch.setenv("THINKTWICE_RUNTIME__OPERATIONS__LOG_FILE", str(tmp_path / "worker.log"))
     monkeypatch.setenv("THINKTWICE_RUNTIME__OPERATIONS__LOG_LEVEL", "debug")
-    quick = tuple(check for check in machine_checks.CHECKS if check is not machine_checks.kernel)
-    monkeypatch.setattr(machine_checks, "CHECKS", quick)  # compiling takes seconds and tells nothing
+    quick = tuple(check for check in doctor_checks.CHECKS if check is not doctor_checks.kernel)
+    monkeypatch.setattr(doctor_checks, "CHECKS", quick)  # compiling takes seconds and tells nothing
     return tmp_path
 
 

@@ -20,7 +20,7 @@ from tests.services.store.plans import MADE, change_plan
 from tests.services.store.stores import new_run
 from tests.worker.wire import wire
 from trading_core.compiled import ImageCache
-from worker.doctor import machine_checks, store_checks
+from worker.doctor import checks as doctor_checks
 from worker.doctor.checks import DoctorContext, run_checks
 
 CANARY = "c4nary-0123456789"
@@ -45,8 +45,8 @@ def doctor(shell, monkeypatch):
 
 def without_compiling(monkeypatch):
     """Compiling takes a while; one test below does it."""
-    quick = tuple(check for check in machine_checks.CHECKS if check is not machine_checks.kernel)
-    monkeypatch.setattr(machine_checks, "CHECKS", quick)
+    quick = tuple(check for check in doctor_checks.CHECKS if check is not doctor_checks.kernel)
+    monkeypatch.setattr(doctor_checks, "CHECKS", quick)
 
 
 def made_store(folder, name="thinktwice.db"):
@@ -108,7 +108,7 @@ def test_store_that_cannot_be_used_is_said_with_the_next_step(doctor, monkeypatc
 
 
 def test_locked_store_cannot_be_written_now(doctor, monkeypatch):
-    monkeypatch.setattr(store_checks, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(doctor_checks, "PATIENCE_S", 0.1)
     made_store(Path())
     with closing(sqlite3.connect(Path() / "thinktwice.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -128,8 +128,8 @@ def test_database_is_checked_for_revision_rights_and_clock(doctor, monkeypatch, 
     found = doctor(code=0)
     assert "(current)" in found["store"]["found"]
     assert found["store_clock"]["found"].endswith("s apart")
-    monkeypatch.setattr(store_checks, "MAY_WRITE", "SELECT false")
-    monkeypatch.setattr(store_checks, "MOST_SKEW_S", -1.0)
+    monkeypatch.setattr(doctor_checks, "MAY_WRITE", "SELECT false")
+    monkeypatch.setattr(doctor_checks, "MOST_SKEW_S", -1.0)
     found = doctor(code=1)
     assert "can only be read" in found["store_writable"]["found"]
     assert found["store_clock"]["state"] == "warning"
@@ -248,13 +248,13 @@ def test_feed_is_opened_without_the_network(doctor, feed, state, quoted):
 def test_small_disk_old_clock_and_lost_libraries_are_found(monkeypatch):
     usage = namedtuple("usage", "total used free")
     patient = DoctorContext(Settings(), {})
-    monkeypatch.setattr("worker.doctor.machine_checks.shutil.disk_usage", lambda _: usage(1, 1, 10 * 2**20))
-    monkeypatch.setattr(machine_checks, "EARLIEST", machine_checks.LATEST)
+    monkeypatch.setattr("worker.doctor.checks.shutil.disk_usage", lambda _: usage(1, 1, 10 * 2**20))
+    monkeypatch.setattr(doctor_checks, "EARLIEST", doctor_checks.LATEST)
     monkeypatch.setattr(
-        machine_checks, "requires", lambda _: ["not-there>=1", "absent; extra == 'x'", "numpy"]
+        doctor_checks, "requires", lambda _: ["not-there>=1", "absent; extra == 'x'", "numpy"]
     )
-    monkeypatch.setattr(machine_checks, "SOME_ZONES", ("UTC", "Nowhere/City"))
-    checks = [getattr(machine_checks, name) for name in ("disk", "clock", "libraries", "time_zones")]
+    monkeypatch.setattr(doctor_checks, "SOME_ZONES", ("UTC", "Nowhere/City"))
+    checks = [getattr(doctor_checks, name) for name in ("disk", "clock", "libraries", "time_zones")]
     found = asyncio.run(run_checks(patient, checks))
     assert [finding.state for finding in found] == ["failed", "failed", "failed", "warning"]
     assert found[2].found == "missing: not-there"
@@ -264,28 +264,28 @@ def test_compiled_code_needs_a_folder_that_stays(monkeypatch, tmp_path):
     patient = DoctorContext(Settings(), {})
     monkeypatch.setenv("THINKTWICE_CACHE_DIR", str(tmp_path / "file" / "below"))
     (tmp_path / "file").write_text("")
-    [found] = asyncio.run(run_checks(patient, [machine_checks.compiled_code]))
+    [found] = asyncio.run(run_checks(patient, [doctor_checks.compiled_code]))
     assert found.state == "warning"
     assert "THINKTWICE_CACHE_DIR" in str(found.next_step)
 
 
 def test_kernel_whose_compiled_code_was_damaged_names_the_file(monkeypatch, tmp_path):
     monkeypatch.setattr(ImageCache, "emptied", ["/cache/loop.advance.nbi was damaged: it is made again"])
-    monkeypatch.setattr(machine_checks, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(doctor_checks, "cache_folder", lambda: tmp_path)
     (tmp_path / "loop.advance-1.nbi").touch()
-    [found] = asyncio.run(run_checks(DoctorContext(Settings(), {}), [machine_checks.kernel]))
+    [found] = asyncio.run(run_checks(DoctorContext(Settings(), {}), [doctor_checks.kernel]))
     assert (found.state, found.found) == ("warning", ImageCache.emptied[0])
 
 
 def test_kernel_without_its_compiler_fails_and_says_what_to_unset(monkeypatch):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    [found] = asyncio.run(run_checks(DoctorContext(Settings(), {}), [machine_checks.kernel]))
+    [found] = asyncio.run(run_checks(DoctorContext(Settings(), {}), [doctor_checks.kernel]))
     assert (found.state, found.next_step) == ("failed", "unset it")
     assert found.found == "NUMBA_DISABLE_JIT is set, and the engine runs compiled only"
 
 
 def test_kernel_is_compiled_and_runs():
-    [found] = asyncio.run(run_checks(DoctorContext(Settings(), {}), [machine_checks.kernel]))
+    [found] = asyncio.run(run_checks(DoctorContext(Settings(), {}), [doctor_checks.kernel]))
     assert found.state == "ok"
 
 
@@ -293,7 +293,7 @@ def test_check_that_breaks_is_a_finding_and_the_next_one_runs():
     async def broken(_):
         raise RuntimeError("bug")
 
-    found = asyncio.run(run_checks(DoctorContext(Settings(), {}), [broken, machine_checks.python]))
+    found = asyncio.run(run_checks(DoctorContext(Settings(), {}), [broken, doctor_checks.python]))
     assert (found[0].state, found[0].found) == ("failed", "RuntimeError: bug")
     assert found[1].state == "ok"
 

@@ -1,6 +1,5 @@
 """Seven starts of one run: only processes that died without saying why put the seventh into safe mode."""
 
-import asyncio
 import json
 import os
 import subprocess
@@ -11,15 +10,7 @@ from typing import Any
 
 import pytest
 
-from schemas.errors import (
-    ConfigError,
-    DataError,
-    FeedError,
-    ModelError,
-    StoreError,
-)
 from schemas.settings.live import OperationsSettings
-from services.store.repository import LeaseLost
 from tests.commands.started import python
 from tests.exchange.faults import rate_limited, server_error
 from tests.exchange.server import MINUTE_MS, ExchangeServer
@@ -123,16 +114,3 @@ def test_seventh_start_on_an_exchange_that_refused_six_trades(
     shown = [item["said"].replace(exchange.rest_url, "") for item in wrong]  # a port may hold the digits
     assert {("429" in text, "503" in text) for text in shown} == {(True, False), (False, True)}
     assert (last["code"], last["safe_mode"]) == (0, []), last
-
-
-QUOTED = (
-    ConfigError("x"),
-    DataError("x"),
-    StoreError("x"),
-    LeaseLost("x"),
-    FeedError("x"),
-    ModelError("x"),
-    asyncio.CancelledError(),
-    KeyboardInterrupt(),
-    SystemExit(1),
-)

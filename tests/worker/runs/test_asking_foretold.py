@@ -62,28 +62,15 @@ def test_forecast_takes_the_rows_left_to_be_like_those_since_the_first_question_
     assert "200, $10.00 and 12 minutes" in line
 
 
-def test_run_says_what_it_will_take_after_its_first_questions():
-    lines = list[str]()
-    model = AnsweringModel(json.dumps(AGREES))
-    done = asyncio.run(
-        run_backtest(
-            FULL,
-            fewer_bars(*SLICE),
-            JournalWriter(MemorySink()),
-            own=Overrides(models=Models(fast=model), say=lines.append),
-        )
-    )
+def test_run_says_what_it_will_take_and_a_dry_run_counts_the_questions_that_a_reader_who_agrees_is_asked():
+    lines, reader, bars = list[str](), AnsweringModel(json.dumps(AGREES)), fewer_bars(*SLICE)
+    own = Overrides(models=Models(fast=reader), say=lines.append)
+    done = asyncio.run(run_backtest(FULL, bars, JournalWriter(MemorySink()), own=own))
     payload = done.document("r", "memory")["model"]
     assert payload["calls"] > AFTER
     assert len(lines) == 1
     assert f"after {payload['forecast']['after_calls']} questions" in lines[0]
     assert AFTER <= payload["forecast"]["after_calls"] < payload["forecast"]["calls"]
-
-
-def test_dry_run_counts_the_questions_that_a_reader_who_agrees_is_asked():
-    reader = AnsweringModel(json.dumps(AGREES))
-    models, bars = Models(fast=reader), fewer_bars(*SLICE)
-    asyncio.run(run_backtest(FULL, bars, JournalWriter(MemorySink()), own=Overrides(models=models)))
     bounded = FULL.model_copy(update={"llm": FULL.llm.model_copy(update={"per_run": RunLimits(calls=5)})})
     found = asyncio.run(count_questions(bounded, bars))
     assert found["by_prompt"]["policy_level_reflection"] == len(reader.prompts) > 20

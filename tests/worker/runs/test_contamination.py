@@ -3,10 +3,12 @@
 import json
 from datetime import UTC, datetime, time
 from functools import cache
+from io import StringIO
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from schemas.canonical import datetime_to_ns, ns_to_datetime
@@ -18,13 +20,14 @@ from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from tests.worker.wire import GOOD, wire
 from worker.cli import app
 from worker.models import Models
-from worker.runs.contamination import contamination
+from worker.runs.contamination import contamination, headline
 from worker.runs.course import Course
+from worker.runs.run_text import render
 
 pytestmark = pytest.mark.usefixtures("over_the_cap")  # a reader is asked where it may decide
 
 SLICE = ("2003-01-01", "2004-12-31")
-CUT = "2003-12-31"
+CUT, MODEL = "2003-12-31", "claude-haiku-5-5"
 DAY_NS = 86_400_000_000_000
 CONFIG = """
 [llm]
@@ -51,14 +54,21 @@ class Aimless:
         return ModelReply("Let me think about it.", "m", 1, 1, 0.1)
 
 
-@cache
-def modelled(
-    cutoff: str | None = None, model: str = "claude-haiku-5-5", by: type[Aimless | Silent] = Aimless
-) -> Run:
+def asking(cutoff: str | None = CUT, model: str = MODEL) -> Settings:
     price = ModelPrice(model=model, input_usd=1.0, output_usd=1.0)
     llm = LlmSettings(knowledge_cutoff=cutoff, model=f"anthropic/{model}", prices=(price,))
-    settings = Settings(policy_loop=PolicyLoopSettings(strategist="model"), llm=llm)
-    return run_on(embedded_bars(*SLICE), settings, models=Models(strategist=by()))
+    return Settings(policy_loop=PolicyLoopSettings(strategist="model"), llm=llm)
+
+
+@cache
+def modelled(by: type[Aimless | Silent] = Aimless) -> Run:
+    return run_on(embedded_bars(*SLICE), asking(), models=Models(strategist=by()))
+
+
+def divided(cutoff: str | None, model: str = MODEL) -> dict[str, Any]:
+    """The run above as under other settings, which decide nothing in it."""
+    found = contamination(asking(cutoff, model), modelled().result.course, {model})
+    return found | {"headline": headline(found)}
 
 
 def test_run_by_rules_is_clean_and_its_headline_is_the_whole_run():
@@ -73,39 +83,36 @@ def test_run_by_rules_is_clean_and_its_headline_is_the_whole_run():
 
 
 def test_run_of_a_model_before_its_cutoff_has_no_headline():
-    document = modelled().document
-    found = document["contamination"]
+    found = divided(None)
     assert (found["label"], found["cutoff"]) == ("contaminated", "2026-06-30")
-    assert document["headline"] is None
+    assert found["headline"] is None
     assert "all of the window lies before" in found["reason"]
     assert found["models"][0]["kind"] == "reliable knowledge"
     assert found["bars_after"] == 0
-    assert found["before"]["trades"] == document["performance"]["trades"] > 0
+    assert found["before"]["trades"] == modelled().document["performance"]["trades"] > 0
 
 
 def test_model_that_never_answered_is_not_named_and_contaminates_nothing():
-    document = modelled(by=Silent).document
+    document = modelled(Silent).document
     assert document["model"]["outcomes"].keys() == {"network"}
     assert (document["contamination"]["label"], document["contamination"]["models"]) == ("clean", [])
     assert document["headline"] is not None
 
 
 def test_run_of_a_model_whose_cutoff_nobody_tells_has_no_headline():
-    document = modelled(model="somebody-elses").document
-    assert document["contamination"]["label"] == "unknown"
-    assert document["contamination"]["cutoff"] is None
-    assert document["headline"] is None
-    assert "set llm.knowledge_cutoff" in document["contamination"]["reason"]
+    found = divided(None, "somebody-elses")
+    assert (found["label"], found["cutoff"], found["headline"]) == ("unknown", None, None)
+    assert "set llm.knowledge_cutoff" in found["reason"]
 
 
 def test_run_of_a_model_after_its_cutoff_is_clean():
-    document = modelled("2002-12-31").document
-    assert document["contamination"]["label"] == "clean"
-    assert document["headline"]["total_return"] == pytest.approx(document["performance"]["total_return"])
+    found, whole = divided("2002-12-31"), modelled().document["performance"]
+    assert found["label"] == "clean"
+    assert found["headline"]["total_return"] == pytest.approx(whole["total_return"])
 
 
 def test_run_across_the_cutoff_is_divided_by_the_last_day_that_the_model_may_know():
-    run = modelled(CUT)
+    run = modelled()
     document, bars = run.document, embedded_bars(*SLICE)
     found, whole = document["contamination"], document["performance"]
     assert (found["label"], found["cutoff"]) == ("mixed", CUT)
@@ -122,12 +129,12 @@ def test_run_across_the_cutoff_is_divided_by_the_last_day_that_the_model_may_kno
 def test_trade_entered_before_the_cutoff_belongs_to_the_part_before():
     spanning = next(trade for trade in modelled().result.trades[20:] if trade.hold_bars > 5)
     day = ns_to_datetime(spanning.entry_label).date()
-    run, cut = modelled(day.isoformat()), datetime_to_ns(datetime.combine(day, time(), UTC)) + DAY_NS
-    entered = [trade for trade in run.result.trades if trade.entry_label < cut]
+    found, cut = divided(day.isoformat()), datetime_to_ns(datetime.combine(day, time(), UTC)) + DAY_NS
+    entered = [trade for trade in modelled().result.trades if trade.entry_label < cut]
     assert any(episode.exit_label > cut for episode in entered)
-    assert run.document["contamination"]["before"]["trades"] == len(entered)
+    assert found["before"]["trades"] == len(entered)
     mean = sum(episode.r for episode in entered) / len(entered)
-    assert run.document["contamination"]["before"]["expectancy_r"] == pytest.approx(mean)
+    assert found["before"]["expectancy_r"] == pytest.approx(mean)
 
 
 def test_latest_cutoff_of_all_models_in_use_counts():
@@ -159,23 +166,13 @@ def test_command_line_says_why_a_run_of_an_unknown_model_has_no_headline(tmp_pat
     assert text.index("no headline") < text.index("Whole run, contaminated") < text.index("buy and hold")
 
 
-def test_command_line_puts_what_follows_the_cutoff_first(tmp_path, monkeypatch):
-    done = backtest(tmp_path, monkeypatch, 'knowledge_cutoff = "2003-06-30"')
-    text = done.stdout
-    places = [
-        text.index(title)
-        for title in (
-            "Performance after 2003-06-30",
-            "To 2003-06-30, contaminated",
-            "Whole run, contaminated",
-        )
-    ]
-    assert places == sorted(places)
-
-
-def test_command_line_json_holds_both_parts(tmp_path, monkeypatch):
-    done = backtest(tmp_path, monkeypatch, 'knowledge_cutoff = "2003-12-31"', "--json")
-    document = json.loads(done.stdout)
+def test_command_line_holds_both_parts_and_puts_what_follows_the_cutoff_first(tmp_path, monkeypatch):
+    document = json.loads(backtest(tmp_path, monkeypatch, 'knowledge_cutoff = "2003-12-31"', "--json").stdout)
     assert document["contamination"]["label"] == "mixed"
     assert document["headline"]["window"] == "after_cutoff"
     assert document["headline"]["total_return"] != document["performance"]["total_return"]
+    console = Console(file=StringIO(), width=100)
+    render(document, console)
+    titles = ("Performance after 2003-12-31", "To 2003-12-31, contaminated", "Whole run, contaminated")
+    places = [console.file.getvalue().index(title) for title in titles]  # type: ignore[attr-defined]
+    assert places == sorted(places)

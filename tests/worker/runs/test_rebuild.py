@@ -55,15 +55,15 @@ def test_session_cut_at_any_bar_decides_the_same_as_one_that_runs_through(whole:
     assert sink.rows[-1].hash == whole.rows[-1].hash
 
 
-def in_store(path: Path, work: Any, *, stopped_at: int | None = None) -> Any:
-    """What `work(store, record)` gives on a stored run, broken off at a bar or finished."""
+def recorded(path: Path, stopped_at: int | None = None) -> Path:
+    """A store with a run, broken off at a bar or finished."""
     from worker.runs.backtest import run_backtest
 
     def stop(done: int, _all: int | None) -> None:
         if stopped_at is not None and done >= stopped_at:
             raise RunInterrupted(2)
 
-    async def scenario() -> Any:
+    async def scenario() -> None:
         async with await open_store(f"sqlite:///{path}", create=True) as store:
             new = new_planted(SETTINGS)
             new = type(new)(**vars(new) | {"data": new.data | {"sha256": bars().sha256}})
@@ -73,6 +73,21 @@ def in_store(path: Path, work: Any, *, stopped_at: int | None = None) -> Any:
                 )
             except RunInterrupted:
                 assert stopped_at is not None
+
+    asyncio.run(scenario())
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded(tmp_path_factory.mktemp("rebuilt") / "t.db")
+
+
+def in_store(path: Path, work: Any) -> Any:
+    """What `work(store, record)` gives on a stored run."""
+
+    async def scenario() -> Any:
+        async with await open_store(f"sqlite:///{path}", create=False) as store:
             return await work(store, await store.runs.find("latest"))
 
     return asyncio.run(scenario())
@@ -87,14 +102,14 @@ async def rebuilt(store: Any, record: Any, row: int | None = None) -> Rebuilt:
     return await backtest_replay(SETTINGS, bars(), store, record, definitions()).rebuild(moment)
 
 
-def test_rebuilt_session_stands_at_the_bar_and_was_compared_up_to_it(tmp_path: Path, whole: Run) -> None:
+def test_rebuilt_session_stands_at_the_bar_and_was_compared_up_to_it(finished: Path, whole: Run) -> None:
     judged = next(row.known_at for row in whole.rows if row.kind == "replan_verdict")
     first = bars().close_times.tolist().index(judged)
 
     async def work(store: Any, record: Any) -> list[Rebuilt]:
         return [await rebuilt(store, record, row) for row in (0, first - 1, first, None)]
 
-    made = in_store(tmp_path / "t.db", work)
+    made = in_store(finished, work)
     for shown, row in zip(made, (0, first - 1, first, ROWS - 1), strict=True):
         past = [known for known in whole.rows if known.known_at <= at(row)]
         assert (shown.row, shown.known_at, shown.session.engine.t) == (row, at(row), row + 1)
@@ -105,12 +120,12 @@ def test_rebuilt_session_stands_at_the_bar_and_was_compared_up_to_it(tmp_path: P
 
 
 def test_run_that_broke_off_is_rebuilt_up_to_what_it_recorded(tmp_path: Path) -> None:
-    made = in_store(tmp_path / "t.db", rebuilt, stopped_at=200)
+    made = in_store(recorded(tmp_path / "t.db", 200), rebuilt)
     assert 190 <= made.row <= 200
     assert made.compared > 100
 
 
-def test_run_is_not_rebuilt_on_other_bars_or_playbooks_or_before_its_first_bar(tmp_path: Path) -> None:
+def test_run_is_not_rebuilt_on_other_bars_or_playbooks_or_before_its_first_bar(finished: Path) -> None:
     async def work(store: Any, record: Any) -> None:
         with pytest.raises(ConfigError, match="name those of the run with --data"):
             await backtest_replay(SETTINGS, world(), store, record, definitions()).rebuild()
@@ -121,4 +136,4 @@ def test_run_is_not_rebuilt_on_other_bars_or_playbooks_or_before_its_first_bar(t
         with pytest.raises(ConfigError, match="had not closed a bar by then"):
             await backtest_replay(SETTINGS, bars(), store, record, definitions()).rebuild(at(0) - 1)
 
-    in_store(tmp_path / "t.db", work)
+    in_store(finished, work)

@@ -330,28 +330,25 @@ def test_signals_follow_the_version_that_is_active():
     run = planted_run()
     demand_sums(run.document)
     bars, columns = run.result.bars, RuleColumns(run.result.bars)
-    expected: Counter[str] = Counter()
+    expected, symbols = Counter[str](), range(len(bars.symbols))
     active: dict[str, list[Any]] = {}
     for payload in run.of("playbook_version"):
         active.setdefault(payload["definition"]["id"], []).append(payload)
     versions = {len(found) for found in active.values()}
     assert max(versions) > 1, "no version has changed, so nothing is shown"
     for name, found in active.items():
-        for t, close in enumerate(bars.close_times.tolist()):
-            live = None
-            for number, payload in enumerate(found):
-                if number == 0 or payload["since"] < close:
-                    if payload["state"] == "active":
-                        live = payload["definition"]
-                    elif live is not None and payload["definition"] == live:
-                        live = None
+        edges = [0, *np.searchsorted(bars.close_times, [payload["since"] for payload in found[1:]], "right")]
+        live = None
+        for payload, begin, end in zip(found, edges, [*edges[1:], bars.shape[0]], strict=True):
+            if payload["state"] == "active":
+                live = payload["definition"]
+            elif payload["definition"] == live:
+                live = None
             if live is not None:
                 definition = PlaybookDefinition.model_validate(live)
-                for side in definition.rules:
-                    setup = render_rules(definition, side).setup
-                    expected[name] += sum(
-                        int(columns.boolean(setup, s)[t] == 1) for s in range(len(bars.symbols))
-                    )
+                setups = [render_rules(definition, side).setup for side in definition.rules]
+                parts = [columns.boolean(setup, s)[begin:end] for setup in setups for s in symbols]
+                expected[name] += sum(int((part == 1).sum()) for part in parts)
     assert {name: part["entry_rule_true"] for name, part in account(run.document).items()} == expected
 
 

@@ -31,6 +31,7 @@ from worker.console.backtests import bar_files
 from worker.feeds.ccxt.live import LiveBars
 from worker.feeds.doubts import check_doubts
 from worker.feeds.files.files import load_bar_file
+from worker.feeds.files.symbol_rows import Selection
 from worker.feeds.opening import open_feed
 from worker.feeds.selected_bars import load_bars
 from worker.live.crash_counter import StartLimit
@@ -76,7 +77,7 @@ def doubtful(settings: Settings) -> Any:
     text = Path(FILE).read_text()
     Path("twice.csv").write_text(text + text.splitlines()[-1] + "\n")
     try:
-        return check_doubts(load_bar_file("twice.csv", tz="UTC"), settings.data)
+        return check_doubts(load_bar_file("twice.csv", Selection(tz="UTC")), settings.data)
     except DataError as error:
         return str(error)
 

@@ -62,11 +62,7 @@ class CcxtFeed:
         self._recalled = rows, conflicts
 
     async def items(self, after: int | None) -> AsyncIterator[Item]:
-        """Rows with labels after `after`, and anomalies; ends when the feed is closed.
-
-        Args:
-            after: label of the last row that was taken. Without it, `history_bars` rows from before the start
-                come first, as history.
+        """See `MarketFeed`; without `after`, `history_bars` rows come first, as history.
 
         Raises:
             ConfigError: the exchange has no such bars.

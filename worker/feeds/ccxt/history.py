@@ -20,16 +20,12 @@ SLACK_NS = 60 * NS  # by which a label may seem to lie beyond the present: clock
 
 @dataclass(frozen=True)
 class Patience:
-    """How often a request is tried, and how long is waited in between.
-
-    Attributes:
-        most_s: longest wait, unless the exchange asks for more.
-        tell: hears of every failure that is not the last, and of the seconds that are waited after it.
-    """
+    """How often a request is tried, and how long is waited in between."""
 
     attempts: int = 6
-    most_s: float = 60.0
+    most_s: float = 60.0  # longest wait, unless the exchange asks for more
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    # hears of every failure that is not the last, and of the seconds that are waited after it
     tell: Callable[[FeedError, float], None] = lambda error, seconds: None
 
     async def ask(self, request: Callable[[], Awaitable[T]]) -> T:
@@ -52,17 +48,11 @@ class Patience:
 
 
 class Page(NamedTuple):
-    """One answer of an exchange.
+    """One answer of an exchange."""
 
-    Attributes:
-        next_label: ns, from which on the next page begins.
-        bars: up to the last that was asked for, as they came.
-        future: those that cannot be, since they lie beyond the present.
-    """
-
-    next_label: int
-    bars: list[RawBar]
-    future: list[RawBar]
+    next_label: int  # ns, from which on the next page begins
+    bars: list[RawBar]  # up to the last that was asked for, as they came
+    future: list[RawBar]  # those that cannot be, since they lie beyond the present
 
 
 class BarSource(Protocol):

@@ -14,26 +14,18 @@ _MEMORY = PIECE  # last bytes read: if they are others now, the file was rewritt
 
 
 class Piece(NamedTuple):
-    """What one look at the file found.
+    """What one look at the file found."""
 
-    Attributes:
-        data: appended bytes; empty at the end of the file.
-        restart: why reading begins again at the first byte, else None.
-        gone: why the file cannot be read at present, else None.
-        written: ns, when the file says that it was written last; what was read is no older.
-    """
-
-    data: bytes = b""
-    restart: str | None = None
-    gone: str | None = None
-    written: int = 0
+    data: bytes = b""  # appended bytes; empty at the end of the file
+    restart: str | None = None  # why reading begins again at the first byte, else None
+    gone: str | None = None  # why the file cannot be read at present, else None
+    written: int = 0  # ns, when the file says that it was written last; what was read is no older
 
 
 class GrowingFile:
     """One name in the file system."""
 
     def __init__(self, path: Path, piece: int = PIECE) -> None:
-        """Nothing is opened yet."""
         self._path = path
         self._piece = piece
         self._file: BinaryIO | None = None

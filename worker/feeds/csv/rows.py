@@ -27,14 +27,9 @@ _LONGEST_REASON = 200
 
 
 class Unreadable(NamedTuple):
-    """A line that is no row.
+    """A line that is no row."""
 
-    Attributes:
-        line: its number in the file, from 1.
-        reason: why.
-    """
-
-    line: int
+    line: int  # its number in the file, from 1
     reason: str
 
 
@@ -47,13 +42,7 @@ class CsvRows:
     """The rows of one file, from its first byte on."""
 
     def __init__(self, path: Path, symbol: str, zone: ZoneInfo | None) -> None:
-        """Nothing is read yet.
-
-        Args:
-            path: for messages.
-            symbol: of a file without a symbol column.
-            zone: given to times that carry none.
-        """
+        """Nothing is read yet; `symbol` is that of a file without a column of them."""
         self._path = path
         self._symbol = symbol
         self._zone = zone
@@ -182,7 +171,6 @@ def _bar(cells: list[str], fields: Fields) -> Bar:
 
 
 def _number_or_none(cell: str) -> float | None:
-    """A cell of a further column as a number; what is none is unknown."""
     try:
         number = _number(cell, "")
     except ValueError:
@@ -191,7 +179,6 @@ def _number_or_none(cell: str) -> float | None:
 
 
 def _number(cell: str, field: str) -> float:
-    """A cell as a number; an empty one is NaN, which no price may be."""
     text = cell.strip()
     if text.lower() in EMPTY_WORDS:
         return math.nan

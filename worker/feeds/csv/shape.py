@@ -29,14 +29,9 @@ def settled_shape(
     tz: str | None = None,
     label: Literal["open", "close"] = "open",
 ) -> CsvShape:
-    """The shape of a file that will grow.
+    """The shape of a file that will grow: a header, to which bars may follow later.
 
-    Args:
-        path: a plain CSV file with its header; bars may follow later.
-        symbols: take these; empty: those of the file's beginning.
-        timeframe: None: as the bars at its beginning are spaced.
-        tz: zone of times that carry none.
-        label: what a time names.
+    Without `symbols` they are those of the file's beginning, and so is the spacing without a `timeframe`.
 
     Raises:
         DataError: the file or the request cannot be used.

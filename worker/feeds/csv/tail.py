@@ -30,25 +30,15 @@ _TICK_NS = 10_000_000  # a kernel stamps files with the time of its last tick
 
 @dataclass(frozen=True)
 class CsvShape:
-    """What a file holds, settled when it is opened.
-
-    Attributes:
-        path: the file.
-        symbols: sorted; others in the file are told and passed over.
-        timeframe: of the bars.
-        label: what a time names.
-        zone: given to times that carry none.
-        name: symbol of a file without a symbol column.
-        read_off: nobody named the symbols, they are those at the file's beginning.
-    """
+    """What a file holds, settled when it is opened."""
 
     path: Path
-    symbols: tuple[str, ...]
+    symbols: tuple[str, ...]  # sorted; others in the file are told and passed over
     timeframe: str
-    label: Literal["open", "close"]
-    zone: ZoneInfo | None
-    name: str
-    read_off: bool = False
+    label: Literal["open", "close"]  # what a time names
+    zone: ZoneInfo | None  # given to times that carry none
+    name: str  # symbol of a file without a symbol column
+    read_off: bool = False  # nobody named the symbols, they are those at the file's beginning
 
 
 class ClosedBars:
@@ -64,12 +54,9 @@ class ClosedBars:
         self._unsaid: list[RawBar] = []
 
     def take(self, raw: RawBar, written: int, latest: int) -> Iterator[RawBar]:
-        """The bars that are closed now that this one was read.
+        """The bars that are closed now that this one was read; one that cannot be passes, judged elsewhere.
 
-        Args:
-            raw: the bar as it was read; one that cannot be passes, since it is judged elsewhere.
-            written: ns, source time up to which the file shows what happened.
-            latest: ns, a bar that opens later shows nothing.
+        The file shows what happened up to `written`, ns; a bar that opens after `latest`, ns, shows nothing.
         """
         close = self._grid.close(raw.label)
         opened, waiting = close - self._grid.bar_ns, self._open.get(raw.symbol)
@@ -107,16 +94,7 @@ class CsvTailFeed:
         steady: Callable[[], int] = time.monotonic_ns,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Nothing is read yet.
-
-        Args:
-            shape: of the file.
-            settings: waiting and blocking.
-            name: of the feed.
-            wall: our wall clock, ns.
-            steady: our clock that only moves forward, ns.
-            sleep: waits for so many seconds.
-        """
+        """Nothing is read yet; `wall` and `steady`, which only moves forward, are our clocks, ns."""
         self.name, self.symbols = name, shape.symbols
         self.timeframe, self.label = shape.timeframe, shape.label
         self._shape, self._settings = shape, settings
@@ -147,11 +125,7 @@ class CsvTailFeed:
         self._recalled = rows, conflicts
 
     async def items(self, after: int | None) -> AsyncIterator[BarRow | FeedAnomaly]:
-        """Rows of bars that are over, and anomalies; ends when the feed is closed.
-
-        Args:
-            after: label of the last row that was taken. Without it, the last `history_bars` rows of the file
-                come first, as history; with it, all rows after it, too old ones without entries.
+        """See `MarketFeed`; without `after`, the last `history_bars` rows of the file come first, as history.
 
         Raises:
             FeedError: the file stays away, or is another kind of file now.
@@ -333,9 +307,5 @@ class CsvTailFeed:
 
     def _pause(self, assembler: RowAssembler) -> float:
         """Until the next look: soon, or when a waiting row is due if that is sooner."""
-        due, now = assembler.next_due(), self._clock.now()
-        return (
-            self._settings.poll_s
-            if due is None or due <= now
-            else min(self._settings.poll_s, (due - now) / NS)
-        )
+        due, now, poll_s = assembler.next_due(), self._clock.now(), self._settings.poll_s
+        return poll_s if due is None or due <= now else min(poll_s, (due - now) / NS)

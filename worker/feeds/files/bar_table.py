@@ -34,20 +34,13 @@ def all_columns(names: tuple[str, ...], _: str) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class Source:
-    """How the bytes of one file are read.
+    """How the bytes of one file are read."""
 
-    Attributes:
-        needs: what a refusal of an empty file asks for.
-        most: bytes that it may hold, unpacked.
-        pick: which of its columns are read.
-        packed: whether they were unpacked already.
-        columns: their names by role, as the operator gives them.
-    """
-
-    needs: str
-    most: int
-    pick: Pick
-    packed: bool = False
+    needs: str  # what a refusal of an empty file asks for
+    most: int  # bytes that it may hold, unpacked
+    pick: Pick  # which of its columns are read
+    packed: bool = False  # whether they were unpacked already
+    # their names by role, as the operator gives them
     columns: Mapping[str, str] = field(default_factory=dict)
 
     def places(
@@ -71,29 +64,18 @@ class Source:
 
 @dataclass(frozen=True)
 class BarTable:
-    """Columns of one file by position, in file order.
-
-    Attributes:
-        path: the file.
-        names: header names as written.
-        columns: one Arrow array for each name; text is always `string`, zoned times are shown in UTC.
-        row_word: what a row is called in this format, "line" or "row".
-        first_row: number of the first row of data, counted as the file's reader counts.
-        notes: what a reader should know of how the file was read.
-        left: names of columns that are not among them.
-        omitted: positions of rows that are not among its own, ascending.
-        separator: what stands between the cells of a text; else empty.
-    """
+    """Columns of one file by position, in file order."""
 
     path: Path
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # header names as written
+    # one Arrow array for each name; text is always `string`, zoned times are shown in UTC
     columns: tuple[Any, ...]
-    row_word: str
-    first_row: int
-    notes: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-    omitted: tuple[int, ...] = ()
-    separator: str = ""
+    row_word: str  # what a row is called in this format, "line" or "row"
+    first_row: int  # number of the first row of data, counted as the file's reader counts
+    notes: tuple[str, ...] = ()  # what a reader should know of how the file was read
+    left: tuple[str, ...] = ()  # names of columns that are not among them
+    omitted: tuple[int, ...] = ()  # positions of rows that are not among its own, ascending
+    separator: str = ""  # what stands between the cells of a text; else empty
 
     def place(self, row: int) -> str:
         """Where a row of data (from 0) stands in the file."""
@@ -111,11 +93,7 @@ class BarTable:
         two levels, as downloads of several symbols have them, become one name each. Of a period its start is
         taken.
 
-        Args:
-            frame: whatever was handed over.
-            word: what its rows are, in a refusal.
-            needs: what a refusal of one without rows asks for.
-            columns: which is what, where their names do not say it.
+        A refusal calls its rows by `word` and asks for what it `needs`.
 
         Raises:
             DataError: it is no DataFrame, has no rows, or columns that Arrow cannot hold or are no bars.

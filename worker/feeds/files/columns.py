@@ -35,24 +35,17 @@ Fields = dict[str, int]
 
 @dataclass(frozen=True)
 class Layout:
-    """Positions of the columns of one file.
+    """Positions of the columns of one file."""
 
-    Attributes:
-        time: the time column.
-        symbol: the column that names each row's symbol (long format), else None.
-        single: the columns of prices and volume of a long or single-symbol file, else None; `adjusted` are
-            closes that are adjusted for splits and dividends.
-        wide: those columns by symbol for a wide file, else empty.
-        extra: other columns of a long or single-symbol file, by the name under which a rule reads them.
-        clock: the column of the time of the day where `time` is one of dates, else None.
-    """
-
-    time: int
-    symbol: int | None
+    time: int  # the time column
+    symbol: int | None  # the column that names each row's symbol (long format), else None
+    # the columns of prices and volume of a long or single-symbol file, else None; `adjusted` are closes that
+    # are adjusted for splits and dividends
     single: Fields | None
-    wide: dict[str, Fields]
+    wide: dict[str, Fields]  # those columns by symbol for a wide file, else empty
+    # other columns of a long or single-symbol file, by the name under which a rule reads them
     extra: Fields = field(default_factory=dict)
-    clock: int | None = None
+    clock: int | None = None  # the column of the time of the day where `time` is one of dates, else None
 
     @property
     def groups(self) -> list[Fields]:

@@ -33,12 +33,7 @@ def read_times(
 ) -> Times:
     """The times of a table in a form that `utc_labels` reads, and the zone of those that have none.
 
-    Args:
-        table: whose columns.
-        layout: where they stand.
-        zone: as the operator names it.
-        form: how times are written, as `strptime` has it; None: as they look.
-        tell: takes what a reader should know.
+    Without a `form`, as `strptime` has it, they are read as they look.
 
     Raises:
         DataError: times that can be read in two ways, or not as `form` says.

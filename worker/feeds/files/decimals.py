@@ -33,12 +33,7 @@ def plain_table(
 ) -> BarTable:
     """The table with numbers as `float` reads them in some of its columns.
 
-    Args:
-        table: as it was read.
-        prices: positions of columns of prices, which say how decimals are marked.
-        others: positions of columns of volumes.
-        decimal: what marks decimals; None: what most of the prices say.
-        tell: takes what a reader should know.
+    Columns of `prices` say how decimals are marked where `decimal` is None; `others` are those of volumes.
 
     Raises:
         DataError: the mark of the decimals cannot be told, or is not the same everywhere.
@@ -128,7 +123,6 @@ def _is_written(bare: Any, texts: Any) -> bool:
 
 
 def _decimal_of(table: BarTable, prices: Any) -> Decimal:
-    """The mark that decimals have in columns of prices."""
     commas = _any(prices, r"\..*,|,\d{0,2}$|,\d{4,}$")  # behind a point, or before no group of three
     points = _any(prices, r",.*\.|^[^,]*\.\d{0,2}$|^[^,.]*\.\d{4,}$")
     commas, points = commas or _any(prices, r"\..*\."), points or _any(prices, r",.*,")

@@ -5,10 +5,9 @@ where a reader might not expect how, or refused with the value, its row and the 
 and by the embedded sample; `BarSeries` itself judges the prices.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -22,65 +21,28 @@ from trading_core.resampling import resample
 from trading_core.spacing import DAY_NS, NS, show_label
 from worker.feeds.files.bar_table import BarTable
 from worker.feeds.files.columns import bar_columns
-from worker.feeds.files.decimals import Decimal
-from worker.feeds.files.symbol_rows import Selection, SymbolRows, rows_of
+from worker.feeds.files.symbol_rows import ALL, Selection, SymbolRows, rows_of
 from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES, read_table, symbol_of_name
 from worker.feeds.files.times import zone_named
-from worker.feeds.time_range import Moment, range_ns
+from worker.feeds.time_range import range_ns
 
 MOST_NAMED = 3  # symbols in a note
 
 
-def load_bar_file(
-    path: str | Path,
-    *,
-    symbols: Sequence[str] | None = None,
-    timeframe: str | None = None,
-    tz: str | None = None,
-    label: Literal["open", "close"] = "open",
-    start: Moment | None = None,
-    end: Moment | None = None,
-    most: int = MAX_BYTES,
-    zone: str = "UTC",
-    longer: str | None = None,
-    adjusted: bool = False,
-    date_format: str | None = None,
-    decimal: Decimal | None = None,
-    columns: str | None = None,
-    tell: Callable[[str], None] = lambda note: None,
-) -> BarSeries:
+def load_bar_file(path: str | Path, selection: Selection = ALL, most: int = MAX_BYTES) -> BarSeries:
     """The bars of a CSV, Parquet, Feather or JSON file, or of a folder of CSV and Parquet files.
 
     Columns are recognised by name, in any case and order: time, symbol (long format), open, high, low, close,
     volume; those of other programs and languages by `names.FURTHER`. Wide files have columns like
-    `AAPL_open`; there an all-empty bar of one symbol is a missing bar.
+    `AAPL_open`; there an all-empty bar of one symbol is a missing bar. A file without a symbol column takes
+    its symbol from the selection if exactly one is given, else from its own name.
 
-    Args:
-        path: the file or folder.
-        symbols: keep these. A file without a symbol column takes its symbol from here if exactly one is
-            given, else from its own name.
-        timeframe: must match the usual spacing of the bars; None infers it.
-        tz: zone of times that carry none; times with a zone and epoch integers ignore it.
-        label: whether a time names the open or the close of its bar.
-        start: first label kept, UTC, inclusive; a date means its first instant.
-        end: last label kept, UTC, inclusive; a date means the whole day.
-        most: bytes that the file may hold, or all files of the folder, unpacked.
-        zone: whose calendar says how long days, weeks and months are.
-        longer: timeframe of the bars that are made of those of the file; None: they are taken as they are.
-        adjusted: multiply the four prices by adjusted close / close.
-        date_format: how times are written, as `strptime` has it; None: as they look.
-        decimal: what marks decimals; None: what most of the prices say.
-        columns: which column is what, as `time=Fecha,open=Apertura`; None: as their names say.
-        tell: takes what a trader should know of how the file was read, and of the longer bars.
+    Unpacked, the file may hold `most` bytes, or all files of the folder.
 
     Raises:
         DataError: the file or the request cannot be used; it names the value, its place and the next step.
     """
-    wanted = tuple(symbols or ())
-    selection = Selection(
-        wanted, timeframe, tz, label, start, end, zone, longer, adjusted, date_format, decimal, columns, tell
-    )
-    return bars_of_tables(_tables(Path(path), wanted, most, columns), selection)
+    return bars_of_tables(_tables(Path(path), selection, most), selection)
 
 
 def bars_of_tables(tables: Iterable[tuple[BarTable, str]], selection: Selection) -> BarSeries:
@@ -125,9 +87,8 @@ def _remarks(series: BarSeries) -> Iterator[str]:
         yield f"no volume at {share} of {names[s]}: rules that read it are not true there"
 
 
-def _tables(
-    path: Path, wanted: tuple[str, ...], most: int, columns: str | None
-) -> Iterator[tuple[BarTable, str]]:
+def _tables(path: Path, selection: Selection, most: int) -> Iterator[tuple[BarTable, str]]:
+    wanted, columns = selection.symbols, selection.columns
     if not path.is_dir():
         table = read_table(path, most=most, pick=bar_columns, columns=columns)
         yield table, wanted[0] if len(wanted) == 1 else symbol_of_name(path)

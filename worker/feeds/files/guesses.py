@@ -70,11 +70,7 @@ def rename(names: tuple[str, ...], columns: Mapping[str, str], file: str) -> tup
 def guess_columns(names: Sequence[str], rows: Rows) -> str:
     """The option that names the columns as their numbers make likely, or that none can, as a remedy.
 
-    Empty where no four can be prices.
-
-    Args:
-        names: of the columns; those without one are told by their number, from 1.
-        rows: some rows of cells.
+    Empty where no four can be prices. Columns without a name are told by their number, from 1.
     """
     rows = [row for row in rows if len(row) == len(names)]
     if not FEWEST <= len(names) <= _WIDEST or len(rows) < 2:

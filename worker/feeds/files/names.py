@@ -88,13 +88,7 @@ def bare_name(name: str) -> str:
 
 
 def further_place(role: str, names: tuple[str, ...], taken: set[int]) -> int | None:
-    """Position of the column that has this role by a name of other programs; None where there is none.
-
-    Args:
-        role: a key of `FURTHER`.
-        names: of all columns.
-        taken: positions of columns that have a role already.
-    """
+    """Position of the column that has a role of `FURTHER` and none yet; None where there is none."""
     bare = list(map(bare_name, names))
     joined = [name.replace("_", "") for name in bare]  # "adjClose" is "Adj Close"
     for alias in FURTHER[role]:

@@ -24,17 +24,11 @@ SAMPLE = 100  # rows that show what columns without names are
 
 @dataclass(frozen=True)
 class TableShape:
-    """What the columns of a table are called.
+    """What the columns of a table are called."""
 
-    Attributes:
-        names: of each column, empty where it has none.
-        rows: how many rows the header takes, and what stands above it.
-        note: what a reader should know of it, else None.
-    """
-
-    names: tuple[str, ...]
-    rows: int
-    note: str | None = None
+    names: tuple[str, ...]  # of each column, empty where it has none
+    rows: int  # how many rows the header takes, and what stands above it
+    note: str | None = None  # what a reader should know of it, else None
 
 
 def header_of(rows: Rows) -> TableShape:

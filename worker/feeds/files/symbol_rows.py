@@ -24,41 +24,36 @@ Values = dict[str, FloatArray]
 
 @dataclass(frozen=True)
 class Selection:
-    """How tables are read and which of their bars are kept; as in `load_bar_file`."""
+    """How tables are read and which of their bars are kept."""
 
-    symbols: tuple[str, ...] = ()
-    timeframe: str | None = None
-    tz: str | None = None
-    label: Literal["open", "close"] = "open"
-    start: Moment | None = None
-    end: Moment | None = None
-    zone: str = "UTC"
-    longer: str | None = None
-    adjusted: bool = False
-    date_format: str | None = None
-    decimal: Decimal | None = None
-    columns: str | None = None
-    tell: Callable[[str], None] = lambda note: None
+    symbols: tuple[str, ...] = ()  # keep these; none: all
+    timeframe: str | None = None  # must match the usual spacing of the bars; None infers it
+    tz: str | None = None  # zone of times that carry none; times with a zone and epoch integers ignore it
+    label: Literal["open", "close"] = "open"  # of its bar a time names
+    start: Moment | None = None  # first label kept, UTC, inclusive; a date means its first instant
+    end: Moment | None = None  # last label kept, UTC, inclusive; a date means the whole day
+    zone: str = "UTC"  # whose calendar says how long days, weeks and months are
+    longer: str | None = None  # timeframe of bars that are made of these; None: they are taken as they are
+    adjusted: bool = False  # multiply the four prices by adjusted close / close
+    date_format: str | None = None  # how times are written, as `strptime` has it; None: as they look
+    decimal: Decimal | None = None  # what marks decimals; None: what most of the prices say
+    columns: str | None = None  # which is what, as `time=Fecha,open=Apertura`; None: as their names say
+    tell: Callable[[str], None] = lambda note: None  # takes what a trader should know of how they were read
+
+
+ALL = Selection()
 
 
 @dataclass(frozen=True)
 class SymbolRows:
-    """The rows of one symbol in order of time, or as the file has them where that is neither order.
-
-    Attributes:
-        symbol: its name.
-        table: the file the rows come from.
-        rows: int (n,), their positions in that file.
-        times: int64 (n,), UTC ns labels.
-        values: float64 (n,) for each field and further column.
-        repeated: int64 (m,), labels of rows that stood twice and were left out.
-    """
+    """The rows of one symbol in order of time, or as the file has them where that is neither order."""
 
     symbol: str
-    table: BarTable
-    rows: RowArray
-    times: IntArray
-    values: Values
+    table: BarTable  # the file the rows come from
+    rows: RowArray  # int (n,), their positions in that file
+    times: IntArray  # int64 (n,), UTC ns labels
+    values: Values  # float64 (n,) for each field and further column
+    # int64 (m,), labels of rows that stood twice and were left out
     repeated: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def place(self, k: int) -> str:
@@ -67,12 +62,7 @@ class SymbolRows:
 
 
 def rows_of(table: BarTable, name: str, selection: Selection) -> Iterator[SymbolRows]:
-    """The rows of each symbol of a table.
-
-    Args:
-        table: as it was read.
-        name: of the symbol where no column has it.
-        selection: how times and numbers are written; `tell` takes each note.
+    """The rows of each symbol of a table; `name` is that of the symbol where no column has it.
 
     Raises:
         DataError: as `load_bar_file`.

@@ -55,12 +55,7 @@ def read_table(
 ) -> BarTable:
     """The raw columns of a CSV, Parquet, Feather or JSON file, told apart by suffix, else by content.
 
-    Args:
-        path: the file.
-        needs: what a refusal of an empty file asks for.
-        most: bytes that it may hold, unpacked; counted before anything is parsed.
-        pick: which of its columns are read.
-        columns: what each is, as `load_bar_file` takes it; None: as their names say.
+    What it unpacks to is counted before anything is parsed; see `Source`.
 
     Raises:
         DataError: the file is missing, unreadable, empty, too large, of no such format, or no regular file.
@@ -83,7 +78,6 @@ def read_table(
 
 
 def _read(path: Path, file: BinaryIO, source: Source) -> BarTable:
-    """The table in an open file, by its suffix or its first bytes."""
     begin = file.read(8)
     file.seek(0)
     if not begin:
@@ -223,11 +217,8 @@ def _header(path: Path, data: bytes, source: Source) -> tuple[TableShape, str]:
     names, separator = csv_header(path, wide if wide and is_bars else data)
     rows = _cells(data, separator, 0, SAMPLE) if is_bars else []
     given = set(source.columns.values())
-    if (
-        given
-        and (above := next((k for k, row in enumerate(rows) if given <= {*map(str.strip, row)}), None))
-        is not None
-    ):
+    named = (k for k, row in enumerate(rows) if given and given <= {*map(str.strip, row)})
+    if (above := next(named, None)) is not None:
         return TableShape(tuple(map(str.strip, rows[above])), above + 1), separator
     found = header_of(rows) if rows else TableShape(names, 1)
     if given and found.rows == 0:

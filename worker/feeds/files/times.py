@@ -54,12 +54,9 @@ def zone_named(name: str | None) -> ZoneInfo | None:
 
 
 def utc_labels(column: Any, place: Place, zone: ZoneInfo | None) -> IntArray:
-    """UTC nanoseconds of an Arrow column of times, in file order.
+    """UTC nanoseconds of an Arrow column of text, timestamps, dates or epoch integers, in file order.
 
-    Args:
-        column: text, timestamps, dates or epoch integers.
-        place: names a row for an error message.
-        zone: given to times that carry none; times that carry one keep it.
+    A `zone` is given to times that carry none; `place` names a row for an error message.
 
     Raises:
         DataError: empty, unreadable, naive without a zone, ambiguous or nonexistent times.

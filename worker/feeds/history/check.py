@@ -1,8 +1,9 @@
 """What a bar file holds: symbols, range, pauses and bars that deserve a look, as `--data` reads it."""
 
 import calendar
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,37 +14,27 @@ from services.feeds.plausibility import doubted_bars
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar, fault
 from trading_core.live.growing_bars import Bar
-from trading_core.spacing import DAY_NS, show_label
+from trading_core.spacing import DAY_NS, NS, show_label
 from worker.feeds.doubts import far_times, list_doubts
 
-NS = 1_000_000_000
 MOST_LISTED = 100
 
 
 @dataclass
 class SymbolFindings:
-    """The bars of one symbol and what was found in them.
+    """The bars of one symbol and what was found in them."""
 
-    Attributes:
-        bars: by label, ascending; what can be used.
-        duplicates: rows that repeated another exactly; dropped.
-        conflicts: labels with two different bars; the first is kept.
-        invalid: labels whose values cannot be a bar, with the reason; dropped.
-        off_grid: labels that are no multiple of the timeframe; dropped.
-        future: labels that lay beyond the present; dropped.
-        gaps: first and last label of each stretch without bars in the range that was asked for, and how many
-            are missing in it.
-        asked: bars that were asked for.
-    """
-
-    bars: dict[int, Bar] = field(default_factory=dict)
-    duplicates: int = 0
-    conflicts: list[int] = field(default_factory=list)
+    bars: dict[int, Bar] = field(default_factory=dict)  # by label, ascending; what can be used
+    duplicates: int = 0  # rows that repeated another exactly; dropped
+    conflicts: list[int] = field(default_factory=list)  # labels with two different bars; the first is kept
+    # labels whose values cannot be a bar, with the reason; dropped
     invalid: list[tuple[int, str]] = field(default_factory=list)
-    off_grid: list[int] = field(default_factory=list)
-    future: list[int] = field(default_factory=list)
+    off_grid: list[int] = field(default_factory=list)  # labels that are no multiple of the timeframe; dropped
+    future: list[int] = field(default_factory=list)  # labels that lay beyond the present; dropped
+    # first and last label of each stretch without bars in the range that was asked for, and how many are
+    # missing in it
     gaps: list[tuple[int, int, int]] = field(default_factory=list)
-    requested: int = 0
+    requested: int = 0  # bars that were asked for
 
     @property
     def problems(self) -> int:
@@ -79,11 +70,7 @@ def examine(
 ) -> SymbolFindings:
     """The usable bars among rows in any order, and what is wrong with the others.
 
-    Args:
-        rows: as they came.
-        timeframe: of the bars.
-        requested: the first and the last label that were asked for, ns.
-        future: labels that lay beyond the present.
+    The first and the last label that were `requested`, and those of the `future`, are ns.
     """
     step = TIMEFRAME_SECONDS[timeframe] * NS
     first, last = requested
@@ -107,24 +94,20 @@ def examine(
 
 def gaps(labels: Iterable[int], step: int) -> list[tuple[int, int, int]]:
     """First and last missing label and their number, for every hole in ascending labels."""
-    found = []
-    before: int | None = None
-    for label in labels:
-        if before is not None and label - before > step:
-            found.append((before + step, label - step, (label - before) // step - 1))
-        before = label
-    return found
+    return [
+        (before + step, label - step, (label - before) // step - 1)
+        for before, label in pairwise(labels)
+        if label - before > step
+    ]
 
 
 if TYPE_CHECKING:
-    from trading_core.bars import BarSeries, IntArray
+    from trading_core.bars import BarSeries
 
 MOST_PAUSES = 5
 RARE = 0.1  # of the usual weekday: a day of the week with fewer bars is none on which is traded
 FEWEST_YEARS = 3  # that show a day of the year on which is never traded
-JUMP = (
-    0.5  # a change of the close from bar to bar by more than half is worth a look: a split, a slip of a digit
-)
+JUMP = 0.5  # a change of the close by more than half is worth a look: a split, a slip of a digit
 
 
 def describe_bars(series: "BarSeries") -> dict[str, Any]:
@@ -147,16 +130,12 @@ def describe_bars(series: "BarSeries") -> dict[str, Any]:
             symbol: {"doubts": [doubt.document() for doubt in found if doubt.symbol == symbol]}
             | _symbol(series, s, *_calendar(series, s))
             | _implausible(doubts.get(symbol, []))
-            | _off_phase(off.get(symbol, ()))
+            | {
+                "off_phase": len(off.get(symbol, ())),
+                "first_off_phase": [show_label(int(label)) for label in off.get(symbol, ())[:MOST_PAUSES]],
+            }
             for s, symbol in enumerate(series.symbols)
         },
-    }
-
-
-def _off_phase(labels: "IntArray | Sequence[int]") -> dict[str, Any]:
-    return {
-        "off_phase": len(labels),
-        "first_off_phase": [show_label(int(label)) for label in labels[:MOST_PAUSES]],
     }
 
 
@@ -186,9 +165,7 @@ def _symbol(series: "BarSeries", s: int, days: dict[str, Any], shut: Any) -> dic
 def _calendar(series: "BarSeries", s: int) -> tuple[dict[str, Any], Any]:
     """The days on which a symbol trades as its bars show them, and stretches of such days without a bar.
 
-    Beside them the days in between on which it never trades.
-
-    Of bars longer than a day nothing is shown: each covers all days of its span.
+    Beside them the days in between on which it never trades. A bar longer than a day covers all of its span.
     """
     if series.bar_ns > DAY_NS:
         return {"weekdays": [], "closed_days": [], "missing": []}, np.empty(0, dtype="datetime64[D]")
@@ -251,7 +228,6 @@ def _pauses(times: Any, bar_ns: int, shut: Any) -> Any:
 
 
 def _longest(times: Any, pauses: Any) -> list[dict[str, Any]]:
-    """The longest stretches without a bar: the labels around each, and how many bars it would hold."""
     longest = [k for k in np.argsort(-pauses, kind="stable")[:MOST_PAUSES] if pauses[k] > 0]
     return [
         {"after": show_label(int(times[k])), "until": show_label(int(times[k + 1])), "bars": int(pauses[k])}

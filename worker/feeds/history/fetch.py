@@ -5,19 +5,18 @@ Public data only. The bars are those that `--data` then reads.
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from schemas.errors import ConfigError, DataError, FeedError
+from schemas.errors import ConfigError, DataError
 from schemas.settings.live import ExchangeSettings
 from schemas.timeframes import TIMEFRAME_SECONDS
-from trading_core.spacing import show_label
+from trading_core.spacing import NS, show_label
 from worker.feeds.ccxt.history import SLACK_NS, Patience, pages
-from worker.feeds.history.check import MOST_LISTED, NS, SymbolFindings, examine
+from worker.feeds.history.check import MOST_LISTED, SymbolFindings, examine
 from worker.feeds.history.fetch_partial import PartialFile, check_target, write_bars
 from worker.feeds.history.public_source import FORMATS, HistorySource, open_source
 from worker.feeds.time_range import range_ns
@@ -28,42 +27,26 @@ CLOSED_DAYS = 4  # in a row, as over Easter, are no gap of a source of sessions
 
 @dataclass(frozen=True)
 class FetchRequest:
-    """What to fetch, as the operator said it.
+    """What to fetch, as the operator said it."""
 
-    Attributes:
-        exchange: name in ccxt, `yahoo` or `stooq`.
-        symbols: as ccxt writes them.
-        timeframe: of the bars.
-        start: first label, UTC; a date is its first instant.
-        end: last label, UTC, inclusive; a date is its whole day. None: up to the last bar that is over.
-        out: the file to write.
-        replace: whether that file may be there already.
-    """
-
-    exchange: str
-    symbols: tuple[str, ...]
+    exchange: str  # name in ccxt, `yahoo` or `stooq`
+    symbols: tuple[str, ...]  # as ccxt writes them
     timeframe: str
-    start: str
+    start: str  # first label, UTC; a date is its first instant
+    # last label, UTC, inclusive; a date is its whole day. None: up to the last bar that is over.
     end: str | None
-    out: Path
-    replace: bool = False
+    out: Path  # the file to write
+    replace: bool = False  # whether that file may be there already
 
 
 @dataclass(frozen=True)
 class FetchShell:
-    """Where a fetch runs.
+    """Where a fetch runs."""
 
-    Attributes:
-        settings: how the exchange is reached.
-        patience: with failures.
-        progress: bars of time that are done, and all.
-        wall: ns since 1970, for an exchange that does not tell its time.
-    """
-
-    settings: ExchangeSettings
-    patience: Patience
-    progress: Callable[[int, int], None]
-    wall: Callable[[], int] = time.time_ns
+    settings: ExchangeSettings  # how the exchange is reached
+    patience: Patience  # with failures
+    progress: Callable[[int, int], None]  # bars of time that are done, and all
+    wall: Callable[[], int] = time.time_ns  # ns since 1970, for an exchange that does not tell its time
 
 
 async def fetch(request: FetchRequest, shell: FetchShell) -> dict[str, Any]:
@@ -90,7 +73,9 @@ async def fetch(request: FetchRequest, shell: FetchShell) -> dict[str, Any]:
             return shell.wall() + ahead
 
         first, last = _labels(now() - unsure, step, max(start or 0, 0), end)
-        with PartialFile(request.out, _identity(request, first, end)) as partial, _resumable(partial):
+        identity: dict[str, Any] = {"exchange": request.exchange, "symbols": list(request.symbols)}
+        identity |= {"timeframe": request.timeframe, "first": first, "end": end}
+        with PartialFile(request.out, identity) as partial:
             await _pages(exchange, request, shell, partial, first, last, now)
             found = _examine(request, partial, first, last)
             differing = await _reread(exchange, request, shell, found)
@@ -103,7 +88,6 @@ async def fetch(request: FetchRequest, shell: FetchShell) -> dict[str, Any]:
 
 
 def _labels(now: int, step: int, start: int, end: int | None) -> tuple[int, int]:
-    """The first and the last label that are asked for."""
     newest = now - now % step - step
     first = -(-start // step) * step
     last = newest if end is None else min(newest, end - end % step)
@@ -113,29 +97,6 @@ def _labels(now: int, step: int, start: int, end: int | None) -> tuple[int, int]
             f"range is over yet; the newest that is over begins at {show_label(newest)}"
         )
     return first, last
-
-
-def _identity(request: FetchRequest, first: int, end: int | None) -> dict[str, Any]:
-    return {
-        "exchange": request.exchange,
-        "symbols": list(request.symbols),
-        "timeframe": request.timeframe,
-        "first": first,
-        "end": end,
-    }
-
-
-@contextmanager
-def _resumable(partial: PartialFile) -> Iterator[None]:
-    """An exchange that gives out is told together with what is kept."""
-    try:
-        yield
-    except FeedError as error:
-        raise FeedError(
-            f"{error}; what came so far is kept in {str(partial.path)!r}: run the same command again",
-            retryable=error.retryable,
-            **error.context,
-        ) from None
 
 
 async def _pages(
@@ -209,7 +170,6 @@ async def _reread(
 
 
 def _places(labels: list[int]) -> list[int]:
-    """Where to read again: at the beginning, in the middle and at the end."""
     last = max(0, len(labels) - REREAD_BARS)
     return [labels[at] for at in sorted({k * last // (REREAD_PAGES - 1) for k in range(REREAD_PAGES)})]
 

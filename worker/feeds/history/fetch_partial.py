@@ -9,15 +9,13 @@ Bars into a file that `--data` reads: CSV, gzipped CSV or Parquet, complete or n
 import gzip
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-import pyarrow as pa
-from pyarrow import parquet as pa_parquet
+import pandas as pd
 
-from schemas.errors import ConfigError, DataError
+from schemas.errors import ConfigError, DataError, FeedError
 from services.feeds.raw_bar import RawBar
 from services.model_calls.quoting import spreadsheet_text
 from trading_core.live.growing_bars import Bar
@@ -26,35 +24,22 @@ from worker.feeds.ccxt.history import Page
 from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES
 
 VERSION = 1
-COLUMNS = ("time", "symbol", *Bar._fields)
 
 
 class PartialFile:
-    """The pages of one request; use as a context manager.
-
-    Attributes:
-        path: the file.
-        bars: of each symbol, in the order in which they came.
-        future: of each symbol, labels beyond the present of their answer.
-        next_label: of each symbol, where its next page begins, ns.
-        resumed: bars that an earlier run left.
-    """
+    """The pages of one request; as a context manager it says of an exchange that gives out what is kept."""
 
     def __init__(self, target: Path, request: Mapping[str, Any]) -> None:
-        """Begin, or go on with what the same request left.
-
-        Args:
-            target: the file that is to be.
-            request: plain data that tells this request from others.
+        """Begin, or go on with what the same request left beside its target.
 
         Raises:
             ConfigError: the file belongs to another request.
             DataError: it cannot be read or written.
         """
         self.path = target.with_name(target.name + ".part")
-        self.bars: dict[str, list[RawBar]] = {}
-        self.future: dict[str, list[int]] = {}
-        self.next_label: dict[str, int] = {}
+        self.bars: dict[str, list[RawBar]] = {}  # of each symbol, in the order in which they came
+        self.future: dict[str, list[int]] = {}  # of each symbol, labels beyond the present of their answer
+        self.next_label: dict[str, int] = {}  # of each symbol, where its next page begins, ns
         self._header = {"thinktwice_fetch": VERSION, **request}
         try:
             whole = self._read()
@@ -65,15 +50,19 @@ class PartialFile:
                 self._append(self._header)
         except OSError as error:
             raise DataError(f"cannot use {str(self.path)!r}: {error.strerror or error}") from error
-        self.resumed = sum(map(len, self.bars.values()))
+        self.resumed = sum(map(len, self.bars.values()))  # bars that an earlier run left
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._file.close()
+        if isinstance(error, FeedError):
+            raise FeedError(
+                f"{error}; what came so far is kept in {str(self.path)!r}: run the same command again",
+                retryable=error.retryable,
+                **error.context,
+            ) from None
 
     def add(self, symbol: str, page: Page) -> None:
         """Keep one page; it is on the disk when this returns.
@@ -164,57 +153,28 @@ def check_target(path: Path, *, replace: bool) -> None:
 
 
 def write_bars(path: Path, bars: Mapping[str, Mapping[int, Bar]]) -> None:
-    """Write bars ordered by time, then symbol; the file appears whole or not at all.
-
-    Args:
-        path: its suffix names the format.
-        bars: by symbol and label (ns).
+    """Write bars by symbol and label (ns) in order of time; the file appears whole or not at all.
 
     Raises:
         DataError: the disk does not take it.
     """
-    other = path.with_name(path.name + ".new")
+    other, name = path.with_name(path.name + ".new"), path.name.lower()
     rows = sorted((label, symbol) for symbol, labels in bars.items() for label in labels)
+    frame = pd.DataFrame(
+        [(*row, *bars[row[1]][row[0]]) for row in rows], columns=["time", "symbol", *Bar._fields]
+    )
     try:
-        if path.name.lower().endswith(PARQUET_SUFFIXES):
-            _write_parquet(other, rows, bars)
+        if name.endswith(PARQUET_SUFFIXES):
+            frame["time"] = pd.to_datetime(frame["time"], utc=True)
+            frame.astype({"volume": "float64"}).to_parquet(other, index=False)
         else:
-            _write_csv(other, rows, bars, packed=path.name.lower().endswith(".gz"))
-        _settle(other, path)
+            frame["time"] = frame["time"].map(show_label)
+            frame["symbol"] = frame["symbol"].map(spreadsheet_text)
+            data = frame.to_csv(index=False, lineterminator="\n").encode()
+            other.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
+        with other.open("rb") as file:
+            os.fsync(file.fileno())
+        other.replace(path)
     except OSError as error:
         other.unlink(missing_ok=True)
         raise DataError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
-
-
-def _write_csv(
-    path: Path, rows: list[tuple[int, str]], bars: Mapping[str, Mapping[int, Bar]], *, packed: bool
-) -> None:
-    def lines() -> Iterator[str]:
-        yield ",".join(COLUMNS) + "\n"
-        for label, symbol in rows:
-            values = ("" if value is None else repr(value) for value in bars[symbol][label])
-            yield ",".join([show_label(label), spreadsheet_text(symbol), *values]) + "\n"
-
-    with path.open("wb") as raw:
-        if packed:
-            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
-                file.writelines(line.encode() for line in lines())
-        else:
-            raw.writelines(line.encode() for line in lines())
-
-
-def _write_parquet(path: Path, rows: list[tuple[int, str]], bars: Mapping[str, Mapping[int, Bar]]) -> None:
-    columns = {
-        "time": pa.array([label for label, _ in rows], pa.timestamp("ns", tz="UTC")),
-        "symbol": pa.array([symbol for _, symbol in rows], pa.string()),
-    }
-    for position, name in enumerate(Bar._fields):
-        values = [bars[symbol][label][position] for label, symbol in rows]
-        columns[name] = pa.array(values, pa.float64())
-    pa_parquet.write_table(pa.table(columns), path)
-
-
-def _settle(companion: Path, path: Path) -> None:
-    with companion.open("rb") as file:
-        os.fsync(file.fileno())
-    companion.replace(path)

@@ -31,16 +31,11 @@ Rows = list[tuple[int, list[Any]]]
 
 @dataclass(frozen=True)
 class SourceFormat:
-    """How one source is asked, and what it answers.
+    """How one source is asked, and what it answers."""
 
-    Attributes:
-        host: its address.
-        path: of a symbol and the first and the last second.
-        read: day (second of its 00:00 UTC) and values of each row of an answer for a symbol.
-    """
-
-    host: str
-    path: Callable[[str, int, int], str]
+    host: str  # its address
+    path: Callable[[str, int, int], str]  # of a symbol and the first and the last second
+    # day (second of its 00:00 UTC) and values of each row of an answer for a symbol
     read: Callable[[str, str], Rows]
 
 

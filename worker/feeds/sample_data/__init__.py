@@ -32,15 +32,9 @@ def load_embedded_bars(
     longer: str | None = None,
     tell: Callable[[str], None] = lambda note: None,
 ) -> BarSeries:
-    """The embedded bars; a label is the session date at 00:00 UTC, the open of its bar.
+    """Embedded bars of AAPL, FB, GOOG, IBM and MSFT, selected as in `Selection`.
 
-    Args:
-        symbols: keep these of AAPL, FB, GOOG, IBM and MSFT.
-        start: first label kept, UTC, inclusive.
-        end: last label kept, UTC, inclusive; a date means the whole day.
-        zone: as in `load_bar_file`.
-        longer: likewise.
-        tell: likewise.
+    A label is the session date at 00:00 UTC, the open of its bar.
 
     Raises:
         DataError: an unknown symbol, an unusable range, or an installed file that is not the published one.

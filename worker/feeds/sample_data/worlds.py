@@ -29,14 +29,7 @@ COMMON = 10**6  # no symbol has this number
 def make_world(
     kind: WorldKind, *, seed: int, bars: int, symbols: int = 3, timeframe: str = "4h"
 ) -> BarSeries:
-    """Bars of a world.
-
-    Args:
-        kind: what the world does to prices.
-        seed: same seed, same bars; a longer world starts with the shorter one.
-        bars: number of bars per symbol.
-        symbols: number of symbols, named W00, W01, ...
-        timeframe: spacing of the bars.
+    """Bars of so many symbols W00, W01, ...: the same of a seed; a longer world starts with the shorter one.
 
     Raises:
         ConfigError: an unknown kind or timeframe, or no bars.
@@ -56,16 +49,11 @@ def make_world(
 def make_market(
     pull: Floats, *, seed: int, symbols: int, timeframe: str, rho: float, momentum: Floats | None = None
 ) -> BarSeries:
-    """Bars of correlated symbols whose volatility clusters.
+    """Bars of so many correlated symbols W00, W01, ... whose volatility clusters: the same of a seed.
 
-    Args:
-        pull: share of its distance from the anchor that a price loses in each bar, (bars,); 0: none.
-        seed: same seed, same bars.
-        symbols: number of symbols, named W00, W01, ...
-        timeframe: spacing of the bars.
-        rho: correlation of the symbols' shocks.
-        momentum: standard deviation of each bar's drift over that of its shock, (bars,); a drift lasts for
-            `DRIFT_BARS` on average.
+    `pull` (bars,) is the share of its distance from the anchor that a price loses in each bar, `rho` the
+    correlation of the symbols' shocks, `momentum` (bars,) the standard deviation of each bar's drift over
+    that of its shock; a drift lasts for `DRIFT_BARS` on average.
 
     Raises:
         ConfigError: an unknown timeframe, a correlation outside [0, 1), no bars or no symbol.

@@ -10,7 +10,7 @@ from schemas.errors import ConfigError, DataError, FeedError
 from schemas.settings.live import ExchangeSettings, FeedSettings
 from services.feeds.port import BarRow, FeedAnomalyKind
 from tests.exchange import faults
-from tests.exchange.rig import NS_PER_MS, Rig, rig
+from tests.exchange.rig import NS_PER_MS, Rig, on_rig, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt.feed import CcxtFeed
@@ -23,85 +23,70 @@ def label(minute: int) -> int:
     return (START_MS + minute * MINUTE_MS) * NS_PER_MS
 
 
-def test_ccxt_feed_first_start_gives_history_then_live_rows_without_news() -> None:
-    async def run() -> None:
-        async with rig(history_bars=4) as r:
-            await r.ready()
-            await r.trade(1, 4)
-            assert [row.label for row in r.rows] == [label(minute) for minute in range(-4, 4)]
-            assert [row.history for row in r.rows] == [True] * 4 + [False] * 4
-            assert r.shown == []
-            assert r.rows[-1].bars == dict.fromkeys(r.feed.symbols, Bar(*candle(3)))
-            assert all(row.blocked == {} for row in r.rows)
-            assert r.feed.last_labels() == dict.fromkeys(r.feed.symbols, label(3))
-            assert (r.feed.name, r.feed.lock_step, r.feed.label) == ("ccxt:binance", False, "open")
-
-    asyncio.run(run())
+@on_rig(history_bars=4)
+async def test_ccxt_feed_first_start_gives_history_then_live_rows_without_news(r: Rig) -> None:
+    await r.ready()
+    await r.trade(1, 4)
+    assert [row.label for row in r.rows] == [label(minute) for minute in range(-4, 4)]
+    assert [row.history for row in r.rows] == [True] * 4 + [False] * 4
+    assert r.shown == []
+    assert r.rows[-1].bars == dict.fromkeys(r.feed.symbols, Bar(*candle(3)))
+    assert all(row.blocked == {} for row in r.rows)
+    assert r.feed.last_labels() == dict.fromkeys(r.feed.symbols, label(3))
+    assert (r.feed.name, r.feed.lock_step, r.feed.label) == ("ccxt:binance", False, "open")
 
 
-def test_ccxt_feed_only_reads_public_data() -> None:
-    async def run() -> None:
-        async with rig() as r:
-            await r.ready()
-            await r.trade(1, 3)
-            r.server.fail("klines", faults.reset())
-            await r.trade(4, 5)
-            public = {"/api/v3/exchangeInfo", "/fapi/v1/exchangeInfo", "/dapi/v1/exchangeInfo"}
-            assert {path for path, _ in r.server.requests} <= public | {"/api/v3/time", "/api/v3/klines"}
-            assert not any("signature" in query for _, query in r.server.requests)
-
-    asyncio.run(run())
+@on_rig()
+async def test_ccxt_feed_only_reads_public_data(r: Rig) -> None:
+    await r.ready()
+    await r.trade(1, 3)
+    r.server.fail("klines", faults.reset())
+    await r.trade(4, 5)
+    public = {"/api/v3/exchangeInfo", "/fapi/v1/exchangeInfo", "/dapi/v1/exchangeInfo"}
+    assert {path for path, _ in r.server.requests} <= public | {"/api/v3/time", "/api/v3/klines"}
+    assert not any("signature" in query for _, query in r.server.requests)
 
 
-def test_ccxt_feed_a_running_candle_waits_for_its_end_and_its_last_values() -> None:
-    async def run() -> None:
-        async with rig(symbols=("BTC/USDT",)) as r:
-            await r.ready()
-            await r.trade(1, 2)
-            for second, shift in ((10.0, 1.0), (30.0, 2.0), (59.5, 3.0)):
-                await r.to(2, second)
-                await r.candles(2, shift, "BTCUSDT")
-            assert r.minutes() == [0, 1]
-            await r.to(3)
-            await r.candles(2, 4.0, "BTCUSDT")
-            await r.candles(3, 0.0, "BTCUSDT")
-            assert r.minutes() == [0, 1]  # it may still be corrected
-            await r.to(3, 1.5)
-            assert r.minutes() == [0, 1, 2]
-            assert r.live[-1].bars["BTC/USDT"] == Bar(*candle(2, 104.0))
-
-    asyncio.run(run())
+@on_rig(symbols=("BTC/USDT",))
+async def test_ccxt_feed_a_running_candle_waits_for_its_end_and_its_last_values(r: Rig) -> None:
+    await r.ready()
+    await r.trade(1, 2)
+    for second, shift in ((10.0, 1.0), (30.0, 2.0), (59.5, 3.0)):
+        await r.to(2, second)
+        await r.candles(2, shift, "BTCUSDT")
+    assert r.minutes() == [0, 1]
+    await r.to(3)
+    await r.candles(2, 4.0, "BTCUSDT")
+    await r.candles(3, 0.0, "BTCUSDT")
+    assert r.minutes() == [0, 1]  # it may still be corrected
+    await r.to(3, 1.5)
+    assert r.minutes() == [0, 1, 2]
+    assert r.live[-1].bars["BTC/USDT"] == Bar(*candle(2, 104.0))
 
 
-def test_ccxt_feed_asks_once_for_each_symbol_after_every_bar() -> None:
-    async def run() -> None:
-        async with rig() as r:
-            await r.ready()
-            begun = r.requested("/api/v3/klines")
-            for minute in range(1, 4):
-                for market in r.server.symbols:
-                    r.server.fill(market, "1m", START_MS + minute * MINUTE_MS, 1)
-                await r.to(minute, 2.0)
-            assert r.minutes() == [0, 1, 2]
-            assert r.requested("/api/v3/klines") == begun + 4 * 2  # the bar that ended at the start, too
-            assert r.shown == []
-
-    asyncio.run(run())
+@on_rig()
+async def test_ccxt_feed_asks_once_for_each_symbol_after_every_bar(r: Rig) -> None:
+    await r.ready()
+    begun = r.requested("/api/v3/klines")
+    for minute in range(1, 4):
+        for market in r.server.symbols:
+            r.server.fill(market, "1m", START_MS + minute * MINUTE_MS, 1)
+        await r.to(minute, 2.0)
+    assert r.minutes() == [0, 1, 2]
+    assert r.requested("/api/v3/klines") == begun + 4 * 2  # the bar that ended at the start, too
+    assert r.shown == []
 
 
-def test_ccxt_feed_restart_refills_what_was_missed_and_repeats_nothing() -> None:
-    async def run() -> None:
-        async with rig(after=label(-6)) as r:
-            await r.ready()
-            await r.trade(1, 2)
-            assert r.minutes() == [-5, -4, -3, -2, -1, 0, 1]
-            assert not any(row.history for row in r.rows)
-            refilled = [item for item in r.shown if item.kind is Kind.REFILLED]
-            assert {item.symbol for item in refilled} == set(r.feed.symbols)
-            assert [item.label for item in refilled] == [label(-5)] * 2
-            assert all(row.blocked for row in r.live if row.label < label(-2))  # too old to be traded
-
-    asyncio.run(run())
+@on_rig(after=label(-6))
+async def test_ccxt_feed_restart_refills_what_was_missed_and_repeats_nothing(r: Rig) -> None:
+    await r.ready()
+    await r.trade(1, 2)
+    assert r.minutes() == [-5, -4, -3, -2, -1, 0, 1]
+    assert not any(row.history for row in r.rows)
+    refilled = [item for item in r.shown if item.kind is Kind.REFILLED]
+    assert {item.symbol for item in refilled} == set(r.feed.symbols)
+    assert [item.label for item in refilled] == [label(-5)] * 2
+    assert all(row.blocked for row in r.live if row.label < label(-2))  # too old to be traded
 
 
 def test_ccxt_feed_restart_tells_a_bar_that_was_missed_for_good_by_its_row_alone() -> None:
@@ -130,16 +115,13 @@ def test_ccxt_feed_same_happenings_give_the_same_items() -> None:
     assert asyncio.run(once()) == asyncio.run(once())
 
 
-def test_ccxt_feed_close_ends_the_items_and_the_connections() -> None:
-    async def run() -> None:
-        async with rig() as r:
-            await r.ready()
-            await r.feed.close()
-            async with asyncio.timeout(5.0):
-                await r.task
-            assert r.feed._exchange._driver.session is None
-
-    asyncio.run(run())
+@on_rig()
+async def test_ccxt_feed_close_ends_the_items_and_the_connections(r: Rig) -> None:
+    await r.ready()
+    await r.feed.close()
+    async with asyncio.timeout(5.0):
+        await r.task
+    assert r.feed._exchange._driver.session is None
 
 
 @pytest.mark.parametrize("path", ["exchangeInfo", "time", "klines"])
@@ -241,15 +223,12 @@ class Hurried(FeedTime):
         await asyncio.sleep(0)
 
 
-def test_ccxt_feed_rows_of_one_symbol_alone_carry_only_it() -> None:
-    async def run() -> None:
-        async with rig(symbols=("ETH/USDT", "ETH/USDT")) as r:
-            await r.ready()
-            await r.trade(1, 2)
-            assert r.feed.symbols == ("ETH/USDT",)
-            assert all(isinstance(item, BarRow) and set(item.bars) == {"ETH/USDT"} for item in r.items)
-
-    asyncio.run(run())
+@on_rig(symbols=("ETH/USDT", "ETH/USDT"))
+async def test_ccxt_feed_rows_of_one_symbol_alone_carry_only_it(r: Rig) -> None:
+    await r.ready()
+    await r.trade(1, 2)
+    assert r.feed.symbols == ("ETH/USDT",)
+    assert all(isinstance(item, BarRow) and set(item.bars) == {"ETH/USDT"} for item in r.items)
 
 
 def test_ccxt_feed_slow_answer_about_the_time_takes_no_running_candle_for_a_closed_one() -> None:

@@ -17,9 +17,11 @@ import pytest
 
 import thinktwice as tt
 from schemas.errors import DataError
+from services.text.given_files import MAX_BYTES
 from thinktwice.inputs import bars_of
 from trading_core.bars import BarSeries
 from worker.feeds.files.files import load_bar_file
+from worker.feeds.files.symbol_rows import Selection
 
 BARS = 40
 DAILY = pd.date_range("2024-01-01", periods=BARS, freq="D")
@@ -88,10 +90,12 @@ def rows_of(frame: pd.DataFrame, kind: type = int) -> list[list[float]]:
     return [[kind(label), *row] for label, row in zip(labels, frame[ORDER].values.tolist(), strict=True)]
 
 
-def load(folder: Path, data: str | bytes, name: str = "x.csv", **options: Any) -> tuple[BarSeries, list[str]]:
+def load(
+    folder: Path, data: str | bytes, name: str = "x.csv", most: int = MAX_BYTES, **options: Any
+) -> tuple[BarSeries, list[str]]:
     path, notes = folder / name, list[str]()
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
-    return load_bar_file(path, tell=notes.append, **options), notes
+    return load_bar_file(path, Selection(tell=notes.append, **options), most), notes
 
 
 def expected(frame: pd.DataFrame, symbol: str = "X") -> BarSeries:
@@ -784,7 +788,7 @@ def test_columns_of_a_table_in_memory_are_guessed_and_named_likewise(tmp_path, k
         getattr(frame, f"to_{kind}")(tmp_path / "x.data")
         with pytest.raises(DataError, match=f"--columns '{option}'$"):
             load_bar_file(tmp_path / "x.data")
-        found = load_bar_file(tmp_path / "x.data", columns=option)
+        found = load_bar_file(tmp_path / "x.data", Selection(columns=option))
     assert found.sha256 == expected(WALK, found.symbols[0]).sha256
 
 

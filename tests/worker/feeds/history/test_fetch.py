@@ -62,15 +62,18 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-async def fetched(desk: Desk, server: ExchangeServer, *symbols: str, **other):
-    async with server:
-        return await desk.run(server, *symbols, **other)
+def fetched(desk: Desk, server: ExchangeServer, *symbols: str, **other):
+    async def run():
+        async with server:
+            return await desk.run(server, *symbols, **other)
+
+    return asyncio.run(run())
 
 
 @pytest.mark.parametrize("name", ["bars.csv", "bars.csv.gz", "bars.parquet"])
 def test_fetch_writes_what_data_reads_bar_for_bar(desk: Desk, name: str) -> None:
     server = exchange()
-    found = asyncio.run(fetched(desk, server, "ETH/USDT", "BTC/USDT", name=name))
+    found = fetched(desk, server, "ETH/USDT", "BTC/USDT", name=name)
     series = load_bar_file(desk.folder / name)
     assert found["ok"]
     assert not any("fapi" in path for path, _ in server.requests), "only spot markets were wanted"
@@ -87,11 +90,11 @@ def test_fetch_writes_what_data_reads_bar_for_bar(desk: Desk, name: str) -> None
 
 
 def test_fetch_takes_no_bar_that_is_running_or_outside_the_range(desk: Desk) -> None:
-    found = asyncio.run(fetched(desk, exchange(), start="2023-11-14T21:00:30", end="2023-11-14T21:09:59.5"))
+    found = fetched(desk, exchange(), start="2023-11-14T21:00:30", end="2023-11-14T21:09:59.5")
     assert (found["from"], found["to"]) == ("2023-11-14T21:01:00Z", "2023-11-14T21:09:00Z")
     assert found["bars"] == 9
     desk.folder.joinpath("bars.csv").unlink()
-    newest = asyncio.run(fetched(desk, exchange(), end="2030-01-01"))
+    newest = fetched(desk, exchange(), end="2030-01-01")
     assert newest["to"] == "2023-11-14T22:14:00Z"
 
 
@@ -111,14 +114,14 @@ def test_fetch_interrupted_goes_on_where_it_stopped_and_gives_the_same_file(desk
     partial = desk.folder / "bars.csv.part"
     partial.write_bytes(partial.read_bytes()[:-40])  # a crash while the third page was written
     server = exchange()
-    found = asyncio.run(fetched(desk, server))
+    found = fetched(desk, server)
     assert found["resumed_bars"] == 20
     first_asked = next(query for path, query in server.requests if path.endswith("klines"))
     assert int(first_asked["startTime"]) == FIRST_MS + 20 * MINUTE_MS
     resumed = (desk.folder / "bars.csv").read_bytes()
     assert not partial.exists()
     desk.folder.joinpath("bars.csv").unlink()
-    asyncio.run(fetched(desk, exchange()))
+    fetched(desk, exchange())
     assert (desk.folder / "bars.csv").read_bytes() == resumed
 
 
@@ -126,7 +129,7 @@ def test_fetch_partial_file_of_another_request_is_refused(desk: Desk) -> None:
     partial = desk.folder / "bars.csv.part"
     partial.write_text(json.dumps({"thinktwice_fetch": 1, "exchange": "kraken"}) + "\n", "utf-8")
     with pytest.raises(ConfigError, match=r"another request fetched \(exchange kraken\)"):
-        asyncio.run(fetched(desk, exchange()))
+        fetched(desk, exchange())
 
 
 def test_fetch_rate_limited_waits_as_asked_and_says_so(desk: Desk) -> None:
@@ -134,7 +137,7 @@ def test_fetch_rate_limited_waits_as_asked_and_says_so(desk: Desk) -> None:
     server.fail("klines", faults.rate_limited("7"), faults.html(), faults.truncated())
     server.fail("klines", faults.rate_limited(None))
     with pytest.raises(FeedError):
-        asyncio.run(fetched(desk, server))
+        fetched(desk, server)
     assert desk.waits == [7.0, 2.0]
     assert "rate limited" in desk.quoted[0]
     assert "malformed" in desk.quoted[1]
@@ -146,13 +149,13 @@ def test_fetch_rate_limited_waits_as_asked_and_says_so(desk: Desk) -> None:
 def test_fetch_one_broken_answer_costs_nothing_but_time(desk: Desk, fault) -> None:
     server = exchange()
     server.fail("klines", fault)
-    assert asyncio.run(fetched(desk, server))["bars"] == 100
+    assert fetched(desk, server)["bars"] == 100
 
 
 def test_fetch_empty_answer_is_not_believed_at_once(desk: Desk) -> None:
     server = exchange()
     server.fail("klines", faults.answer({"rows": []}))
-    found = asyncio.run(fetched(desk, server))
+    found = fetched(desk, server)
     assert found["bars"] == 100
     assert found["symbols"]["BTC/USDT"]["gaps"] == []
 
@@ -161,7 +164,7 @@ def test_fetch_lists_gaps_and_keeps_them(desk: Desk) -> None:
     server = exchange()
     for k in (5, 6, 7, 50):
         del server.history["BTCUSDT", "1m"][FIRST_MS + k * MINUTE_MS]
-    found = asyncio.run(fetched(desk, server))
+    found = fetched(desk, server)
     one = found["symbols"]["BTC/USDT"]
     assert found["ok"]
     assert one["missing_bars"] == 4
@@ -177,7 +180,7 @@ def test_fetch_drops_what_cannot_be_a_bar_and_ends_with_a_finding(desk: Desk) ->
     rows = server.history["BTCUSDT", "1m"]
     rows[FIRST_MS + 3 * MINUTE_MS] = (100.0, 90.0, 95.0, 100.0, 1.0)
     rows[FIRST_MS + 4 * MINUTE_MS + 30_000] = candle(1)
-    found = asyncio.run(fetched(desk, server))
+    found = fetched(desk, server)
     one = found["symbols"]["BTC/USDT"]
     assert not found["ok"]
     assert one["invalid"] == [{"time": "2023-11-14T20:38:00Z", "reason": "high is below low"}]
@@ -190,7 +193,7 @@ def test_fetch_repeated_and_conflicting_rows_are_counted(desk: Desk) -> None:
     first = [[FIRST_MS + k * MINUTE_MS, *map(str, candle(k)), 0] for k in range(10)]
     other = [FIRST_MS, *map(str, candle(3)), 0]
     server.fail("klines", faults.answer([*first[:4], first[1], other, *first[4:]]))
-    found = asyncio.run(fetched(desk, server))
+    found = fetched(desk, server)
     one = found["symbols"]["BTC/USDT"]
     assert (one["duplicates"], one["conflicts"]) == (1, ["2023-11-14T20:35:00Z"])
     assert not found["ok"]
@@ -200,7 +203,7 @@ def test_fetch_bars_that_differ_when_read_again_are_a_finding(desk: Desk) -> Non
     server = exchange()
     wrong = [[FIRST_MS + k * MINUTE_MS, *map(str, candle(k, 100.0 + (k == 2))), 0] for k in range(10)]
     server.fail("klines", faults.answer(wrong))
-    found = asyncio.run(fetched(desk, server))
+    found = fetched(desk, server)
     assert found["changed_when_read_again"] == {"BTC/USDT": ["2023-11-14T20:37:00Z"]}
     assert not found["ok"]
 
@@ -210,7 +213,7 @@ def test_fetch_answers_that_lead_nowhere_end_it(desk: Desk) -> None:
     old = [[FIRST_MS - 10 * MINUTE_MS, *map(str, candle(1)), 0]]
     server.fail("klines", *[faults.answer(old)] * 40)
     with pytest.raises(DataError, match="binance has no bars of BTC/USDT from 2023-11-14T20:35:00Z"):
-        asyncio.run(fetched(desk, server))
+        fetched(desk, server)
     assert list(desk.folder.iterdir()) == []
 
 
@@ -226,28 +229,28 @@ def test_fetch_answers_that_lead_nowhere_end_it(desk: Desk) -> None:
 )
 def test_fetch_of_what_cannot_be_says_why_and_leaves_nothing(desk: Desk, other, words) -> None:
     with pytest.raises(ConfigError, match=words):
-        asyncio.run(fetched(desk, exchange(), **other))
+        fetched(desk, exchange(), **other)
     assert list(desk.folder.iterdir()) == []
 
 
 def test_fetch_refuses_a_file_that_is_there_unless_told_to_replace_it(desk: Desk) -> None:
     (desk.folder / "bars.csv").write_text("mine", "utf-8")
     with pytest.raises(ConfigError, match="is there already: name another file, or add --replace"):
-        asyncio.run(fetched(desk, exchange()))
+        fetched(desk, exchange())
     assert (desk.folder / "bars.csv").read_text("utf-8") == "mine"
-    assert asyncio.run(fetched(desk, exchange(), replace=True))["bars"] == 100
+    assert fetched(desk, exchange(), replace=True)["bars"] == 100
 
 
 def test_fetch_of_a_range_that_ends_before_it_begins_is_refused(desk: Desk) -> None:
     with pytest.raises(DataError, match="--from .* lies after --to .*: swap them"):
-        asyncio.run(fetched(desk, exchange(), end="2023-11-13"))
+        fetched(desk, exchange(), end="2023-11-13")
 
 
 def test_fetch_bar_that_closed_just_now_is_left_to_settle(desk: Desk) -> None:
     server = exchange()
     server.now_ms = START_MS + 60_500
-    assert asyncio.run(fetched(desk, server))["to"] == "2023-11-14T22:13:00Z"
-    assert asyncio.run(fetched(desk, exchange(), replace=True))["to"] == "2023-11-14T22:14:00Z"
+    assert fetched(desk, server)["to"] == "2023-11-14T22:13:00Z"
+    assert fetched(desk, exchange(), replace=True)["to"] == "2023-11-14T22:14:00Z"
 
 
 def test_fetch_running_candle_given_last_is_left_out_where_the_exchange_tells_no_time(
@@ -257,7 +260,7 @@ def test_fetch_running_candle_given_last_is_left_out_where_the_exchange_tells_no
     monkeypatch.setattr(PublicExchange, "has_clock", property(lambda self: False))
     server = exchange()
     ahead_ns = (server.now_ms + 40_000) * 10**6
-    found = asyncio.run(fetched(desk, server, wall=lambda: ahead_ns))
+    found = fetched(desk, server, wall=lambda: ahead_ns)
     assert (found["to"], found["ok"]) == ("2023-11-14T22:14:00Z", True)
 
 
@@ -278,19 +281,19 @@ def test_partial_file_cuts_a_torn_line_away_before_it_goes_on(tmp_path: Path) ->
 
 
 def test_fetch_with_one_candle_of_the_future_is_complete_and_says_so(desk: Desk) -> None:
-    found = asyncio.run(fetched(desk, exchange(strays=(FUTURE_MS,))))
+    found = fetched(desk, exchange(strays=(FUTURE_MS,)))
     assert (found["bars"], found["ok"]) == (100, False)
     assert set(found["symbols"]["BTC/USDT"]["future"]) == {"2033-05-18T03:33:00Z"}
 
 
 @pytest.mark.parametrize("stray", [FIRST_MS + 90 * MINUTE_MS, FIRST_MS + 50 * MINUTE_MS + 1_000])
 def test_fetch_with_a_stray_candle_in_every_answer_is_complete(desk: Desk, stray: int) -> None:
-    found = asyncio.run(fetched(desk, exchange(strays=(stray,))))
+    found = fetched(desk, exchange(strays=(stray,)))
     assert (found["bars"], found["symbols"]["BTC/USDT"]["missing_bars"]) == (100, 0)
 
 
 def test_fetch_of_fewer_bars_than_asked_for_says_how_many(desk: Desk) -> None:
-    found = asyncio.run(fetched(desk, exchange(), start="2023-11-14T20:05:00"))
+    found = fetched(desk, exchange(), start="2023-11-14T20:05:00")
     symbol = found["symbols"]["BTC/USDT"]
     assert (symbol["bars"], symbol["asked_bars"], symbol["missing_bars"]) == (100, 130, 30)
     assert symbol["gaps"] == [{"from": "2023-11-14T20:05:00Z", "to": "2023-11-14T20:34:00Z", "bars": 30}]
