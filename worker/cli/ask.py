@@ -20,28 +20,16 @@ from typer.core import TyperGroup
 from schemas.errors import ConfigError, StoreError
 from services.evidence.tools import TOOLS, EvidenceTool
 from services.model_calls.quoting import visible
+from worker.cli import options
 from worker.cli.answer_text import answer_parts
-from worker.cli.options import (
-    LATEST,
-    DbOption,
-    JsonOption,
-    OnceCommand,
-    RunOption,
-    open_for_run,
-    open_for_writing,
-    open_to_read,
-    open_to_write,
-    operator_name,
-    option,
-    store_address,
-    visible_name,
-)
+from worker.cli.options import LATEST, OnceCommand, operator_name, option, visible_name
 from worker.cli.printing import (
     complain,
     print_document,
     print_line,
     time_option,
 )
+from worker.cli.stores import open_for_run, open_for_writing, open_to_read, open_to_write, store_address
 from worker.runs.progress import ReadingBar, step
 from worker.settings import load_settings
 
@@ -64,7 +52,7 @@ async def ask_in_words(
         list[str] | None,
         typer.Argument(metavar="QUESTION", help="What you want to know, in your words.", show_default=False),
     ] = None,
-    run: RunOption = LATEST,
+    run: options.RunOption = LATEST,
     at: Annotated[
         str | None,
         option(metavar="TIME", help="The clock: nothing that was known later is told. [the newest row]"),
@@ -88,8 +76,8 @@ async def ask_in_words(
         bool, typer.Option("--show", help="Show the last answer of the conversation; nothing is asked.")
     ] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Delete the conversation.")] = False,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Ask a run in your words; the answer names the call that was made and the rows of each figure.
 
@@ -303,8 +291,8 @@ def _command(tool: EvidenceTool) -> Callable[..., Awaitable[None]]:
     parameters.sort(key=lambda parameter: parameter.default is not Parameter.empty)
     keyword = Parameter.KEYWORD_ONLY
     parameters += [
-        Parameter("db", keyword, default=None, annotation=DbOption),
-        Parameter("json", keyword, default=False, annotation=JsonOption),
+        Parameter("db", keyword, default=None, annotation=options.Db),
+        Parameter("json", keyword, default=False, annotation=options.Json),
     ]
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

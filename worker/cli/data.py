@@ -8,7 +8,8 @@ import typer
 
 from schemas.errors import ConfigError, FeedError
 from services.model_calls.quoting import count_noun
-from worker.cli.options import ColumnsOption, JsonOption, argument, option
+from worker.cli import options
+from worker.cli.options import argument, option
 from worker.cli.printing import complain, print_document
 from worker.pages.text_parts import Part
 from worker.runs.interrupts import Interrupts, run_async
@@ -62,7 +63,7 @@ def fetch(
     end: End = None,
     rest_url: Gateway = None,
     replace: Annotated[bool, typer.Option("--replace", help="The file may be there already.")] = False,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Download the public history of an exchange; run it again to go on after an interruption."""
     from worker.feeds.history.fetch import FetchRequest
@@ -88,11 +89,11 @@ def check(
         str | None, option(metavar="FORM", help="How times are written, such as %d.%m.%Y.")
     ] = None,
     decimal: Annotated[str | None, option(metavar=".|,", help="What marks decimals.")] = None,
-    columns: ColumnsOption = None,
+    columns: options.Columns = None,
     label: Annotated[
         str, typer.Option(metavar="open|close", help="Whether times name opens or closes.")
     ] = "open",
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Say what a bar file holds; a file that --data would refuse is refused in the same words."""
     if label not in ("open", "close"):

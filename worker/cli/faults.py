@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from worker.cli.options import (
-    DbOption,
-    JsonOption,
-    argument,
-    open_for_run,
-    option,
-    run_settings,
-    takes,
-)
+from worker.cli import options
+from worker.cli.options import argument, option, run_settings, takes
 from worker.cli.printing import complain, print_document
+from worker.cli.stores import open_for_run
 from worker.pages.figures import percent
 from worker.pages.study_text import faults_parts
 from worker.runs.interrupts import run_async
@@ -52,8 +46,8 @@ def faults(
     least: Annotated[
         float | None, option(min=0.0, max=1.0, help="Exit 1 if less of a kind is stopped. [nothing is asked]")
     ] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Plant known faults into plans that pass, and show which check stops each.
 

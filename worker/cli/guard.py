@@ -13,18 +13,10 @@ from typer.core import TyperGroup
 
 from schemas.errors import ConfigError, DataError
 from services.model_calls.quoting import visible
-from worker.cli.options import (
-    LATEST,
-    ByOption,
-    DbOption,
-    JsonOption,
-    argument,
-    open_for_run,
-    operator_name,
-    option,
-    store_address,
-)  # fmt: skip
+from worker.cli import options
+from worker.cli.options import LATEST, argument, operator_name, option
 from worker.cli.printing import complain, print_document, print_line
+from worker.cli.stores import open_for_run, store_address
 from worker.pages.text_parts import Part, rows_table
 from worker.runs.interrupts import RunInterrupted, hear_stops
 from worker.settings import load_settings
@@ -127,7 +119,7 @@ async def serve(
 
 
 @app.command("questions")
-async def questions(run: GuardOption = None, db: DbOption = None, json: JsonOption = False) -> None:
+async def questions(run: GuardOption = None, db: options.Db = None, json: options.Json = False) -> None:
     """List orders that wait for a person: what would be sent, what was found, and until when."""
     async with _open_desks(run, db) as desks:
         found = [_describe(desk, question) for desk in desks for question in desk.ledger.questions]
@@ -140,7 +132,7 @@ async def questions(run: GuardOption = None, db: DbOption = None, json: JsonOpti
 
 @app.command("approve")
 async def approve(
-    question: QuestionArgument, by: ByOption = None, run: GuardOption = None, db: DbOption = None
+    question: QuestionArgument, by: options.By = None, run: GuardOption = None, db: options.Db = None
 ) -> None:
     """Let exactly this order pass, once, at its next check."""
     await _decide(question, True, by, run, db)
@@ -148,7 +140,7 @@ async def approve(
 
 @app.command("refuse")
 async def refuse(
-    question: QuestionArgument, by: ByOption = None, run: GuardOption = None, db: DbOption = None
+    question: QuestionArgument, by: options.By = None, run: GuardOption = None, db: options.Db = None
 ) -> None:
     """Answer a question with no; the order stays refused."""
     await _decide(question, False, by, run, db)

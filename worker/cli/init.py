@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
-from worker.cli.options import JsonOption, argument
+from worker.cli import options
+from worker.cli.options import argument
 from worker.cli.printing import print_document
 from worker.pages.text_parts import Part
 
@@ -25,7 +26,7 @@ LEFT_OUT = ("*.db", "*.db-shm", "*.db-wal", "results/", "page.html", ".ipynb_che
 
 def init(
     folder: Annotated[str, argument(metavar="DIR", help="Folder that is new or empty.")],
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Make a folder to begin with: settings, a playbook, bars and a notebook."""
     place = _place(folder)

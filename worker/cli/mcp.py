@@ -12,16 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from schemas.errors import ConfigError
+from worker.cli import options
 from worker.cli.guard import LimitsOption, ModeOption, open_desk, path_beside
-from worker.cli.options import (
-    ConfigArgument,
-    DbOption,
-    JsonOption,
-    open_to_read,
-    option,
-    store_address,
-)
+from worker.cli.options import option
 from worker.cli.printing import complain, print_document, print_json, time_option
+from worker.cli.stores import open_to_read, store_address
 from worker.pages.text_parts import rows_table
 from worker.runs.interrupts import RunInterrupted, run_async
 from worker.settings import load_settings
@@ -74,7 +69,7 @@ def mcp(
     allow_origin: AllowOriginOption = None,
     limits: LimitsOption = None,
     mode: ModeOption = "shadow",
-    db: DbOption = None,
+    db: options.Db = None,
 ) -> None:
     """Serve the evidence tools over MCP: read-only, over stdio or HTTP, until the client leaves."""
     if context.invoked_subcommand is not None:
@@ -112,7 +107,7 @@ def config(
     port: PortOption = PORT,
     run: RunOption = None,
     at: AtOption = None,
-    db: DbOption = None,
+    db: options.Db = None,
 ) -> None:
     """Print the JSON that desktop clients and editors take to start the server, or to reach it."""
     from worker.mcp_server.client_config import http_config, stdio_config, without_password
@@ -194,7 +189,10 @@ COLUMNS = {
 
 @tools_app.command("list")
 async def list_tools(
-    config: ConfigArgument = None, server: ServerOption = None, db: DbOption = None, json: JsonOption = False
+    config: options.Config = None,
+    server: ServerOption = None,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """List our own tools and those of the configured servers, with what was pinned of them."""
     await _print_tools(config, server, db, json=json, accepts=False)
@@ -202,7 +200,10 @@ async def list_tools(
 
 @tools_app.command("pin")
 async def pin(
-    config: ConfigArgument = None, server: ServerOption = None, db: DbOption = None, json: JsonOption = False
+    config: options.Config = None,
+    server: ServerOption = None,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Accept the definitions of the configured servers' tools as they are now, and that they only read."""
     await _print_tools(config, server, db, json=json, accepts=True)

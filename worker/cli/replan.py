@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.options import (
-    LATEST,
-    AtOption,
-    DataOption,
-    DbOption,
-    JsonOption,
-    WriteOption,
-    argument,
-    open_to_write,
-    operator_name,
-    option,
-)
+from worker.cli import options
+from worker.cli.options import LATEST, argument, operator_name, option
 from worker.cli.printing import print_document, time_option
+from worker.cli.stores import open_to_write
 from worker.cli.version_text import outcome_parts
 from worker.pages.figures import shown_cell, shown_time
 from worker.pages.text_parts import Part, rows_table
@@ -36,16 +27,16 @@ async def replan(
             help="A run: reflect on it now, then judge; or a report by the start of its id. [latest]",
         ),
     ] = LATEST,
-    at: AtOption = None,
+    at: options.At = None,
     judge: Annotated[
         Literal["rules", "model"] | None,
         typer.Option(help="Who judges; a model may only drop what the rules accept. [as the run's settings]"),
     ] = None,
-    write: WriteOption = None,
+    write: options.Write = None,
     run: Annotated[str | None, option(metavar="RUN", help="The run of REPORT. [the one that has it]")] = None,
-    data: DataOption = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    data: options.Data = None,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Ask the judge about a report: what it would change and why, what it refuses and why."""
     place = None if write is None else write.resolve()

@@ -11,19 +11,10 @@ import typer
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
 from services.model_calls.quoting import count_noun
-from worker.cli.options import (
-    LATEST,
-    AtOption,
-    DataOption,
-    DbOption,
-    JsonOption,
-    RunArgument,
-    listed_runs,
-    open_for_run,
-    open_to_write,
-    option,
-)
+from worker.cli import options
+from worker.cli.options import LATEST, option
 from worker.cli.printing import complain, print_document, print_line, time_option
+from worker.cli.stores import listed_runs, open_for_run, open_to_write
 from worker.pages.figures import shown_time
 from worker.pages.run_marks import document_of_entry
 from worker.pages.text_parts import Part, rows_table
@@ -48,7 +39,9 @@ COLUMNS = {
 }
 
 
-async def reports(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
+async def reports(
+    run: options.RunArgument = LATEST, db: options.Db = None, json: options.Json = False
+) -> None:
     """List the slots of the slow loop of a run, with their reports and the judge's verdicts."""
     from worker.review.run_reports import list_slots
 
@@ -72,14 +65,14 @@ def _describe(found: dict[str, Any]) -> Iterator[Part]:
 
 
 async def report(
-    run: RunArgument = LATEST,
+    run: options.RunArgument = LATEST,
     report_id: Annotated[
         str,
         typer.Argument(metavar="REPORT", help="Report id, a unique prefix of one, or 'latest'."),
     ] = LATEST,
     html: Annotated[Path | None, option(metavar="FILE", help="Write the page with its plots there.")] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Print a high-level report of a run as Markdown, or write it as a page with plots."""
     from worker.review.run_reports import find_position, list_reports
@@ -97,15 +90,15 @@ async def report(
 
 
 async def reflect(
-    run: RunArgument = LATEST,
-    at: AtOption = None,
-    data: DataOption = None,
+    run: options.RunArgument = LATEST,
+    at: options.At = None,
+    data: options.Data = None,
     out: Annotated[
         Path | None,
         option(metavar="DIR", help="Write the report below DIR/reports as JSON, Markdown and page."),
     ] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Reflect on a run now: a report like those of its slow loop, which changes nothing in it."""
     moment = None if at is None else time_option(at, "--at")
@@ -151,11 +144,11 @@ async def _reflect(run: str, at: int | None, data: Path | None, db: str | None) 
 
 
 async def page(
-    run: RunArgument = LATEST,
+    run: options.RunArgument = LATEST,
     html: HtmlOption = None,
     open_it: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
-    data: DataOption = None,
-    db: DbOption = None,
+    data: options.Data = None,
+    db: options.Db = None,
 ) -> None:
     """Write the page of a run: figures, charts, trades, and what led to each fill."""
     if html is None:

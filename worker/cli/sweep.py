@@ -10,17 +10,11 @@ import typer
 from schemas.errors import ConfigError, nearest
 from schemas.settings import Settings
 from services.text.given_files import parse_toml, read_text
-from worker.cli.options import (
-    FILE,
-    ConfigArgument,
-    JsonOption,
-    open_for_writing,
-    option,
-    run_settings,
-    takes,
-)
+from worker.cli import options
+from worker.cli.options import FILE, option, run_settings, takes
 from worker.cli.outcome import checked_folder
 from worker.cli.printing import complain, print_document
+from worker.cli.stores import open_for_writing
 from worker.pages.figures import shown_cell
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.out_folder import json_text
@@ -39,7 +33,7 @@ EXECUTION = "execution."
 @takes("fee", "slippage", "seed", after="embargo")
 def sweep(
     context: typer.Context,
-    config: ConfigArgument = None,
+    config: options.Config = None,
     grid: Annotated[
         Path | None,
         option(
@@ -89,7 +83,7 @@ def sweep(
     db: Annotated[
         str | None, option("--db", metavar="URL", help="Store in whose ledger the search is entered. [none]")
     ] = None,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Trade every parameter set of a rule or playbook by itself, and say what the search is worth.
 

@@ -7,20 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.options import (
-    LATEST,
-    MODELS,
-    ConfigArgument,
-    DbOption,
-    JsonOption,
-    RunOption,
-    argument,
-    open_for_run,
-    option,
-    run_settings,
-    takes,
-)
+from worker.cli import options
+from worker.cli.options import LATEST, MODELS, argument, option, run_settings, takes
 from worker.cli.printing import print_document, time_option
+from worker.cli.stores import open_for_run
 from worker.pages.figures import plain_fields, shown_time
 from worker.pages.text_parts import Part, rows_table
 from worker.runs.interrupts import run_async
@@ -49,8 +39,8 @@ FileArgument = Annotated[
 def factcheck(
     context: typer.Context,
     file: FileArgument,
-    config: ConfigArgument = None,
-    run: RunOption = LATEST,
+    config: options.Config = None,
+    run: options.RunOption = LATEST,
     report: Annotated[
         str | None, option(metavar="ID", help="As of this report, which the text is about. [the newest]")
     ] = None,
@@ -60,8 +50,8 @@ def factcheck(
     reflection: Annotated[
         str | None, option(help="deterministic, or full: a model reads the claims. [deterministic]")
     ] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Check what a text claims about a run.
 
@@ -137,8 +127,8 @@ def deliberate(
             help="pass (one critique, one correction), quality (scores and facts), review (passes), chunked.",
         ),
     ],
-    config: ConfigArgument = None,
-    run: RunOption = LATEST,
+    config: options.Config = None,
+    run: options.RunOption = LATEST,
     question: Annotated[
         str, typer.Option(metavar="TEXT", help="What the text is to answer; at most 8,000 characters.")
     ] = "",
@@ -157,8 +147,8 @@ def deliberate(
         list[str] | None,
         option(metavar="FILE", help="Another text, one after the other; the run is read once."),
     ] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Read the claims of a text, hold them against a run, and write it anew from those that are so.
 

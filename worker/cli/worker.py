@@ -14,22 +14,11 @@ import typer
 
 from schemas.errors import ConfigError, InvariantViolation, StoreError
 from schemas.settings import Settings
-from worker.cli.options import (
-    LATEST,
-    ConsoleOption,
-    ConsolePortOption,
-    DbOption,
-    LogFormatOption,
-    argument,
-    console_at,
-    open_for_run,
-    open_for_writing,
-    option,
-    run_name,
-    run_settings,
-)
+from worker.cli import options
+from worker.cli.options import LATEST, argument, console_at, option, run_name, run_settings
 from worker.cli.paper import console_beside, show, trade
 from worker.cli.printing import complain, print_json_line, print_line, time_option
+from worker.cli.stores import open_for_run, open_for_writing
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 from worker.settings import ResolvedSettings
@@ -88,10 +77,10 @@ def worker(
     period: Annotated[
         float, typer.Option(min=0.1, max=30.0, help="Seconds between two looks, at most 30.")
     ] = 30.0,
-    db: DbOption = None,
-    log_format: LogFormatOption = None,
-    console: ConsoleOption = False,
-    console_port: ConsolePortOption = None,
+    db: options.Db = None,
+    log_format: options.LogFormat = None,
+    console: options.Console = False,
+    console_port: options.ConsolePort = None,
     full: Annotated[
         bool, typer.Option("--full", help="With --feed: print every counter of the run at its end.")
     ] = False,
