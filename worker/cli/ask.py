@@ -23,12 +23,7 @@ from services.model_calls.quoting import visible
 from worker.cli import options
 from worker.cli.answer_text import answer_parts
 from worker.cli.options import LATEST, OnceCommand, operator_name, option, visible_name
-from worker.cli.printing import (
-    complain,
-    print_document,
-    print_line,
-    time_option,
-)
+from worker.cli.printing import complain, print_document, print_line, time_option
 from worker.cli.stores import open_for_run, open_for_writing, open_to_read, open_to_write, store_address
 from worker.runs.progress import ReadingBar, step
 from worker.settings import load_settings

@@ -43,8 +43,7 @@ OutOption = Annotated[
 
 
 DryRunOption = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Count what models would be asked, by rules; ask and store nothing."),
+    bool, typer.Option("--dry-run", help="Count what models would be asked, by rules; ask and store nothing.")
 ]
 
 

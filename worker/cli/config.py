@@ -44,10 +44,7 @@ def _describe(document: dict[str, Any]) -> list[Part]:
         "from": lambda item: item[1]["origin"],
         "value": lambda item: json_text.dumps(item[1]["value"], ensure_ascii=False),  # may be long
     }
-    return [
-        rows_table(document["settings"].items(), columns),
-        f"config_hash {document['config_hash']}",
-    ]
+    return [rows_table(document["settings"].items(), columns), f"config_hash {document['config_hash']}"]
 
 
 def schema(

@@ -33,8 +33,7 @@ app.add_typer(user_app, name="user")
 def console(
     context: typer.Context,
     host: Annotated[
-        str,
-        typer.Option(metavar="H", help="Where it listens; other than loopback needs a secret and users."),
+        str, typer.Option(metavar="H", help="Where it listens; other than loopback needs a secret and users.")
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(metavar="N", min=0, max=65_535, help="Port; 0 takes any.")

@@ -131,10 +131,7 @@ def _figure_of(shown: dict[str, Any] | None, name: str) -> str | int | None:
 
 @app.command("history")
 async def history(
-    name: NameArgument,
-    run: options.RunOption = LATEST,
-    db: options.Db = None,
-    json: options.Json = False,
+    name: NameArgument, run: options.RunOption = LATEST, db: options.Db = None, json: options.Json = False
 ) -> None:
     """Show every version of a playbook: how it came, what it changed, evidence and counter-evidence."""
     from worker.review.playbook_versions import document_of_run

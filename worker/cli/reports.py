@@ -67,8 +67,7 @@ def _describe(found: dict[str, Any]) -> Iterator[Part]:
 async def report(
     run: options.RunArgument = LATEST,
     report_id: Annotated[
-        str,
-        typer.Argument(metavar="REPORT", help="Report id, a unique prefix of one, or 'latest'."),
+        str, typer.Argument(metavar="REPORT", help="Report id, a unique prefix of one, or 'latest'.")
     ] = LATEST,
     html: Annotated[Path | None, option(metavar="FILE", help="Write the page with its plots there.")] = None,
     db: options.Db = None,

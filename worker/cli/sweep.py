@@ -64,8 +64,7 @@ def sweep(
         ),
     ] = "rule",
     cluster: Annotated[
-        str | None,
-        option(metavar="ADDRESS", help="Dask scheduler, tcp://HOST:PORT, or local. [processes]"),
+        str | None, option(metavar="ADDRESS", help="Dask scheduler, tcp://HOST:PORT, or local. [processes]")
     ] = None,
     processes: Annotated[
         int | None, option(metavar="N", min=1, help="Processes that trade sets. [one a processor]")

@@ -62,8 +62,7 @@ def worker(
         typer.Option("--fresh-ledger", help="With --feed: do not count what was tried on these bars before."),
     ] = False,
     run: Annotated[
-        str,
-        typer.Option(metavar="RUN", help="Without --feed: run id, a unique prefix of one, or 'latest'."),
+        str, typer.Option(metavar="RUN", help="Without --feed: run id, a unique prefix of one, or 'latest'.")
     ] = "latest",
     once: Annotated[bool, typer.Option("--once", help="Examine what is due now, then exit.")] = False,
     at: Annotated[
