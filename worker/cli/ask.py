@@ -48,13 +48,8 @@ async def ask_in_words(
         typer.Argument(metavar="QUESTION", help="What you want to know, in your words.", show_default=False),
     ] = None,
     run: options.RunOption = LATEST,
-    at: Annotated[
-        str | None,
-        option(metavar="TIME", help="The clock: nothing that was known later is told. [the newest row]"),
-    ] = None,
-    config: Annotated[
-        Path | None, option("--config", metavar="FILE", help="TOML file: a model, servers of tools, planner.")
-    ] = None,
+    at: options.Clock = None,
+    config: options.ModelConfig = None,
     conversation: Annotated[
         str | None,
         option(metavar="NAME", help="Go on with this conversation: `that symbol`, `it` are read from it."),

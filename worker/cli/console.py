@@ -3,7 +3,6 @@
 import getpass
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -42,9 +41,7 @@ def console(
         list[str] | None,
         option("--allow-host", metavar="NAME", help="A further name that browsers call us by."),
     ] = None,
-    config: Annotated[
-        Path | None, option("--config", metavar="FILE", help="TOML file: a model, runtime.console.")
-    ] = None,
+    config: options.ModelConfig = None,
     db: options.Db = None,
 ) -> None:
     """Serve pages that show runs and take decisions, until Ctrl-C."""

@@ -29,9 +29,7 @@ def faults(
     run: Annotated[
         str | None, argument(metavar="RUN", help="Run id, prefix or 'latest'. [a run over embedded bars]")
     ] = None,
-    config: Annotated[
-        Path | None, option("--config", metavar="FILE", help="TOML file: a model, and what a new run needs.")
-    ] = None,
+    config: options.ModelConfig = None,
     bank: Annotated[
         Path | None, option(metavar="FILE", help="Faults of your own, beside the forty. [none]")
     ] = None,

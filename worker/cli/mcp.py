@@ -43,10 +43,6 @@ PortOption = Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="P
 RunOption = Annotated[
     str | None, option("--run", metavar="RUN", help="Answer for this run alone. [every run]")
 ]
-AtOption = Annotated[
-    str | None,
-    option(metavar="TIME", help="The clock: nothing that was known later is told. [the newest row]"),
-]
 AllowHostOption = Annotated[
     list[str] | None,
     option("--allow-host", metavar="NAME", help="A further name that requests may call us by."),
@@ -64,7 +60,7 @@ def mcp(
     host: HostOption = "127.0.0.1",
     port: PortOption = PORT,
     run: RunOption = None,
-    at: AtOption = None,
+    at: options.Clock = None,
     allow_host: AllowHostOption = None,
     allow_origin: AllowOriginOption = None,
     limits: LimitsOption = None,
@@ -106,7 +102,7 @@ def config(
     host: HostOption = "127.0.0.1",
     port: PortOption = PORT,
     run: RunOption = None,
-    at: AtOption = None,
+    at: options.Clock = None,
     db: options.Db = None,
 ) -> None:
     """Print the JSON that desktop clients and editors take to start the server, or to reach it."""

@@ -69,6 +69,14 @@ Write = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Config = Annotated[Path | None, argument(metavar="CONFIG", help="TOML file; none is read unasked.")]
+ModelConfig = Annotated[
+    Path | None,
+    option("--config", metavar="FILE", help="TOML file: a model, and other settings."),
+]
+Clock = Annotated[
+    str | None,
+    option("--at", metavar="TIME", help="The clock: nothing that was known later is told. [the newest row]"),
+]
 FreshLedger = Annotated[
     bool,
     typer.Option("--fresh-ledger", help="Do not count what was tried on these bars before; reports say so."),
@@ -175,7 +183,7 @@ def run_settings(context: typer.Context) -> ResolvedSettings:
         SET_BY[name]: (TYPED.get(name, f"--{name.replace('_', '-')}"), value)
         for name, value in values.items()
     }
-    resolved = load_settings(given["config"], flags=flags)
+    resolved = load_settings(given.get("config"), flags=flags)
     if (bars := resolved.settings.runtime.data) is not None:
         with suppress(OSError):  # what is not there is said by whoever opens it
             check_kind(Path(bars))
