@@ -109,7 +109,9 @@ def test_data_check_refuses_what_data_refuses(shell) -> None:
         "utf-8",
     )
     assert "bad.csv line 3" in shell.complaint("data", "check", "bad.csv")
-    assert "flag --label: data.label = 'mid': input should be 'open' or 'close'" in shell.complaint("data", "check", "bad.csv", "--label", "mid")
+    assert "flag --label: data.label = 'mid': input should be 'open' or 'close'" in shell.complaint(
+        "data", "check", "bad.csv", "--label", "mid"
+    )
 
 
 def test_data_check_tells_pauses_jumps_and_bars_without_volume(shell) -> None:
