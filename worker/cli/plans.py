@@ -95,8 +95,7 @@ async def make_report(
         else:
             found = await find_report(store, report, None if run is None else record)
         record = await store.runs.find(found.run_id)
-        made = await plan_report(store, plan_request(record, into, operator_name()), found)
-        stored = await store.plans.find(made.plan_id, made.run_id)
+        stored = await plan_report(store, plan_request(record, into, operator_name()), found)
     print_plan(stored, json=json)
 
 
@@ -122,8 +121,7 @@ async def make_text(
     reader = None if config is None else load_settings(config).settings
     async with open_to_write(db, run) as (store, record):
         request = plan_request(record, into, operator_name())
-        made = await plan_text(store, request, text, forced=two_phase, reader=reader)
-        stored = await store.plans.find(made.plan_id, made.run_id)
+        stored = await plan_text(store, request, text, forced=two_phase, reader=reader)
     print_plan(stored, json=json)
 
 
@@ -135,10 +133,8 @@ async def _make_change(kind: ChangeKind, given: dict[str, Any]) -> None:
     fields = {name: given[name] for name in fields_of(kind)}
     reason = check_characters(given["reason"] or f"{operator_name()} asks for it")
     async with open_to_write(given["db"], given["run"]) as (store, record):
-        made = await plan_change(
-            store, plan_request(record, given["into"], operator_name()), kind, fields, reason
-        )
-        stored = await store.plans.find(made.plan_id, made.run_id)
+        request = plan_request(record, given["into"], operator_name())
+        stored = await plan_change(store, request, kind, fields, reason)
     print_plan(stored, json=given["json"])
 
 
@@ -344,7 +340,6 @@ async def rollback(
 
 
 def _end(stored: "StoredPlan", next_step: str = "", *, json: bool) -> None:
-    """What came of a decision; exit 1 where an approved plan did not come about."""
     print_plan(stored, json=json)
     if next_step and not json:
         print_line(next_step)
