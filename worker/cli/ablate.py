@@ -73,11 +73,6 @@ def ablate(
 
 
 def _measure(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict[str, Any]:
-    """Check everything, run every arm, write what was asked for.
-
-    Raises:
-        ConfigError: something is wrong; nothing has been made then.
-    """
     from worker.studies.ablation.arms import Arm, has_model, settings_of
 
     bars, definitions = prepare_run(settings, complain)

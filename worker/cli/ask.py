@@ -194,7 +194,6 @@ async def _evidence(
 
 @asynccontextmanager
 async def _hosts(settings: "Settings", names: Sequence[str]) -> AsyncIterator[dict[str, "ToolHost"]]:
-    """Tools of the named servers; their definitions are pinned in the store at first use."""
     if not names:
         yield {}
         return
@@ -222,11 +221,6 @@ async def _keep(db: str, name: str, question: str, turn: dict[str, Any]) -> None
 async def _kept_alone(
     settings: "Settings", name: str | None, question: str | None, *, shows: bool, forgets: bool, json: bool
 ) -> None:
-    """Show or delete a conversation.
-
-    Raises:
-        ConfigError: none is named, there is none to show, or something else is asked as well.
-    """
     if name is None:
         raise ConfigError("--show and --forget are of a conversation: name it with --conversation NAME")
     if question is not None or shows == forgets:

@@ -92,7 +92,6 @@ def _count_questions(settings: Settings, *, json: bool) -> None:
 
 @contextmanager
 def _tell_of_page(html: Path | None) -> Iterator[None]:
-    """Say how the page of a run that was stopped is written."""
     try:
         yield
     except RunInterrupted as stop:

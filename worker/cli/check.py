@@ -63,11 +63,7 @@ def check(
 def _refuse_mixture(
     example: bool, for_file: dict[str, str | None], for_example: dict[str, str | None]
 ) -> None:
-    """An option of the other way to use this command would not be read.
-
-    Raises:
-        ConfigError: one was given, or neither a file nor `--example`.
-    """
+    """Refuse an option of the other way to use this command: it would not be read."""
     foreign = [name for name, value in (for_file if example else for_example).items() if value is not None]
     if foreign and example:
         raise ConfigError(f"--example prints a request and reads none: leave {', '.join(foreign)} out")

@@ -75,7 +75,6 @@ def faults(
 async def _plans(
     run: str | None, given: "Settings", db: str | None, strategist: bool
 ) -> "tuple[Sequence[Source], Settings]":
-    """The plans, and the settings to ask with: the run's, with the models that are given now."""
     from services.journal.index import JournalIndex
     from worker.runs.readiness import ready_engine
     from worker.runs.stored_settings import stored_settings

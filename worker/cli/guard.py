@@ -161,11 +161,6 @@ async def _decide(question: str, yes: bool, by: str | None, run: str | None, db:
 
 @asynccontextmanager
 async def _open_desks(run: str | None, db: str | None) -> "AsyncIterator[list[GuardDesk]]":
-    """The desk of the guard that was named, or of each that the store has.
-
-    Raises:
-        ConfigError: there is none.
-    """
     from services.guard.runs import MODE
 
     async with open_for_run(db, run or LATEST, guards=True) as (store, record):

@@ -52,11 +52,6 @@ def _describe(made: dict[str, Any]) -> list[Part]:
 
 
 def _place(folder: str) -> Path:
-    """Where it goes; refused before anything is made.
-
-    Raises:
-        ConfigError: no name that can be typed, a file, no folder to put it in, or one that holds something.
-    """
     place = Path(folder)
     if not folder.strip() or visible(folder) != folder:
         raise ConfigError(f"{folder!r} is empty or holds characters that cannot be seen: name another folder")

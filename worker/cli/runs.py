@@ -266,7 +266,6 @@ def _no_fill(found: list[Event], fill: str, run_id: str) -> ConfigError:
 
 
 def _describe_node(node: LineageNode, depth: int = 0) -> Iterator[str]:
-    """A row of the journal with its facts, and behind it, further in, the rows that led to it."""
     space = "    " * depth
     is_row = node.seq is not None and node.known_at is not None
     where = f"row {node.seq}, known {shown_time(node.known_at or 0)}" if is_row else ""

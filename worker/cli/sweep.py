@@ -136,11 +136,6 @@ def _lines(found: "SweepResult", document: Mapping[str, Any]) -> list[str]:
 
 
 def _family(settings: Settings, file: Path | None, playbook: str | None, draws: int | None) -> "Family":
-    """The sets that a file and a configuration name.
-
-    Raises:
-        ConfigError: the file cannot be read, or names neither a rule nor a playbook.
-    """
     from trading_core.research.simulation import SWITCHES
     from worker.studies.sweep.sets import Family, family_of_playbook
 
@@ -165,11 +160,6 @@ def _family(settings: Settings, file: Path | None, playbook: str | None, draws: 
 
 
 def _of_runs(settings: Settings, file: Path | None, playbook: str | None, draws: int | None) -> "Family":
-    """The sets of whole runs that a file names, over a configuration.
-
-    Raises:
-        ConfigError: the file names no grid, or more than one.
-    """
     from worker.studies.sweep.agent_family import AgentFamily
 
     if file is None:
