@@ -23,7 +23,6 @@ from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from services.guard.desk import GuardDesk
-    from services.store import RunRecord, Store
 
 LimitsOption = Annotated[
     Path | None, option("--limits", metavar="FILE", help="guard.toml. [the defaults of `tt.guard`]")
@@ -161,20 +160,14 @@ async def _decide(question: str, yes: bool, by: str | None, run: str | None, db:
 
 @asynccontextmanager
 async def _open_desks(run: str | None, db: str | None) -> "AsyncIterator[list[GuardDesk]]":
+    from services.guard.desk import GuardDesk
     from services.guard.runs import MODE
 
     async with open_for_run(db, run or LATEST, guards=True) as (store, record):
         guards = [record] if run else [known for known in await store.runs.all() if known.mode == MODE]
         if not guards:
             raise ConfigError(f"{store.url} holds no guard: name its store with --db")
-        yield [await attach_desk(store, known) for known in guards]
-
-
-async def attach_desk(store: "Store", record: "RunRecord") -> "GuardDesk":
-    """The desk of a guard that another process opened."""
-    from services.guard.desk import GuardDesk
-
-    return await GuardDesk.attach(store, record, time.time_ns)
+        yield [await GuardDesk.attach(store, known, time.time_ns) for known in guards]
 
 
 def _describe(desk: "GuardDesk", name: str) -> dict[str, Any]:

@@ -100,8 +100,27 @@ async def reflect(
     json: options.Json = False,
 ) -> None:
     """Reflect on a run now: a report like those of its slow loop, which changes nothing in it."""
+    from worker.review.rebuilt import rebuilt_run
+    from worker.review.replanning import report_now
+    from worker.review.run_requests import takes_requests
+
     moment = None if at is None else time_option(at, "--at")
-    entry = await _reflect(run, moment, data, db)
+    async with open_to_write(db, run) as (store, record):
+        if takes_requests(record):
+            raise ConfigError(
+                f"run {record.run_id} trades: `thinktwice replan {record.run_id}` asks it for a report and a "
+                "verdict"
+            )
+        request, made = await report_now(await rebuilt_run(store, record, data, moment))
+        await store.on_demand.put(record.run_id, request, made)
+    entry = {
+        "run_id": record.run_id,
+        "report_id": made.content_hash[:16],
+        "request_hash": made.request_hash,
+        "report": json_text.loads(made.canonical_text()),
+        "verdict": None,
+        "evidence": [],
+    }
     if out is not None:
         OutFolder(out).write_files(report_files([entry]))
     print_document(entry, json, _describe_report)
@@ -117,29 +136,6 @@ def _markdown_lines(entry: dict[str, Any]) -> list[str]:
     from worker.pages.report_markdown import report_markdown
 
     return report_markdown(entry).splitlines()
-
-
-async def _reflect(run: str, at: int | None, data: Path | None, db: str | None) -> dict[str, Any]:
-    from worker.review.rebuilt import rebuilt_run
-    from worker.review.replanning import report_now
-    from worker.review.run_requests import takes_requests
-
-    async with open_to_write(db, run) as (store, record):
-        if takes_requests(record):
-            raise ConfigError(
-                f"run {record.run_id} trades: `thinktwice replan {record.run_id}` asks it for a report and a "
-                "verdict"
-            )
-        request, report = await report_now(await rebuilt_run(store, record, data, at))
-        await store.on_demand.put(record.run_id, request, report)
-    return {
-        "run_id": record.run_id,
-        "report_id": report.content_hash[:16],
-        "request_hash": report.request_hash,
-        "report": json_text.loads(report.canonical_text()),
-        "verdict": None,
-        "evidence": [],
-    }
 
 
 async def page(

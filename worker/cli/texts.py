@@ -13,15 +13,11 @@ from worker.cli.printing import print_document, time_option
 from worker.cli.stores import open_for_run
 from worker.pages.figures import plain_fields, shown_time
 from worker.pages.text_parts import Part, rows_table
-from worker.runs.interrupts import run_async
 from worker.runs.progress import step
 
 if TYPE_CHECKING:
     from schemas.claims import CheckedClaim, FactCheck
-    from schemas.settings import Settings
     from services.deliberation.extraction import ReadClaims
-    from services.evidence.run_facts import RunFacts
-    from worker.studies.deliberated import DeliberatedText, TextRequest
 
 HOLDS, FAILS = 0, 1
 MARKS = {"verified": "ok", "contradicted": "FALSE", "unverifiable": "?"}
@@ -36,7 +32,7 @@ FileArgument = Annotated[
 
 
 @takes(*MODELS, after="at")
-def factcheck(
+async def factcheck(
     context: typer.Context,
     file: FileArgument,
     config: options.Config = None,
@@ -63,6 +59,7 @@ def factcheck(
     The store is opened so that nothing can be written to it.
     """
     from services.deliberation.extraction import check_read
+    from worker.review.run_facts import read_facts
     from worker.studies.deliberated import document_of_check, read_text_claims
     from worker.studies.given_text import given_text
 
@@ -70,19 +67,13 @@ def factcheck(
         raise ConfigError("--report names a report, which has its own time: leave out --at")
     text, settings = given_text(file), run_settings(context).settings
     moment = None if at is None else time_option(at, "--at")
-    run_id, facts = run_async(_facts(run, report, moment, db))
-    read = run_async(read_text_claims(text, facts, settings, os.environ))
-    checked = check_read(text, read, facts)
-    document = {"run_id": run_id, **document_of_check(checked, read)}
-    print_document(document, json, lambda _: checked_parts(run_id, checked, read))
-    raise typer.Exit(HOLDS if checked.holds else FAILS)
-
-
-async def _facts(run: str, report: str | None, at: int | None, db: str | None) -> "tuple[str, RunFacts]":
-    from worker.review.run_facts import read_facts
-
     async with open_for_run(db, run, read_only=True) as (store, record):
-        return record.run_id, await read_facts(store, record, report=report, at=at)
+        facts = await read_facts(store, record, report=report, at=moment)
+    read = await read_text_claims(text, facts, settings, os.environ)
+    checked = check_read(text, read, facts)
+    document = {"run_id": record.run_id, **document_of_check(checked, read)}
+    print_document(document, json, lambda _: checked_parts(record.run_id, checked, read))
+    raise typer.Exit(HOLDS if checked.holds else FAILS)
 
 
 def checked_parts(run_id: str, checked: "FactCheck", read: "ReadClaims") -> Iterator[Part]:
@@ -117,7 +108,7 @@ def _list_unread(sentences: Sequence[str]) -> Iterator[str]:
 
 
 @takes(*MODELS, after="also")
-def deliberate(
+async def deliberate(
     context: typer.Context,
     file: FileArgument,
     preset: Annotated[
@@ -157,9 +148,11 @@ def deliberate(
     was not read is listed. Nothing is written to the store.
     With --also there are several outcomes, of which --json makes one list.
     """
+    from worker.review.run_facts import read_facts
     from worker.studies.deliberated import (
         TextRequest,
         check_question,
+        deliberate_all,
         document_of_text,
         preset_named,
         with_mode,
@@ -174,21 +167,10 @@ def deliberate(
         raise ConfigError("- is standard input, which holds one text: name the others by their files")
     requests = [TextRequest(given_text(name).strip(), named, request) for name in files]
     with step("refining the text"):
-        run_id, texts = run_async(_deliberate(requests, settings, run, db))
-    documents = [document_of_text(run_id, text) for text in texts]
+        async with open_for_run(db, run, read_only=True) as (store, record):
+            texts = await deliberate_all(requests, settings, os.environ, lambda: read_facts(store, record))
+    documents = [document_of_text(record.run_id, text) for text in texts]
     print_document(documents if also else documents[0], json, lambda _: _describe(files, documents))
-
-
-async def _deliberate(
-    requests: "list[TextRequest]", settings: "Settings", run: str, db: str | None
-) -> "tuple[str, list[DeliberatedText]]":
-    from worker.review.run_facts import read_facts
-    from worker.studies.deliberated import deliberate_all
-
-    async with open_for_run(db, run, read_only=True) as (store, record):
-        return record.run_id, await deliberate_all(
-            requests, settings, os.environ, lambda: read_facts(store, record)
-        )
 
 
 def _describe(files: Sequence[str], documents: Sequence[dict[str, Any]]) -> Iterator[Part]:
