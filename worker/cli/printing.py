@@ -9,18 +9,13 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from schemas.canonical import text_to_ns
 from schemas.errors import ConfigError
 from schemas.timeframes import LAST_NS
 from services.model_calls.quoting import visible, visible_json
 from worker.pages.text_parts import WIDEST, Part, lines_of
-
-if TYPE_CHECKING:
-    from worker.pages.screen import PlainConsole
-
-PLAIN_WIDTH = 120
 
 
 def complain(message: str) -> None:
@@ -54,13 +49,6 @@ def print_document(document: Any, as_json: bool, parts_of: Callable[[Any], Itera
         print_json(document)
     else:
         _print_lines(lines_of(parts_of(document), _space()))
-
-
-def stdout_console() -> "PlainConsole":
-    """A console on stdout as it is now; a fixed width when no terminal reads it."""
-    from worker.pages.screen import PlainConsole
-
-    return PlainConsole(sys.stdout, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
 
 
 def _space() -> int:
