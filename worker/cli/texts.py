@@ -16,7 +16,7 @@ from worker.pages.text_parts import Part, rows_table
 from worker.runs.progress import step
 
 if TYPE_CHECKING:
-    from schemas.claims import CheckedClaim, FactCheck
+    from schemas.claims import FactCheck
     from services.deliberation.extraction import ReadClaims
 
 HOLDS, FAILS = 0, 1
@@ -78,27 +78,26 @@ async def factcheck(
 
 def checked_parts(run_id: str, checked: "FactCheck", read: "ReadClaims") -> Iterator[Part]:
     """The check of a text; of what a model read, each claim in code's words beside the quote."""
+    from services.claims.sections import describe_claim
+
     counts = {**checked.counts, "sentences not read": len(read.not_read)}
     text = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     yield f"run {run_id} as of {shown_time(checked.known_at)}: {text}"
     if read.failed is not None:
         yield f"The model read nothing ({read.failed}); figures with their names were read."
-    yield rows_table([_row(claim, read.by_model) for claim in checked.claims], _heads(read.by_model))
+    # Of a model only code's own words say what it read.
+    held = {"held as": lambda claim: describe_claim(claim.claim)} if read.by_model else {}
+    columns = {
+        "verdict": lambda claim: MARKS[claim.verdict],
+        "said": lambda claim: claim.text,
+        **held,
+        "the run has": lambda claim: claim.so,
+        "rows": lambda claim: " ".join(
+            "?" if row.seq is None else str(row.seq) for row in claim.rows[:SHOWN_ROWS]
+        ),
+    }
+    yield rows_table(checked.claims, columns)
     yield from _list_unread(read.not_read)
-
-
-def _heads(by_model: bool) -> list[str]:
-    held = ("held as",) if by_model else ()  # of a model only code's own words say what it read
-    return ["verdict", "said", *held, "the run has", "rows"]
-
-
-def _row(claim: "CheckedClaim", by_model: bool) -> dict[str, str | None]:
-    from services.claims.sections import describe_claim
-
-    rows = " ".join("?" if row.seq is None else str(row.seq) for row in claim.rows[:SHOWN_ROWS])
-    held = (describe_claim(claim.claim),) if by_model else ()
-    cells = (MARKS[claim.verdict], claim.text, *held, claim.so, rows)
-    return dict(zip(_heads(by_model), cells, strict=True))
 
 
 def _list_unread(sentences: Sequence[str]) -> Iterator[str]:
