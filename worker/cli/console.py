@@ -9,7 +9,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli import options
-from worker.cli.options import CONSOLE_PORT, OnceCommand, option, require_console, visible_name
+from worker.cli.options import CONSOLE_PORT, OnceCommand, require_console, visible_name
 from worker.cli.printing import complain, print_document, print_line
 from worker.cli.stores import open_for_writing, open_to_read, store_address
 from worker.pages.text_parts import rows_table
@@ -34,13 +34,8 @@ def console(
     host: Annotated[
         str, typer.Option(metavar="H", help="Where it listens; other than loopback needs a secret and users.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65_535, help="Port; 0 takes any.")
-    ] = CONSOLE_PORT,
-    allow_host: Annotated[
-        list[str] | None,
-        option("--allow-host", metavar="NAME", help="A further name that browsers call us by."),
-    ] = None,
+    port: options.Port = CONSOLE_PORT,
+    allow_host: options.AllowHost = None,
     config: options.ModelConfig = None,
     db: options.Db = None,
 ) -> None:

@@ -94,7 +94,7 @@ async def serve(
     mode: ModeOption = "shadow",
     name: NameOption = "guard",
     host: Annotated[str, typer.Option(metavar="H", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="Port; 0 takes any.")] = 8_766,
+    port: options.Port = 8_766,
 ) -> None:
     """Check orders that are posted to /check, until Ctrl-C."""
     from worker.operations.logs import configure_logging

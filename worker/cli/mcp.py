@@ -39,13 +39,8 @@ HostOption = Annotated[
     str,
     typer.Option(metavar="H", help="Where HTTP is heard; other than loopback needs THINKTWICE_MCP_TOKEN."),
 ]
-PortOption = Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="Port of HTTP; 0 takes any.")]
 RunOption = Annotated[
     str | None, option("--run", metavar="RUN", help="Answer for this run alone. [every run]")
-]
-AllowHostOption = Annotated[
-    list[str] | None,
-    option("--allow-host", metavar="NAME", help="A further name that requests may call us by."),
 ]
 AllowOriginOption = Annotated[
     list[str] | None,
@@ -58,10 +53,10 @@ def mcp(
     context: typer.Context,
     transport: TransportOption = "stdio",
     host: HostOption = "127.0.0.1",
-    port: PortOption = PORT,
+    port: options.Port = PORT,
     run: RunOption = None,
     at: options.Clock = None,
-    allow_host: AllowHostOption = None,
+    allow_host: options.AllowHost = None,
     allow_origin: AllowOriginOption = None,
     limits: LimitsOption = None,
     mode: ModeOption = "shadow",
@@ -100,7 +95,7 @@ def mcp(
 def config(
     transport: TransportOption = "stdio",
     host: HostOption = "127.0.0.1",
-    port: PortOption = PORT,
+    port: options.Port = PORT,
     run: RunOption = None,
     at: options.Clock = None,
     db: options.Db = None,

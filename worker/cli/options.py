@@ -44,6 +44,11 @@ Db = Annotated[
 ]
 Data = Annotated[Path | None, option(help="The run's bar file, if it lies elsewhere now.")]
 CONSOLE_PORT = 8_766
+Port = Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="Port; 0 takes any.")]
+AllowHost = Annotated[
+    list[str] | None,
+    option("--allow-host", metavar="NAME", help="A further name that requests may call us by."),
+]
 Console = Annotated[bool, typer.Option("--console", help="Serve the console on 127.0.0.1 while it runs.")]
 ConsolePort = Annotated[
     int | None,

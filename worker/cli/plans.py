@@ -103,10 +103,7 @@ async def make_report(
 async def make_text(
     text: Annotated[str, argument(metavar="TEXT", help="What to change, in words of yours.")],
     run: options.RunOption = LATEST,
-    config: Annotated[
-        Path | None,
-        option("--config", metavar="FILE", help="TOML file with a model. [the run's own settings]"),
-    ] = None,
+    config: options.ModelConfig = None,
     two_phase: Annotated[
         bool, typer.Option("--two-phase", help="Note that two phases were asked for.")
     ] = False,
