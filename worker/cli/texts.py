@@ -55,8 +55,7 @@ async def factcheck(
     else ("The mean R of AAPL was 0.36R"). With --reflection full a model reads the claims, and code holds
     them. What was not read is counted; it is neither true nor false.
 
-    Exit 0: no claim is contradicted. 1: one is, or the run cannot answer it. 2: bad input.
-    The store is opened so that nothing can be written to it.
+    Exit 0: no claim is contradicted. 1: one is, or the run cannot answer it. 2: bad input. Nothing is stored.
     """
     from services.deliberation.extraction import check_read
     from worker.review.run_facts import read_facts
