@@ -1,4 +1,4 @@
-"""The bar that a waiting person sees: its words are text, whoever wrote them, and act on no terminal."""
+"""The bar that a waiting person sees; `Activity` writes out what its words hold that is not seen."""
 
 import os
 import sys
@@ -10,8 +10,6 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeElapsed
 from rich.table import Column
 from rich.text import Text
 
-from services.model_calls.quoting import visible
-
 
 class _Words(ProgressColumn):
     """The line of an activity, shortened where the terminal is narrow."""
@@ -22,7 +20,7 @@ class _Words(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """The words as they are now, whatever the task knows of its total."""
-        return Text(visible(self._text()))
+        return Text(self._text())
 
 
 def made_bar(text: Callable[[], str]) -> Progress:
