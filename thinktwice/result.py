@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from io import StringIO
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,12 +30,12 @@ from trading_core.features.own import list_changed
 from worker.models import Models, Overrides
 from worker.pages.figures import fact_text
 from worker.pages.run_picture import RunPicture
-from worker.pages.screen import PlainConsole
+from worker.pages.text_parts import text_of
 from worker.review.pictured import picture_of
 from worker.runs.backtest import run_backtest
 from worker.runs.model_silence import is_silent, model_silence
 from worker.runs.run_result import RunResult
-from worker.runs.run_text import IN_MEMORY, render
+from worker.runs.run_text import IN_MEMORY, summary_parts
 from worker.runs.signal_lines import account_lines
 
 if TYPE_CHECKING:
@@ -333,9 +332,7 @@ class BacktestResult:
         return shown or ([] if early is None else [early])
 
     def __repr__(self) -> str:
-        text = StringIO()
-        render(self.document, PlainConsole(text, width=PRINTED_WIDTH))
-        return argument_words(text.getvalue())
+        return argument_words(text_of(summary_parts(self.document), PRINTED_WIDTH))
 
     def _figures(self) -> "pd.Series[Any]":
         import pandas as pd

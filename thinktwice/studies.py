@@ -25,7 +25,7 @@ from worker.feeds.files.bar_table import BarTable
 from worker.pages.ablation_pages import ablation_markdown
 from worker.pages.gate_text import gate_parts
 from worker.pages.study_text import check_parts, faults_parts, trials_parts
-from worker.pages.text_parts import lines_of
+from worker.pages.text_parts import text_of
 from worker.runs.progress import Progress
 from worker.runs.readiness import ready_engine
 from worker.studies.faults.bank import read_bank
@@ -54,7 +54,7 @@ class Study:
     document: dict[str, Any]
 
     def __str__(self) -> str:
-        return "\n".join(text for text, _ in lines_of(self._parts_of(self.document)))
+        return text_of(self._parts_of(self.document))
 
     __repr__ = __str__
 

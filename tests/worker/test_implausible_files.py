@@ -4,12 +4,10 @@ import asyncio
 import json
 import os
 import subprocess
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from services.store import open_store
@@ -21,7 +19,8 @@ from trading_core.bars import COLUMNS
 from trading_core.spacing import show_label
 from worker.cli import app
 from worker.feeds.selected_bars import load_bars, settings_of_bars
-from worker.runs.run_text import render
+from worker.pages.text_parts import text_of
+from worker.runs.run_text import summary_parts
 from worker.runs.stored_settings import stored_settings
 
 SLIPS = {40: 10.0, 90: 1e250}
@@ -35,9 +34,7 @@ def run(*words: str) -> Any:
 
 def printed(document: Any) -> list[str]:
     """The summary of a document, as a command prints it."""
-    console = Console(file=StringIO(), width=200)
-    render(document, console)
-    return console.file.getvalue().splitlines()  # type: ignore[attr-defined,no-any-return]
+    return text_of(summary_parts(document), 200).splitlines()
 
 
 @pytest.fixture

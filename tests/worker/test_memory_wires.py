@@ -2,12 +2,10 @@
 
 import re
 from collections import Counter
-from io import StringIO
 from itertools import groupby
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from schemas.no_learn import NoLearnZone
 from schemas.playbook import PlaybookVersion
@@ -19,7 +17,8 @@ from services.ports import MemoryQuery
 from tests.services.playbooks.samples import episode
 from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from tests.worker.test_session_wires import session
-from worker.runs.run_text import render
+from worker.pages.text_parts import text_of
+from worker.runs.run_text import summary_parts
 
 Question = tuple[str, str]
 
@@ -104,9 +103,7 @@ def test_memory_of_a_run_says_how_many_episodes_it_did_not_take() -> None:
 
 def printed(**memory: Any) -> str:
     document = slice_run().document
-    console = Console(file=StringIO(), width=200, color_system=None)
-    render(document | {"memory": document["memory"] | memory}, console, full=True)
-    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+    return text_of(summary_parts(document | {"memory": document["memory"] | memory}, full=True))
 
 
 def test_summary_shows_reuse_always_and_a_degraded_memory_when_there_was_one() -> None:

@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from prompts import load_prompt
 from schemas.settings import LlmSettings, Settings
@@ -20,7 +19,8 @@ from tests.worker.test_judge_with_a_model import Scripted, definitions, world
 from tests.worker.wire import AGREES, wire
 from worker.feeds.sample_data.worlds import make_world
 from worker.models import Models
-from worker.runs.run_text import render
+from worker.pages.text_parts import text_of
+from worker.runs.run_text import summary_parts
 
 FREE = (ModelPrice(model="claude-test", input_usd=0.0, output_usd=0.0),)
 SCORES = {"completeness": 60, "accuracy": 60, "actionability": 60, "confidence": 60}
@@ -138,9 +138,7 @@ def test_judge_that_was_never_asked_and_texts_that_failed_are_counted_and_said_p
     assert document["deliberation"]["statuses"]["failed"] == written
     assert document["model"]["refused"]["decision"] >= due
     for full in (False, True):
-        console = Console(record=True, width=200)
-        render(document, console, full=full)
-        text = console.export_text()
+        text = text_of(summary_parts(document, full=full))
         reports = count_noun(due, "report")
         assert f"the judge's model was never asked: 0 of {reports}, budget {due}; the rules" in text
         assert f"model asked on 0 of {reports}" in text
@@ -151,6 +149,4 @@ def test_judge_that_was_never_asked_and_texts_that_failed_are_counted_and_said_p
 def test_judge_of_rules_is_not_told_to_be_unheard_run() -> None:
     made = run_on(world(), losing_settings(), definitions())
     assert made.document["judge"]["to_ask"] == 0
-    console = Console(record=True, width=200)
-    render(made.document, console)
-    assert "never asked" not in console.export_text()
+    assert "never asked" not in text_of(summary_parts(made.document))

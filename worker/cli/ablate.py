@@ -7,19 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.settings import Settings
-from worker.cli.options import (
-    FILE,
-    MODELS,
-    ConfigArgument,
-    JsonOption,
-    open_for_writing,
-    option,
-    run_name,
-    run_settings,
-    takes,
-)
+from worker.cli import options
+from worker.cli.options import FILE, MODELS, option, run_name, run_settings, takes
 from worker.cli.outcome import checked_folder
 from worker.cli.printing import complain, print_document
+from worker.cli.stores import open_for_writing
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.out_folder import json_text
 from worker.runs.progress import Progress, progress_bar
@@ -49,11 +41,11 @@ OutOption = Annotated[
 @takes(*MODELS, "db", after="keep_all")
 def ablate(
     context: typer.Context,
-    config: ConfigArgument = None,
+    config: options.Config = None,
     seeds: SeedsOption = 20,
     keep_all: KeepAllOption = False,
     out: OutOption = None,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Measure what each tier is worth: the same bars with it and without it, one arm after the other.
 
@@ -81,11 +73,6 @@ def ablate(
 
 
 def _measure(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict[str, Any]:
-    """Check everything, run every arm, write what was asked for.
-
-    Raises:
-        ConfigError: something is wrong; nothing has been made then.
-    """
     from worker.studies.ablation.arms import Arm, has_model, settings_of
 
     bars, definitions = prepare_run(settings, complain)

@@ -82,7 +82,6 @@ class Commands(Mapping[str, Any]):
 
 
 def _with_examples(command: Any, words: str) -> Any:
-    """The command, and those below it, with the examples of each at the end of its help."""
     command.format_epilog = lambda _, formatter: _write_examples(words, formatter)
     for name, inner in getattr(command, "commands", {}).items():
         _with_examples(inner, f"{words} {name}")
@@ -181,14 +180,12 @@ class OneLineErrors(TyperGroup):
 
 
 def _too_long(error: Exception) -> str | None:
-    """What to say of a name that no file of this system can have; None for any other failure."""
     if not isinstance(error, OSError) or error.errno != errno.ENAMETOOLONG or error.filename is None:
         return None
     return f"{str(error.filename)!r}: {error.strerror}; give a shorter one"
 
 
 def _out_of_memory(error: Exception) -> str | None:
-    """What to say when the memory of the machine ran out; None for any other failure."""
     out = "this machine has not the memory for it: free some, or give fewer bars or a shorter range"
     return out if isinstance(error, MemoryError) else None
 

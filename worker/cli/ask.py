@@ -20,28 +20,11 @@ from typer.core import TyperGroup
 from schemas.errors import ConfigError, StoreError
 from services.evidence.tools import TOOLS, EvidenceTool
 from services.model_calls.quoting import visible
+from worker.cli import options
 from worker.cli.answer_text import answer_parts
-from worker.cli.options import (
-    LATEST,
-    DbOption,
-    JsonOption,
-    OnceCommand,
-    RunOption,
-    open_for_run,
-    open_for_writing,
-    open_to_read,
-    open_to_write,
-    operator_name,
-    option,
-    store_address,
-    visible_name,
-)
-from worker.cli.printing import (
-    complain,
-    print_document,
-    print_line,
-    time_option,
-)
+from worker.cli.options import LATEST, OnceCommand, operator_name, option, visible_name
+from worker.cli.printing import complain, print_document, print_line, time_option
+from worker.cli.stores import open_for_run, open_for_writing, open_to_read, open_to_write, store_address
 from worker.runs.progress import ReadingBar, step
 from worker.settings import load_settings
 
@@ -64,14 +47,9 @@ async def ask_in_words(
         list[str] | None,
         typer.Argument(metavar="QUESTION", help="What you want to know, in your words.", show_default=False),
     ] = None,
-    run: RunOption = LATEST,
-    at: Annotated[
-        str | None,
-        option(metavar="TIME", help="The clock: nothing that was known later is told. [the newest row]"),
-    ] = None,
-    config: Annotated[
-        Path | None, option("--config", metavar="FILE", help="TOML file: a model, servers of tools, planner.")
-    ] = None,
+    run: options.RunOption = LATEST,
+    at: options.Clock = None,
+    config: options.ModelConfig = None,
     conversation: Annotated[
         str | None,
         option(metavar="NAME", help="Go on with this conversation: `that symbol`, `it` are read from it."),
@@ -88,8 +66,8 @@ async def ask_in_words(
         bool, typer.Option("--show", help="Show the last answer of the conversation; nothing is asked.")
     ] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Delete the conversation.")] = False,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Ask a run in your words; the answer names the call that was made and the rows of each figure.
 
@@ -216,7 +194,6 @@ async def _evidence(
 
 @asynccontextmanager
 async def _hosts(settings: "Settings", names: Sequence[str]) -> AsyncIterator[dict[str, "ToolHost"]]:
-    """Tools of the named servers; their definitions are pinned in the store at first use."""
     if not names:
         yield {}
         return
@@ -244,11 +221,6 @@ async def _keep(db: str, name: str, question: str, turn: dict[str, Any]) -> None
 async def _kept_alone(
     settings: "Settings", name: str | None, question: str | None, *, shows: bool, forgets: bool, json: bool
 ) -> None:
-    """Show or delete a conversation.
-
-    Raises:
-        ConfigError: none is named, there is none to show, or something else is asked as well.
-    """
     if name is None:
         raise ConfigError("--show and --forget are of a conversation: name it with --conversation NAME")
     if question is not None or shows == forgets:
@@ -303,8 +275,8 @@ def _command(tool: EvidenceTool) -> Callable[..., Awaitable[None]]:
     parameters.sort(key=lambda parameter: parameter.default is not Parameter.empty)
     keyword = Parameter.KEYWORD_ONLY
     parameters += [
-        Parameter("db", keyword, default=None, annotation=DbOption),
-        Parameter("json", keyword, default=False, annotation=JsonOption),
+        Parameter("db", keyword, default=None, annotation=options.Db),
+        Parameter("json", keyword, default=False, annotation=options.Json),
     ]
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -8,16 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.options import (
-    LATEST,
-    DbOption,
-    JsonOption,
-    RunArgument,
-    open_for_run,
-    option,
-    store_address,
-)
+from worker.cli import options
+from worker.cli.options import LATEST, option
 from worker.cli.printing import complain, print_document, print_line
+from worker.cli.stores import open_for_run, store_address
 from worker.pages.figures import counts, percent, plain_fields, shown_time
 from worker.pages.text_parts import Part, rows_table
 from worker.runs.interrupts import Interrupts
@@ -53,7 +47,7 @@ ASIDE = ("left_out", "without_background")
 
 
 async def ask_again(
-    run: RunArgument = LATEST,
+    run: options.RunArgument = LATEST,
     prompt: Annotated[
         Path | None, option("--prompt", metavar="FILE", help="Template to ask with, beside the present one.")
     ] = None,
@@ -73,8 +67,8 @@ async def ask_again(
         tuple[str, Path] | None,
         option("--export", metavar="inspect DIR", help="Ask nobody: write the questions for inspect_ai."),
     ] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Ask a run's questions again and show how decisions spread, and how they move between arms of asking.
 

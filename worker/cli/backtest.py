@@ -12,23 +12,12 @@ import typer
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from worker.cli.options import (
-    RUN,
-    ConfigArgument,
-    FeaturesOption,
-    FreshLedgerOption,
-    FullOption,
-    JsonOption,
-    define_features,
-    open_for_writing,
-    option,
-    run_name,
-    run_settings,
-    takes,
-)
+from worker.cli import options
+from worker.cli.options import RUN, define_features, option, run_name, run_settings, takes
 from worker.cli.outcome import checked_folder, show_run
 from worker.cli.printing import complain, print_document
 from worker.cli.reports import HtmlOption, demand_page_file, page_of
+from worker.cli.stores import open_for_writing
 from worker.feeds.selected_bars import describe
 from worker.runs import run_inputs
 from worker.runs.interrupts import Interrupts, RunInterrupted, interrupt_at_once, run_async
@@ -54,21 +43,20 @@ OutOption = Annotated[
 
 
 DryRunOption = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Count what models would be asked, by rules; ask and store nothing."),
+    bool, typer.Option("--dry-run", help="Count what models would be asked, by rules; ask and store nothing.")
 ]
 
 
 @takes("data", *RUN, *OWN, "seed", "db", after="config")
 def backtest(
     context: typer.Context,
-    config: ConfigArgument = None,
+    config: options.Config = None,
     out: OutOption = None,
     html: HtmlOption = None,
-    features: FeaturesOption = None,
-    fresh_ledger: FreshLedgerOption = False,
-    full: FullOption = False,
-    json: JsonOption = False,
+    features: options.Features = None,
+    fresh_ledger: options.FreshLedger = False,
+    full: options.Full = False,
+    json: options.Json = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Run a backtest with both reflections and print what a trader reads."""
@@ -104,7 +92,6 @@ def _count_questions(settings: Settings, *, json: bool) -> None:
 
 @contextmanager
 def _tell_of_page(html: Path | None) -> Iterator[None]:
-    """Say how the page of a run that was stopped is written."""
     try:
         yield
     except RunInterrupted as stop:

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas.errors import ConfigError
-from worker.cli.options import LATEST, DbOption, JsonOption, RunArgument, open_for_run
+from worker.cli import options
+from worker.cli.options import LATEST
 from worker.cli.printing import print_document
+from worker.cli.stores import open_for_run
 from worker.pages.figures import DASH, number, percent
 from worker.pages.text_parts import Part, rows_table
 
@@ -34,7 +36,9 @@ BIN_COLUMNS = {
 }
 
 
-async def calibration(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
+async def calibration(
+    run: options.RunArgument = LATEST, db: options.Db = None, json: options.Json = False
+) -> None:
     """Hold stated confidence against what came true: Brier score with its parts, calibration error, bins.
 
     Sources: the conviction of frozen policies against R > 0 of their episodes, and the confidence of model

@@ -11,7 +11,8 @@ import typer
 
 from schemas.errors import ConfigError
 from schemas.vocabulary import ReflectionStatus
-from worker.cli.options import MODELS, ConfigArgument, JsonOption, argument, option, run_settings, takes
+from worker.cli import options
+from worker.cli.options import MODELS, argument, option, run_settings, takes
 from worker.cli.printing import complain, print_document, print_json
 from worker.pages.study_text import check_parts
 from worker.pages.text_parts import Part
@@ -33,7 +34,7 @@ def check(
     file: Annotated[
         str | None, argument(metavar="FILE", help="PolicyLevelReflectionRequest as JSON; - for stdin.")
     ] = None,
-    config: ConfigArgument = None,
+    config: options.Config = None,
     reflection: Annotated[str | None, option(help="deterministic or full. [deterministic]")] = None,
     example: Annotated[
         bool, typer.Option("--example", help="Print a plan that passed on embedded bars, ready to edit.")
@@ -42,7 +43,7 @@ def check(
         str | None, option(metavar="ID", help="Playbook of the example. [trend_pullback]")
     ] = None,
     direction: Annotated[str | None, option(help="Direction of the example: long or short. [long]")] = None,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Reflect on a plan of your own: exit 0 pass, 3 revise, 4 block, 5 error, 2 bad input."""
     replies = {f"--{name}": context.params[name] for name in ("llm", "cassette")}
@@ -62,11 +63,7 @@ def check(
 def _refuse_mixture(
     example: bool, for_file: dict[str, str | None], for_example: dict[str, str | None]
 ) -> None:
-    """An option of the other way to use this command would not be read.
-
-    Raises:
-        ConfigError: one was given, or neither a file nor `--example`.
-    """
+    """Refuse an option of the other way to use this command: it would not be read."""
     foreign = [name for name, value in (for_file if example else for_example).items() if value is not None]
     if foreign and example:
         raise ConfigError(f"--example prints a request and reads none: leave {', '.join(foreign)} out")
@@ -99,7 +96,7 @@ def _check(file: str, settings: "Settings") -> dict[str, Any]:
     return check_document(request, settings, done)
 
 
-def scenarios(json: JsonOption = False) -> None:
+def scenarios(json: options.Json = False) -> None:
     """Run the five verification scenarios and print their evidence; exit 1 if one does not hold."""
     unwind_on_ctrl_c()
     ready_engine()

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from schemas.contract_listing import contract_named, contracts, schema_of, summary_of
-from worker.cli.options import JsonOption, argument
+from worker.cli import options
+from worker.cli.options import argument
 from worker.cli.printing import print_document, print_json
 from worker.pages.text_parts import Part, rows_table
 from worker.settings import load_settings
@@ -23,7 +24,7 @@ def config() -> None:
 @app.command("show")
 def show(
     config: Annotated[Path | None, argument(metavar="CONFIG", help="TOML file.")] = None,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Print the resolved settings, where each value came from, and the hash of all but `runtime`."""
     from services.store import mask_password
@@ -43,17 +44,14 @@ def _describe(document: dict[str, Any]) -> list[Part]:
         "from": lambda item: item[1]["origin"],
         "value": lambda item: json_text.dumps(item[1]["value"], ensure_ascii=False),  # may be long
     }
-    return [
-        rows_table(document["settings"].items(), columns),
-        f"config_hash {document['config_hash']}",
-    ]
+    return [rows_table(document["settings"].items(), columns), f"config_hash {document['config_hash']}"]
 
 
 def schema(
     name: Annotated[
         str | None, argument(metavar="NAME", help="Contract; without one, all are listed.")
     ] = None,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Print the JSON schema of a contract, or list every contract."""
     if name is not None:

@@ -3,25 +3,15 @@
 import getpass
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.options import (
-    CONSOLE_PORT,
-    DbOption,
-    JsonOption,
-    OnceCommand,
-    open_for_writing,
-    open_to_read,
-    option,
-    require_console,
-    store_address,
-    visible_name,
-)
+from worker.cli import options
+from worker.cli.options import CONSOLE_PORT, OnceCommand, require_console, visible_name
 from worker.cli.printing import complain, print_document, print_line
+from worker.cli.stores import open_for_writing, open_to_read, store_address
 from worker.pages.text_parts import rows_table
 from worker.runs.interrupts import RunInterrupted, run_async
 from worker.settings import load_settings
@@ -42,20 +32,12 @@ app.add_typer(user_app, name="user")
 def console(
     context: typer.Context,
     host: Annotated[
-        str,
-        typer.Option(metavar="H", help="Where it listens; other than loopback needs a secret and users."),
+        str, typer.Option(metavar="H", help="Where it listens; other than loopback needs a secret and users.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65_535, help="Port; 0 takes any.")
-    ] = CONSOLE_PORT,
-    allow_host: Annotated[
-        list[str] | None,
-        option("--allow-host", metavar="NAME", help="A further name that browsers call us by."),
-    ] = None,
-    config: Annotated[
-        Path | None, option("--config", metavar="FILE", help="TOML file: a model, runtime.console.")
-    ] = None,
-    db: DbOption = None,
+    port: options.Port = CONSOLE_PORT,
+    allow_host: options.AllowHost = None,
+    config: options.ModelConfig = None,
+    db: options.Db = None,
 ) -> None:
     """Serve pages that show runs and take decisions, until Ctrl-C."""
     if context.invoked_subcommand is not None:
@@ -98,7 +80,7 @@ async def add(
     role: Annotated[
         Literal["reader", "operator"], typer.Option(help="A reader looks, an operator decides.")
     ] = "reader",
-    db: DbOption = None,
+    db: options.Db = None,
 ) -> None:
     """Add a user, or give one another password and role; the password is asked for, or read from stdin."""
     require_console()
@@ -121,7 +103,7 @@ def _password() -> str:
 
 
 @user_app.command("list")
-async def list_users(db: DbOption = None, json: JsonOption = False) -> None:
+async def list_users(db: options.Db = None, json: options.Json = False) -> None:
     """List who may log in."""
     async with await open_to_read(store_address(db)) as store:
         users = await store.console.all()
@@ -132,7 +114,7 @@ async def list_users(db: DbOption = None, json: JsonOption = False) -> None:
 @user_app.command("remove", cls=OnceCommand)
 async def remove(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Who may log in no more.", show_default=False)],
-    db: DbOption = None,
+    db: options.Db = None,
 ) -> None:
     """Remove a user; open sessions of theirs end."""
     async with await open_for_writing(store_address(db)) as store:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from schemas.errors import ConfigError, FeedError
+from schemas.errors import FeedError
 from services.model_calls.quoting import count_noun
-from worker.cli.options import ColumnsOption, JsonOption, argument, option
+from worker.cli import options
+from worker.cli.options import FILE, argument, option, run_settings, takes
 from worker.cli.printing import complain, print_document
 from worker.pages.text_parts import Part
 from worker.runs.interrupts import Interrupts, run_async
@@ -62,7 +63,7 @@ def fetch(
     end: End = None,
     rest_url: Gateway = None,
     replace: Annotated[bool, typer.Option("--replace", help="The file may be there already.")] = False,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Download the public history of an exchange; run it again to go on after an interruption."""
     from worker.feeds.history.fetch import FetchRequest
@@ -81,40 +82,20 @@ def fetch(
 
 
 @app.command("check")
+@takes(*FILE, "label", after="file")
 def check(
+    context: typer.Context,
     file: Annotated[Path, argument(metavar="FILE", help="Bar file, or a folder of such.")],
-    tz: Annotated[str | None, typer.Option(metavar="ZONE", help="Zone of times without one.")] = None,
-    date_format: Annotated[
-        str | None, option(metavar="FORM", help="How times are written, such as %d.%m.%Y.")
-    ] = None,
-    decimal: Annotated[str | None, option(metavar=".|,", help="What marks decimals.")] = None,
-    columns: ColumnsOption = None,
-    label: Annotated[
-        str, typer.Option(metavar="open|close", help="Whether times name opens or closes.")
-    ] = "open",
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Say what a bar file holds; a file that --data would refuse is refused in the same words."""
-    if label not in ("open", "close"):
-        raise ConfigError(f"--label {label!r} is neither 'open' nor 'close'")
     from worker.feeds.files.files import load_bar_file
     from worker.feeds.files.symbol_rows import Selection
     from worker.feeds.history.check import describe_bars
 
-    flags = {
-        "runtime.date_format": ("--date-format", date_format),
-        "runtime.decimal": ("--decimal", decimal),
-        "runtime.columns": ("--columns", columns),
-    }
-    runtime = load_settings(flags=flags).settings.runtime
-    selection = Selection(
-        tz=tz,
-        date_format=runtime.date_format,
-        decimal=runtime.decimal,
-        columns=runtime.columns,
-        label=cast(Literal["open", "close"], label),
-    )
-    bars = load_bar_file(file, selection, runtime.max_bytes)
+    settings = run_settings(context).settings
+    forms = {name: getattr(settings.runtime, name) for name in FILE}
+    bars = load_bar_file(file, Selection(**forms, label=settings.data.label), settings.runtime.max_bytes)
     found = describe_bars(bars)
     print_document({"file": str(file), **found}, json, _describe_file)
 

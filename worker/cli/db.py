@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from services.model_calls.quoting import count_noun
-from worker.cli.options import (
-    LATEST,
-    DbOption,
-    JsonOption,
-    RunArgument,
-    argument,
-    open_for_run,
-    option,
-    store_address,
-)
+from worker.cli import options
+from worker.cli.options import LATEST, argument, option
 from worker.cli.printing import print_document, time_option
+from worker.cli.stores import open_for_run, store_address
 from worker.pages.text_parts import Part
 
 if TYPE_CHECKING:
@@ -36,7 +29,7 @@ def db() -> None:
 
 
 @app.command("upgrade")
-async def upgrade(db: DbOption = None, json: JsonOption = False) -> None:
+async def upgrade(db: options.Db = None, json: options.Json = False) -> None:
     """Make the tables of a store, or bring them to the present revision; running it again changes nothing."""
     from services.store import migrate
     from services.store.engine import alone
@@ -63,7 +56,7 @@ async def upgrade(db: DbOption = None, json: JsonOption = False) -> None:
 
 
 @app.command("check")
-async def check(db: DbOption = None, full: FullOption = False, json: JsonOption = False) -> None:
+async def check(db: options.Db = None, full: FullOption = False, json: options.Json = False) -> None:
     """Check revision, file and heads of a store: exit 1 when it is behind or something is broken."""
     from services.store.integrity import examine
 
@@ -76,8 +69,8 @@ async def check(db: DbOption = None, full: FullOption = False, json: JsonOption 
 @app.command("backup")
 async def backup(
     file: Annotated[Path, argument(metavar="FILE", help="New SQLite file.")],
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Copy a store, also one in use, into a file that every command reads: exit 1 when a chain is broken."""
     from services.store.backup import back_up
@@ -88,8 +81,8 @@ async def backup(
 @app.command("restore")
 async def restore(
     file: Annotated[Path, argument(metavar="FILE", help="A backup.")],
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Copy a backup into a new file or an empty database: exit 1 when a chain is broken."""
     from services.store import mask_password
@@ -104,9 +97,9 @@ async def prune(
     before: Annotated[
         str, option(metavar="TIME", help="Rows that were known before TIME (ISO, UTC) lose their text.")
     ],
-    run: RunArgument = LATEST,
-    db: DbOption = None,
-    json: JsonOption = False,
+    run: options.RunArgument = LATEST,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Take the long texts of old rows from a run's journal, also while it trades; their hashes stay.
 

@@ -8,7 +8,8 @@ import typer
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from worker.cli.options import ConfigArgument, DbOption, JsonOption, option
+from worker.cli import options
+from worker.cli.options import option
 from worker.cli.printing import print_document
 from worker.runs.progress import step
 from worker.settings import load_settings
@@ -20,15 +21,15 @@ MARKS = {"ok": "ok", "warning": "WARNING", "failed": "FAILED"}
 
 
 async def doctor(
-    config: ConfigArgument = None,
+    config: options.Config = None,
     feed: Annotated[
         str | None, option(metavar="NAME", help="Look at a feed: replay, csv or ccxt:NAME.")
     ] = None,
-    db: DbOption = None,
+    db: options.Db = None,
     network: Annotated[
         bool, typer.Option("--network", help="Ask the exchange of --feed and every model, too.")
     ] = False,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Check what a run needs: exit 1 when something is missing, with the next step for each."""
     settings, given = _settings(config, db)

@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from worker.cli.options import (
-    DbOption,
-    JsonOption,
-    argument,
-    open_for_run,
-    option,
-    run_settings,
-    takes,
-)
+from worker.cli import options
+from worker.cli.options import argument, option, run_settings, takes
 from worker.cli.printing import complain, print_document
+from worker.cli.stores import open_for_run
 from worker.pages.figures import percent
 from worker.pages.study_text import faults_parts
 from worker.runs.interrupts import run_async
@@ -35,9 +29,7 @@ def faults(
     run: Annotated[
         str | None, argument(metavar="RUN", help="Run id, prefix or 'latest'. [a run over embedded bars]")
     ] = None,
-    config: Annotated[
-        Path | None, option("--config", metavar="FILE", help="TOML file: a model, and what a new run needs.")
-    ] = None,
+    config: options.ModelConfig = None,
     bank: Annotated[
         Path | None, option(metavar="FILE", help="Faults of your own, beside the forty. [none]")
     ] = None,
@@ -52,8 +44,8 @@ def faults(
     least: Annotated[
         float | None, option(min=0.0, max=1.0, help="Exit 1 if less of a kind is stopped. [nothing is asked]")
     ] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Plant known faults into plans that pass, and show which check stops each.
 
@@ -83,7 +75,6 @@ def faults(
 async def _plans(
     run: str | None, given: "Settings", db: str | None, strategist: bool
 ) -> "tuple[Sequence[Source], Settings]":
-    """The plans, and the settings to ask with: the run's, with the models that are given now."""
     from services.journal.index import JournalIndex
     from worker.runs.readiness import ready_engine
     from worker.runs.stored_settings import stored_settings

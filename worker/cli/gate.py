@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Annotated
 
-from worker.cli.options import ConfigArgument, JsonOption, argument, option
+from worker.cli import options
+from worker.cli.options import argument, option
 from worker.cli.printing import print_document
 from worker.pages.gate_text import gate_parts
 from worker.runs import run_inputs
@@ -20,7 +21,7 @@ def gate(
             help="CSV or Parquet: entry_time, exit_time and r, or the trades of a program that --read knows.",
         ),
     ],
-    config: ConfigArgument = None,
+    config: options.Config = None,
     looks: Annotated[
         str | None,
         option(
@@ -54,7 +55,7 @@ def gate(
         Path | None,
         option(metavar="FILE", help="Another log of the same dates: which one makes more, in pairs?"),
     ] = None,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Grade resolved trades: what they have proven, what they could have, and what may follow."""
     settings = load_settings(

@@ -13,25 +13,16 @@ from typer.core import TyperGroup
 
 from schemas.errors import ConfigError, DataError
 from services.model_calls.quoting import visible
-from worker.cli.options import (
-    LATEST,
-    ByOption,
-    DbOption,
-    JsonOption,
-    argument,
-    open_for_run,
-    operator_name,
-    option,
-    store_address,
-)  # fmt: skip
+from worker.cli import options
+from worker.cli.options import LATEST, argument, operator_name, option
 from worker.cli.printing import complain, print_document, print_line
+from worker.cli.stores import open_for_run, store_address
 from worker.pages.text_parts import Part, rows_table
 from worker.runs.interrupts import RunInterrupted, hear_stops
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from services.guard.desk import GuardDesk
-    from services.store import RunRecord, Store
 
 LimitsOption = Annotated[
     Path | None, option("--limits", metavar="FILE", help="guard.toml. [the defaults of `tt.guard`]")
@@ -103,7 +94,7 @@ async def serve(
     mode: ModeOption = "shadow",
     name: NameOption = "guard",
     host: Annotated[str, typer.Option(metavar="H", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="Port; 0 takes any.")] = 8_766,
+    port: options.Port = 8_766,
 ) -> None:
     """Check orders that are posted to /check, until Ctrl-C."""
     from worker.operations.logs import configure_logging
@@ -127,7 +118,7 @@ async def serve(
 
 
 @app.command("questions")
-async def questions(run: GuardOption = None, db: DbOption = None, json: JsonOption = False) -> None:
+async def questions(run: GuardOption = None, db: options.Db = None, json: options.Json = False) -> None:
     """List orders that wait for a person: what would be sent, what was found, and until when."""
     async with _open_desks(run, db) as desks:
         found = [_describe(desk, question) for desk in desks for question in desk.ledger.questions]
@@ -140,7 +131,7 @@ async def questions(run: GuardOption = None, db: DbOption = None, json: JsonOpti
 
 @app.command("approve")
 async def approve(
-    question: QuestionArgument, by: ByOption = None, run: GuardOption = None, db: DbOption = None
+    question: QuestionArgument, by: options.By = None, run: GuardOption = None, db: options.Db = None
 ) -> None:
     """Let exactly this order pass, once, at its next check."""
     await _decide(question, True, by, run, db)
@@ -148,7 +139,7 @@ async def approve(
 
 @app.command("refuse")
 async def refuse(
-    question: QuestionArgument, by: ByOption = None, run: GuardOption = None, db: DbOption = None
+    question: QuestionArgument, by: options.By = None, run: GuardOption = None, db: options.Db = None
 ) -> None:
     """Answer a question with no; the order stays refused."""
     await _decide(question, False, by, run, db)
@@ -169,25 +160,14 @@ async def _decide(question: str, yes: bool, by: str | None, run: str | None, db:
 
 @asynccontextmanager
 async def _open_desks(run: str | None, db: str | None) -> "AsyncIterator[list[GuardDesk]]":
-    """The desk of the guard that was named, or of each that the store has.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    from services.guard.desk import GuardDesk
     from services.guard.runs import MODE
 
     async with open_for_run(db, run or LATEST, guards=True) as (store, record):
         guards = [record] if run else [known for known in await store.runs.all() if known.mode == MODE]
         if not guards:
             raise ConfigError(f"{store.url} holds no guard: name its store with --db")
-        yield [await attach_desk(store, known) for known in guards]
-
-
-async def attach_desk(store: "Store", record: "RunRecord") -> "GuardDesk":
-    """The desk of a guard that another process opened."""
-    from services.guard.desk import GuardDesk
-
-    return await GuardDesk.attach(store, record, time.time_ns)
+        yield [await GuardDesk.attach(store, known, time.time_ns) for known in guards]
 
 
 def _describe(desk: "GuardDesk", name: str) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
-from worker.cli.options import JsonOption, argument
+from worker.cli import options
+from worker.cli.options import argument
 from worker.cli.printing import print_document
 from worker.pages.text_parts import Part
 
@@ -25,7 +26,7 @@ LEFT_OUT = ("*.db", "*.db-shm", "*.db-wal", "results/", "page.html", ".ipynb_che
 
 def init(
     folder: Annotated[str, argument(metavar="DIR", help="Folder that is new or empty.")],
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Make a folder to begin with: settings, a playbook, bars and a notebook."""
     place = _place(folder)
@@ -51,11 +52,6 @@ def _describe(made: dict[str, Any]) -> list[Part]:
 
 
 def _place(folder: str) -> Path:
-    """Where it goes; refused before anything is made.
-
-    Raises:
-        ConfigError: no name that can be typed, a file, no folder to put it in, or one that holds something.
-    """
     place = Path(folder)
     if not folder.strip() or visible(folder) != folder:
         raise ConfigError(f"{folder!r} is empty or holds characters that cannot be seen: name another folder")

@@ -12,16 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from schemas.errors import ConfigError
+from worker.cli import options
 from worker.cli.guard import LimitsOption, ModeOption, open_desk, path_beside
-from worker.cli.options import (
-    ConfigArgument,
-    DbOption,
-    JsonOption,
-    open_to_read,
-    option,
-    store_address,
-)
+from worker.cli.options import option
 from worker.cli.printing import complain, print_document, print_json, time_option
+from worker.cli.stores import open_to_read, store_address
 from worker.pages.text_parts import rows_table
 from worker.runs.interrupts import RunInterrupted, run_async
 from worker.settings import load_settings
@@ -44,17 +39,8 @@ HostOption = Annotated[
     str,
     typer.Option(metavar="H", help="Where HTTP is heard; other than loopback needs THINKTWICE_MCP_TOKEN."),
 ]
-PortOption = Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="Port of HTTP; 0 takes any.")]
 RunOption = Annotated[
     str | None, option("--run", metavar="RUN", help="Answer for this run alone. [every run]")
-]
-AtOption = Annotated[
-    str | None,
-    option(metavar="TIME", help="The clock: nothing that was known later is told. [the newest row]"),
-]
-AllowHostOption = Annotated[
-    list[str] | None,
-    option("--allow-host", metavar="NAME", help="A further name that requests may call us by."),
 ]
 AllowOriginOption = Annotated[
     list[str] | None,
@@ -67,14 +53,14 @@ def mcp(
     context: typer.Context,
     transport: TransportOption = "stdio",
     host: HostOption = "127.0.0.1",
-    port: PortOption = PORT,
+    port: options.Port = PORT,
     run: RunOption = None,
-    at: AtOption = None,
-    allow_host: AllowHostOption = None,
+    at: options.Clock = None,
+    allow_host: options.AllowHost = None,
     allow_origin: AllowOriginOption = None,
     limits: LimitsOption = None,
     mode: ModeOption = "shadow",
-    db: DbOption = None,
+    db: options.Db = None,
 ) -> None:
     """Serve the evidence tools over MCP: read-only, over stdio or HTTP, until the client leaves."""
     if context.invoked_subcommand is not None:
@@ -109,10 +95,10 @@ def mcp(
 def config(
     transport: TransportOption = "stdio",
     host: HostOption = "127.0.0.1",
-    port: PortOption = PORT,
+    port: options.Port = PORT,
     run: RunOption = None,
-    at: AtOption = None,
-    db: DbOption = None,
+    at: options.Clock = None,
+    db: options.Db = None,
 ) -> None:
     """Print the JSON that desktop clients and editors take to start the server, or to reach it."""
     from worker.mcp_server.client_config import http_config, stdio_config, without_password
@@ -194,7 +180,10 @@ COLUMNS = {
 
 @tools_app.command("list")
 async def list_tools(
-    config: ConfigArgument = None, server: ServerOption = None, db: DbOption = None, json: JsonOption = False
+    config: options.Config = None,
+    server: ServerOption = None,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """List our own tools and those of the configured servers, with what was pinned of them."""
     await _print_tools(config, server, db, json=json, accepts=False)
@@ -202,7 +191,10 @@ async def list_tools(
 
 @tools_app.command("pin")
 async def pin(
-    config: ConfigArgument = None, server: ServerOption = None, db: DbOption = None, json: JsonOption = False
+    config: options.Config = None,
+    server: ServerOption = None,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Accept the definitions of the configured servers' tools as they are now, and that they only read."""
     await _print_tools(config, server, db, json=json, accepts=True)

@@ -1,11 +1,11 @@
-"""Options that several commands share: of a run, its bars and its models, and the store that they name.
+"""Options that several commands share: of a run, its bars and its models.
 
 `takes` adds options that set a setting to a command; `run_settings` reads them.
 """
 
 import getpass
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -19,11 +19,10 @@ from schemas.errors import ConfigError
 from schemas.settings import Settings
 from services.model_calls.quoting import visible
 from services.text.given_files import check_kind
-from worker.cli.printing import complain
 from worker.settings import ResolvedSettings, load_settings
 
 if TYPE_CHECKING:
-    from services.store import RunRecord, Store
+    pass
 
 LONGEST_NAME = 64
 
@@ -35,7 +34,7 @@ LATEST = "latest"
 RUN_HELP = "Run id, a unique prefix of one, or 'latest'. [latest]"
 RunArgument = Annotated[str, argument(metavar="RUN", help=RUN_HELP)]
 RunOption = Annotated[str, option("--run", metavar="RUN", help=RUN_HELP)]
-DbOption = Annotated[
+Db = Annotated[
     str | None,
     option(
         "--db",
@@ -43,12 +42,15 @@ DbOption = Annotated[
         help="Store: sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE. [sqlite:///thinktwice.db]",
     ),
 ]
-DataOption = Annotated[Path | None, option(help="The run's bar file, if it lies elsewhere now.")]
+Data = Annotated[Path | None, option(help="The run's bar file, if it lies elsewhere now.")]
 CONSOLE_PORT = 8_766
-ConsoleOption = Annotated[
-    bool, typer.Option("--console", help="Serve the console on 127.0.0.1 while it runs.")
+Port = Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="Port; 0 takes any.")]
+AllowHost = Annotated[
+    list[str] | None,
+    option("--allow-host", metavar="NAME", help="A further name that requests may call us by."),
 ]
-ConsolePortOption = Annotated[
+Console = Annotated[bool, typer.Option("--console", help="Serve the console on 127.0.0.1 while it runs.")]
+ConsolePort = Annotated[
     int | None,
     option(
         "--console-port",
@@ -58,30 +60,36 @@ ConsolePortOption = Annotated[
         help=f"Serve the console at this port; 0 takes any. [{CONSOLE_PORT}]",
     ),
 ]
-AtOption = Annotated[
+At = Annotated[
     str | None,
     option(metavar="TIME", help="As of the last bar that had closed at TIME (ISO, UTC). [the end]"),
 ]
-ByOption = Annotated[str | None, option("--by", metavar="NAME", help="Who decides. [the user's name]")]
-WriteOption = Annotated[
+By = Annotated[str | None, option("--by", metavar="NAME", help="Who decides. [the user's name]")]
+Write = Annotated[
     Path | None,
     option(
         metavar="DIR",
         help="Write the playbooks that result as TOML files there; runtime.playbooks reads them.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-ConfigArgument = Annotated[Path | None, argument(metavar="CONFIG", help="TOML file; none is read unasked.")]
-FreshLedgerOption = Annotated[
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Config = Annotated[Path | None, argument(metavar="CONFIG", help="TOML file; none is read unasked.")]
+ModelConfig = Annotated[
+    Path | None,
+    option("--config", metavar="FILE", help="TOML file: a model, and other settings."),
+]
+Clock = Annotated[
+    str | None,
+    option("--at", metavar="TIME", help="The clock: nothing that was known later is told. [the newest row]"),
+]
+FreshLedger = Annotated[
     bool,
     typer.Option("--fresh-ledger", help="Do not count what was tried on these bars before; reports say so."),
 ]
-FullOption = Annotated[bool, typer.Option("--full", help="Print every counter of the run.")]
-LogFormatOption = Annotated[
-    str | None, option("--log-format", help="Logs on stderr: console or json. [console]")
-]
+Full = Annotated[bool, typer.Option("--full", help="Print every counter of the run.")]
+LogFormat = Annotated[str | None, option("--log-format", help="Logs on stderr: console or json. [console]")]
 
-ColumnsOption = Annotated[
+Columns = Annotated[
     str | None, option(metavar="ROLE=NAME,...", help="Columns of the file, such as time=Fecha,open=Apertura.")
 ]
 
@@ -108,7 +116,7 @@ OPTIONS: dict[str, Any] = {
         str | None, option(metavar="FORM", help="How times of the file are written, such as %d.%m.%Y.")
     ],
     "decimal": Annotated[str | None, option(metavar=".|,", help="What marks decimals in the file.")],
-    "columns": ColumnsOption,
+    "columns": Columns,
     "label": Annotated[str | None, option(help="What a label means: open or close of its bar. [open]")],
     "strategist": Annotated[str | None, option(help="Who proposes: rules or model. [rules]")],
     "reflection": Annotated[str | None, option(help="off, deterministic or full. [deterministic]")],
@@ -120,7 +128,7 @@ OPTIONS: dict[str, Any] = {
         str | None, option(metavar="FILE", help="Replies to record into, or to replay without a key.")
     ],
     "seed": Annotated[int | None, option(help="Seed of every draw. [0]")],
-    "db": DbOption,
+    "db": Db,
 }
 FILE = ("tz", "date_format", "decimal", "columns")
 MODELS = ("model", "llm", "cassette")
@@ -141,7 +149,7 @@ SET_BY = {
     "log_format": "runtime.operations.log_format",
 }
 TYPED = {"start": "--from", "end": "--to"}  # the others are typed by their names
-FeaturesOption = Annotated[
+Features = Annotated[
     Path | None, option(metavar="FILE.py", help="Python that is run for its own features, see tt.feature.")
 ]
 
@@ -180,7 +188,7 @@ def run_settings(context: typer.Context) -> ResolvedSettings:
         SET_BY[name]: (TYPED.get(name, f"--{name.replace('_', '-')}"), value)
         for name, value in values.items()
     }
-    resolved = load_settings(given["config"], flags=flags)
+    resolved = load_settings(given.get("config"), flags=flags)
     if (bars := resolved.settings.runtime.data) is not None:
         with suppress(OSError):  # what is not there is said by whoever opens it
             check_kind(Path(bars))
@@ -257,99 +265,6 @@ def require_console() -> None:
             f"the console needs the extra package `console` ({error.name} is missing): "
             "`pip install 'thinktwice[console]'` or `uv sync --extra console`"
         ) from error
-
-
-def store_address(db: str | None) -> str:
-    """The store of a reading command: `--db`, else the environment, else the default."""
-    return load_settings(flags={"runtime.db": ("--db", db)}).settings.runtime.db
-
-
-async def open_to_read(address: str, *, read_only: bool = False) -> "Store":
-    """The store at an address; with `read_only` the database itself refuses whatever would write.
-
-    Raises:
-        StoreMissing: there is none.
-    """
-    from services.store import open_store
-
-    return await open_store(address, create=False, read_only=read_only)
-
-
-async def open_for_writing(address: str, command_s: float | None = None) -> "Store":
-    """The store at an address, made where there is none."""
-    from services.store import open_store
-
-    return await open_store(address, create=True, command_s=command_s)
-
-
-@asynccontextmanager
-async def open_for_run(
-    db: str | None, run: str, *, read_only: bool = False, changed: bool = False, guards: bool = False
-) -> "AsyncIterator[tuple[Store, RunRecord]]":
-    """The store and the named run in it.
-
-    With `read_only` nothing can write to it; with `changed` a run is read whose row is not as it was sealed;
-    with `guards` one that holds verdicts on orders and no bars.
-
-    Raises:
-        ConfigError: there is no such store, or no such run in it, or it is a guard's.
-    """
-    from services.store import StoreMissing
-
-    address = store_address(db)
-    _refuse_file(run)
-    try:
-        store = await open_to_read(address, read_only=read_only)
-    except StoreMissing as error:
-        raise ConfigError(f"no run {run!r}: {error}") from error
-    async with store:
-        record = await store.runs.find(run, changed=changed)
-        if record.mode == "guard" and not guards:
-            ways = ", ".join(
-                f"`thinktwice {word}`" for word in ("guard", "journal", "kill", "status", "verify", "why")
-            )
-            raise ConfigError(
-                f"run {record.run_id} is a guard: it holds verdicts on orders and no bars; {ways} read it"
-            )
-        yield store, record
-
-
-@asynccontextmanager
-async def open_to_write(
-    db: str | None, run: str, *, guards: bool = False
-) -> "AsyncIterator[tuple[Store, RunRecord]]":
-    """The store, to be written to, and the named run in it, with `guards` also one of a guard.
-
-    Raises:
-        ConfigError: there is no such store, or no such run in it; then nothing was made.
-    """
-    async with open_for_run(db, run, guards=guards) as (_, record):
-        pass
-    async with await open_for_writing(store_address(db)) as store:
-        yield store, record
-
-
-def _refuse_file(run: str) -> None:
-    if Path(run).is_file():
-        raise ConfigError(f"{run!r} is a file where a run is named: `thinktwice runs` lists the runs")
-
-
-@asynccontextmanager
-async def listed_runs(db: str | None) -> "AsyncIterator[tuple[Store | None, list[RunRecord]]]":
-    """The store of a reading command with its runs; what is not there is told of on stderr."""
-    from services.store import StoreMissing
-
-    try:
-        store = await open_to_read(store_address(db))
-    except StoreMissing as error:
-        complain(str(error))
-        yield None, []
-        return
-    async with store:
-        found = await store.runs.all()
-        if not found:
-            complain("the store holds no run yet: `thinktwice backtest` makes one")
-        yield store, found
 
 
 def operator_name(by: str | None = None) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 import typer
 
 from schemas.settings import Settings
-from worker.cli.printing import complain, print_json, stdout_console
+from worker.cli.printing import complain, print_document
 from worker.runs.model_silence import is_silent, model_silence
 from worker.runs.out_folder import OutFolder
-from worker.runs.run_text import render
+from worker.runs.run_text import summary_parts
 
 
 def checked_folder(settings: Settings) -> OutFolder | None:
@@ -37,10 +37,7 @@ def show_run(
     """Print the document of a run, and leave with exit 1 where it has errors or no model answered."""
     from worker.session import MODEL_LOST
 
-    if json:
-        print_json(document)
-    else:
-        render(document, stdout_console(), failures, notes, full=full)
+    print_document(document, json, lambda shown: summary_parts(shown, failures, notes, full=full))
     early, run_id = document["ended_early"], document["run_id"]
     fails = bool(document["errors"])
     if early is not None:

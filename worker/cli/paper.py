@@ -9,24 +9,11 @@ import typer
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from worker.cli.options import (
-    RUN,
-    ConfigArgument,
-    ConsoleOption,
-    ConsolePortOption,
-    FreshLedgerOption,
-    FullOption,
-    JsonOption,
-    LogFormatOption,
-    console_at,
-    open_for_writing,
-    option,
-    run_name,
-    run_settings,
-    takes,
-)
+from worker.cli import options
+from worker.cli.options import RUN, console_at, option, run_name, run_settings, takes
 from worker.cli.outcome import show_run
 from worker.cli.printing import complain
+from worker.cli.stores import open_for_writing
 from worker.runs.interrupts import Interrupts, hear_stops, nothing_to_lose, run_async
 from worker.runs.progress import Progress, progress_bar, step
 from worker.runs.readiness import ready_engine
@@ -53,17 +40,17 @@ NewOption = Annotated[
 @takes(*RUN, "seed", "db", after="speed")
 def paper(
     context: typer.Context,
-    config: ConfigArgument = None,
+    config: options.Config = None,
     feed: FeedOption = "replay",
     data: FeedDataOption = None,
     speed: SpeedOption = "max",
-    log_format: LogFormatOption = None,
+    log_format: options.LogFormat = None,
     new: NewOption = False,
-    fresh_ledger: FreshLedgerOption = False,
-    console: ConsoleOption = False,
-    console_port: ConsolePortOption = None,
-    full: FullOption = False,
-    json: JsonOption = False,
+    fresh_ledger: options.FreshLedger = False,
+    console: options.Console = False,
+    console_port: options.ConsolePort = None,
+    full: options.Full = False,
+    json: options.Json = False,
 ) -> None:
     """Trade on paper, bar by bar: durable after every bar, and the same run again after a crash.
 

@@ -17,24 +17,10 @@ from typer.core import TyperGroup
 from schemas.errors import ConfigError, nearest
 from schemas.judge import JudgeAction
 from schemas.plan import CHANGE_FORMS, ChangeKind, fields_of
-from worker.cli.options import (
-    LATEST,
-    RUN_HELP,
-    ByOption,
-    DbOption,
-    JsonOption,
-    OnceCommand,
-    RunOption,
-    argument,
-    open_for_run,
-    open_for_writing,
-    open_to_read,
-    open_to_write,
-    operator_name,
-    option,
-    store_address,
-)
+from worker.cli import options
+from worker.cli.options import LATEST, RUN_HELP, OnceCommand, argument, operator_name, option
 from worker.cli.printing import complain, print_document, print_line
+from worker.cli.stores import open_for_run, open_for_writing, open_to_read, open_to_write, store_address
 from worker.pages.figures import shown_time
 from worker.pages.text_parts import rows_table
 from worker.settings import load_settings
@@ -95,8 +81,8 @@ async def make_report(
     ] = None,
     run: Annotated[str | None, option(metavar="RUN", help=RUN_HELP)] = None,
     into: IntoOption = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Plan what the judge decided on a report."""
     from worker.review.plan_making import plan_report
@@ -109,25 +95,21 @@ async def make_report(
         else:
             found = await find_report(store, report, None if run is None else record)
         record = await store.runs.find(found.run_id)
-        made = await plan_report(store, plan_request(record, into, operator_name()), found)
-        stored = await store.plans.find(made.plan_id, made.run_id)
+        stored = await plan_report(store, plan_request(record, into, operator_name()), found)
     print_plan(stored, json=json)
 
 
 @make_app.command("text", cls=OnceCommand)
 async def make_text(
     text: Annotated[str, argument(metavar="TEXT", help="What to change, in words of yours.")],
-    run: RunOption = LATEST,
-    config: Annotated[
-        Path | None,
-        option("--config", metavar="FILE", help="TOML file with a model. [the run's own settings]"),
-    ] = None,
+    run: options.RunOption = LATEST,
+    config: options.ModelConfig = None,
     two_phase: Annotated[
         bool, typer.Option("--two-phase", help="Note that two phases were asked for.")
     ] = False,
     into: IntoOption = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Plan a change in words, which a model reads."""
     from worker.review.plan_making import plan_text
@@ -136,8 +118,7 @@ async def make_text(
     reader = None if config is None else load_settings(config).settings
     async with open_to_write(db, run) as (store, record):
         request = plan_request(record, into, operator_name())
-        made = await plan_text(store, request, text, forced=two_phase, reader=reader)
-        stored = await store.plans.find(made.plan_id, made.run_id)
+        stored = await plan_text(store, request, text, forced=two_phase, reader=reader)
     print_plan(stored, json=json)
 
 
@@ -149,19 +130,17 @@ async def _make_change(kind: ChangeKind, given: dict[str, Any]) -> None:
     fields = {name: given[name] for name in fields_of(kind)}
     reason = check_characters(given["reason"] or f"{operator_name()} asks for it")
     async with open_to_write(given["db"], given["run"]) as (store, record):
-        made = await plan_change(
-            store, plan_request(record, given["into"], operator_name()), kind, fields, reason
-        )
-        stored = await store.plans.find(made.plan_id, made.run_id)
+        request = plan_request(record, given["into"], operator_name())
+        stored = await plan_change(store, request, kind, fields, reason)
     print_plan(stored, json=given["json"])
 
 
 def _take_shared(
-    run: RunOption = LATEST,
+    run: options.RunOption = LATEST,
     reason: ReasonOption = None,
     into: IntoOption = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """What every typed change takes besides its fields."""
 
@@ -214,8 +193,8 @@ async def list_plans(
         str | None, option("--run", metavar="RUN", help="Only plans of this run. [every run]")
     ] = None,
     state: Annotated[State | None, option(help="Only plans in this state.")] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """List change plans, the newest first, with how each stands."""
     from services.store.plan_records import summary_of
@@ -246,8 +225,8 @@ async def show(
         int | None, option(metavar="N", min=1, help="An earlier revision. [the newest]")
     ] = None,
     run: PlanRunOption = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Show a change plan: its steps, what they change, its hash, its deadline, and what became of it."""
     stored = await _find(plan, run, db)
@@ -259,7 +238,7 @@ async def show(
 
 @app.command("diff")
 async def diff(
-    plan: PlanArgument, run: PlanRunOption = None, db: DbOption = None, json: JsonOption = False
+    plan: PlanArgument, run: PlanRunOption = None, db: options.Db = None, json: options.Json = False
 ) -> None:
     """Show what each edit of a change plan has changed."""
     from worker.review.plan_document import revision_changes, revision_lines
@@ -296,10 +275,10 @@ async def edit(
     file: Annotated[
         Path | None, option(metavar="FILE", help="What `show --json` printed, with other values.")
     ] = None,
-    by: ByOption = None,
+    by: options.By = None,
     run: PlanRunOption = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Change values of a change plan or drop steps: a new revision, which waits for a decision of its own."""
     if bool(assignments or drop) == (file is not None):
@@ -313,10 +292,10 @@ async def edit(
 async def approve(
     plan: PlanArgument,
     digits: Annotated[str, option("--hash", metavar="HASH", help="Of what was shown, 12 digits at least.")],
-    by: ByOption = None,
+    by: options.By = None,
     run: PlanRunOption = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Approve a change plan as it was shown: a process takes it at its next bar, a folder is written now."""
     async with _open(plan, by, run, db) as decided:
@@ -327,10 +306,10 @@ async def approve(
 @app.command("cancel")
 async def cancel(
     plan: PlanArgument,
-    by: ByOption = None,
+    by: options.By = None,
     run: PlanRunOption = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Cancel a change plan that waits; nothing of it happens."""
     async with _open(plan, by, run, db) as decided:
@@ -341,10 +320,10 @@ async def cancel(
 @app.command("rollback")
 async def rollback(
     plan: PlanArgument,
-    by: ByOption = None,
+    by: options.By = None,
     run: PlanRunOption = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Return every playbook that a change plan changed to its version of before."""
     async with _open(plan, by, run, db) as decided:
@@ -358,7 +337,6 @@ async def rollback(
 
 
 def _end(stored: "StoredPlan", next_step: str = "", *, json: bool) -> None:
-    """What came of a decision; exit 1 where an approved plan did not come about."""
     print_plan(stored, json=json)
     if next_step and not json:
         print_line(next_step)

@@ -8,23 +8,10 @@ import typer
 
 from schemas.errors import ConfigError
 from services.model_calls.quoting import count_noun
-from worker.cli.options import (
-    LATEST,
-    OPTIONS,
-    AtOption,
-    ConfigArgument,
-    DataOption,
-    DbOption,
-    JsonOption,
-    RunArgument,
-    RunOption,
-    WriteOption,
-    argument,
-    open_for_run,
-    open_to_write,
-    option,
-)
+from worker.cli import options
+from worker.cli.options import LATEST, OPTIONS, argument, option
 from worker.cli.printing import complain, print_document, time_option
+from worker.cli.stores import open_for_run, open_to_write
 from worker.cli.version_text import changes_text, outcome_parts
 from worker.pages.figures import plain_fields, r_multiple, shown_time
 from worker.pages.text_parts import Part, rows_table
@@ -70,11 +57,11 @@ SourceOption = Annotated[
 @app.command("export")
 async def export(
     folder: FolderArgument,
-    config: ConfigArgument = None,
+    config: options.Config = None,
     run: SourceOption = None,
-    at: AtOption = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    at: options.At = None,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Write the playbooks in force, embedded, of settings or of a run, as files to change and trade."""
     from services.playbooks.writing import demand_writable
@@ -111,10 +98,10 @@ def _describe_export(found: dict[str, Any]) -> list[Part]:
 
 @app.command("list")
 async def list_playbooks(
-    run: RunArgument = LATEST,
+    run: options.RunArgument = LATEST,
     playbooks: Annotated[str | None, OPTIONS["playbooks"]] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """List every version of every playbook of a run, or what lies in files, and their mistakes."""
     from worker.review.playbook_versions import document_of_files, document_of_run
@@ -144,7 +131,7 @@ def _figure_of(shown: dict[str, Any] | None, name: str) -> str | int | None:
 
 @app.command("history")
 async def history(
-    name: NameArgument, run: RunOption = LATEST, db: DbOption = None, json: JsonOption = False
+    name: NameArgument, run: options.RunOption = LATEST, db: options.Db = None, json: options.Json = False
 ) -> None:
     """Show every version of a playbook: how it came, what it changed, evidence and counter-evidence."""
     from worker.review.playbook_versions import document_of_run
@@ -161,11 +148,11 @@ async def history(
 @app.command("rollback")
 async def rollback(
     name: NameArgument,
-    run: RunOption = LATEST,
-    write: WriteOption = None,
-    data: DataOption = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    run: options.RunOption = LATEST,
+    write: options.Write = None,
+    data: options.Data = None,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Return a playbook to the last version that traded differently; a run that trades is asked to."""
     from services.playbooks.writing import demand_writable

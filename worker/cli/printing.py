@@ -9,18 +9,13 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from schemas.canonical import text_to_ns
 from schemas.errors import ConfigError
 from schemas.timeframes import LAST_NS
 from services.model_calls.quoting import visible, visible_json
 from worker.pages.text_parts import WIDEST, Part, lines_of
-
-if TYPE_CHECKING:
-    from worker.pages.screen import PlainConsole
-
-PLAIN_WIDTH = 120
 
 
 def complain(message: str) -> None:
@@ -51,25 +46,11 @@ def print_json_line(line: str) -> None:
 def print_document(document: Any, as_json: bool, parts_of: Callable[[Any], Iterable[Part]]) -> None:
     """A document as JSON, or the parts of it that a person reads, in order."""
     if as_json:
-        print_json(document)
-    else:
-        _print_lines(lines_of(parts_of(document), _space()))
-
-
-def stdout_console() -> "PlainConsole":
-    """A console on stdout as it is now; a fixed width when no terminal reads it."""
-    from worker.pages.screen import PlainConsole
-
-    return PlainConsole(sys.stdout, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
-
-
-def _space() -> int:
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDEST
-
-
-def _print_lines(lines: Iterable[tuple[str, bool]]) -> None:
-    styled = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    for text, heading in lines:
+        return print_json(document)
+    attended = sys.stdout.isatty()
+    styled = attended and not os.environ.get("NO_COLOR")
+    space = shutil.get_terminal_size().columns if attended else WIDEST
+    for text, heading in lines_of(parts_of(document), space):
         sys.stdout.write(f"\x1b[1m{text}\x1b[0m\n" if styled and heading else f"{text}\n")
     sys.stdout.flush()
 

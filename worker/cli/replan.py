@@ -1,31 +1,18 @@
 """`thinktwice replan`: ask the judge about a report, and see what its actions change."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.options import (
-    LATEST,
-    AtOption,
-    DataOption,
-    DbOption,
-    JsonOption,
-    WriteOption,
-    argument,
-    open_to_write,
-    operator_name,
-    option,
-)
+from worker.cli import options
+from worker.cli.options import LATEST, argument, operator_name, option
 from worker.cli.printing import print_document, time_option
+from worker.cli.stores import open_to_write
 from worker.cli.version_text import outcome_parts
 from worker.pages.figures import shown_cell, shown_time
 from worker.pages.text_parts import Part, rows_table
-
-if TYPE_CHECKING:
-    from worker.review.replanning import JudgeName
 
 
 async def replan(
@@ -36,42 +23,26 @@ async def replan(
             help="A run: reflect on it now, then judge; or a report by the start of its id. [latest]",
         ),
     ] = LATEST,
-    at: AtOption = None,
+    at: options.At = None,
     judge: Annotated[
         Literal["rules", "model"] | None,
         typer.Option(help="Who judges; a model may only drop what the rules accept. [as the run's settings]"),
     ] = None,
-    write: WriteOption = None,
+    write: options.Write = None,
     run: Annotated[str | None, option(metavar="RUN", help="The run of REPORT. [the one that has it]")] = None,
-    data: DataOption = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    data: options.Data = None,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Ask the judge about a report: what it would change and why, what it refuses and why."""
-    place = None if write is None else write.resolve()
-    if write is not None:
-        from services.playbooks.writing import demand_writable
-
-        demand_writable(write)
-    moment = None if at is None else time_option(at, "--at")
-    found = await _answer(target, run, moment, judge, place, data, db)
-    if write is not None and found.get("written"):
-        found["written"]["folder"] = str(write)
-    print_document(found, json, replan_parts)
-
-
-async def _answer(
-    target: str,
-    run: str | None,
-    at: int | None,
-    judge: "JudgeName | None",
-    write: Path | None,
-    data: Path | None,
-    db: str | None,
-) -> dict[str, Any]:
+    from services.playbooks.writing import demand_writable
     from worker.review.judged_run import JudgedRun
     from worker.review.report_finder import find_report, names_report
 
+    place = None if write is None else write.resolve()
+    if write is not None:
+        demand_writable(write)
+    moment = None if at is None else time_option(at, "--at")
     report_wanted = names_report(target)
     if not report_wanted and run is not None:
         raise ConfigError(f"--run goes with a report; a run stands first: `thinktwice replan {run}`")
@@ -81,7 +52,10 @@ async def _answer(
         found = await find_report(store, target, None if run is None else record) if report_wanted else None
         if found is not None:
             record = await store.runs.find(found.run_id)
-        return await JudgedRun(store, record, judge, write, data, operator_name()).answer(found, at)
+        judged = await JudgedRun(store, record, judge, place, data, operator_name()).answer(found, moment)
+    if write is not None and judged.get("written"):
+        judged["written"]["folder"] = str(write)
+    print_document(judged, json, replan_parts)
 
 
 JUDGED = {

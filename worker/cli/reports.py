@@ -11,19 +11,10 @@ import typer
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
 from services.model_calls.quoting import count_noun
-from worker.cli.options import (
-    LATEST,
-    AtOption,
-    DataOption,
-    DbOption,
-    JsonOption,
-    RunArgument,
-    listed_runs,
-    open_for_run,
-    open_to_write,
-    option,
-)
+from worker.cli import options
+from worker.cli.options import LATEST, option
 from worker.cli.printing import complain, print_document, print_line, time_option
+from worker.cli.stores import listed_runs, open_for_run, open_to_write
 from worker.pages.figures import shown_time
 from worker.pages.run_marks import document_of_entry
 from worker.pages.text_parts import Part, rows_table
@@ -48,7 +39,9 @@ COLUMNS = {
 }
 
 
-async def reports(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
+async def reports(
+    run: options.RunArgument = LATEST, db: options.Db = None, json: options.Json = False
+) -> None:
     """List the slots of the slow loop of a run, with their reports and the judge's verdicts."""
     from worker.review.run_reports import list_slots
 
@@ -72,14 +65,13 @@ def _describe(found: dict[str, Any]) -> Iterator[Part]:
 
 
 async def report(
-    run: RunArgument = LATEST,
+    run: options.RunArgument = LATEST,
     report_id: Annotated[
-        str,
-        typer.Argument(metavar="REPORT", help="Report id, a unique prefix of one, or 'latest'."),
+        str, typer.Argument(metavar="REPORT", help="Report id, a unique prefix of one, or 'latest'.")
     ] = LATEST,
     html: Annotated[Path | None, option(metavar="FILE", help="Write the page with its plots there.")] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Print a high-level report of a run as Markdown, or write it as a page with plots."""
     from worker.review.run_reports import find_position, list_reports
@@ -97,19 +89,38 @@ async def report(
 
 
 async def reflect(
-    run: RunArgument = LATEST,
-    at: AtOption = None,
-    data: DataOption = None,
+    run: options.RunArgument = LATEST,
+    at: options.At = None,
+    data: options.Data = None,
     out: Annotated[
         Path | None,
         option(metavar="DIR", help="Write the report below DIR/reports as JSON, Markdown and page."),
     ] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Reflect on a run now: a report like those of its slow loop, which changes nothing in it."""
+    from worker.review.rebuilt import rebuilt_run
+    from worker.review.replanning import report_now
+    from worker.review.run_requests import takes_requests
+
     moment = None if at is None else time_option(at, "--at")
-    entry = await _reflect(run, moment, data, db)
+    async with open_to_write(db, run) as (store, record):
+        if takes_requests(record):
+            raise ConfigError(
+                f"run {record.run_id} trades: `thinktwice replan {record.run_id}` asks it for a report and a "
+                "verdict"
+            )
+        request, made = await report_now(await rebuilt_run(store, record, data, moment))
+        await store.on_demand.put(record.run_id, request, made)
+    entry = {
+        "run_id": record.run_id,
+        "report_id": made.content_hash[:16],
+        "request_hash": made.request_hash,
+        "report": json_text.loads(made.canonical_text()),
+        "verdict": None,
+        "evidence": [],
+    }
     if out is not None:
         OutFolder(out).write_files(report_files([entry]))
     print_document(entry, json, _describe_report)
@@ -127,35 +138,12 @@ def _markdown_lines(entry: dict[str, Any]) -> list[str]:
     return report_markdown(entry).splitlines()
 
 
-async def _reflect(run: str, at: int | None, data: Path | None, db: str | None) -> dict[str, Any]:
-    from worker.review.rebuilt import rebuilt_run
-    from worker.review.replanning import report_now
-    from worker.review.run_requests import takes_requests
-
-    async with open_to_write(db, run) as (store, record):
-        if takes_requests(record):
-            raise ConfigError(
-                f"run {record.run_id} trades: `thinktwice replan {record.run_id}` asks it for a report and a "
-                "verdict"
-            )
-        request, report = await report_now(await rebuilt_run(store, record, data, at))
-        await store.on_demand.put(record.run_id, request, report)
-    return {
-        "run_id": record.run_id,
-        "report_id": report.content_hash[:16],
-        "request_hash": report.request_hash,
-        "report": json_text.loads(report.canonical_text()),
-        "verdict": None,
-        "evidence": [],
-    }
-
-
 async def page(
-    run: RunArgument = LATEST,
+    run: options.RunArgument = LATEST,
     html: HtmlOption = None,
     open_it: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
-    data: DataOption = None,
-    db: DbOption = None,
+    data: options.Data = None,
+    db: options.Db = None,
 ) -> None:
     """Write the page of a run: figures, charts, trades, and what led to each fill."""
     if html is None:

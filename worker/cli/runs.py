@@ -15,20 +15,10 @@ from services.journal.kinds import JOURNAL_KINDS
 from services.journal.lineage import LineageNode, mark_pruned, trace_named
 from services.journal.sparse_index import read_sparsely
 from services.model_calls.quoting import count_noun, visible
-from worker.cli.options import (
-    LATEST,
-    DataOption,
-    DbOption,
-    FeaturesOption,
-    JsonOption,
-    RunArgument,
-    RunOption,
-    define_features,
-    listed_runs,
-    open_for_run,
-    option,
-)
+from worker.cli import options
+from worker.cli.options import LATEST, define_features, option
 from worker.cli.printing import print_document, print_json_line, print_line, time_option
+from worker.cli.stores import listed_runs, open_for_run
 from worker.pages.figures import DASH, comment_text, fact_text, few_symbols, percent, shown_time
 from worker.pages.text_parts import Part, rows_table
 from worker.runs.progress import told_rows, watch_rows
@@ -42,7 +32,7 @@ EMPTY_SELECTION: dict[str, Any] = {"ranges": [], "left_out": []}
 COLUMNS = ("run", "status", "made", "name", "symbols", "bars", "return", "trades", "events", "head")
 
 
-async def runs(db: DbOption = None, json: JsonOption = False) -> None:
+async def runs(db: options.Db = None, json: options.Json = False) -> None:
     """List the runs of a store, oldest first; exit 2 when one of them is damaged."""
     from worker.review.run_list import document_of
 
@@ -93,8 +83,8 @@ async def trials(
     pbo: Annotated[
         bool, typer.Option("--pbo", help="Whether the best of the runs on the same bars is more than luck.")
     ] = False,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """List what was tried in a store on which bars, and what the next run on them starts with."""
     from worker.pages.study_text import trials_parts
@@ -115,7 +105,7 @@ async def trials(
 
 
 async def journal(
-    run: RunArgument = LATEST,
+    run: options.RunArgument = LATEST,
     kind: Annotated[list[str] | None, option(help="Only this kind; give it again for more.")] = None,
     until: Annotated[
         str | None, option(metavar="TIME", help="Only what was known at TIME (ISO, UTC), inclusive.")
@@ -124,7 +114,7 @@ async def journal(
     telemetry: Annotated[
         bool, typer.Option("--telemetry", help="Add what was measured, not decided.")
     ] = False,
-    db: DbOption = None,
+    db: options.Db = None,
 ) -> None:
     """Print the journal of a run, in order."""
     kinds = None if not kind else {_known_kind(name) for name in kind}
@@ -186,11 +176,11 @@ def _short(value: object) -> str:
 
 
 async def verify(
-    run: RunArgument = LATEST,
-    data: DataOption = None,
-    features: FeaturesOption = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    run: options.RunArgument = LATEST,
+    data: options.Data = None,
+    features: options.Features = None,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Check the hash chain of a run and replay it: exit 0 when both hold, 1 when one does not."""
     from worker.review.verification import verify_run
@@ -246,9 +236,9 @@ async def why(
             help="Fill id, amendment id of a stop move, or id of a guard's verdict; or a unique start.",
         ),
     ],
-    run: RunOption = LATEST,
-    db: DbOption = None,
-    json: JsonOption = False,
+    run: options.RunOption = LATEST,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Print the chain from a fill or a stop move back to bar, events, findings, verdict and playbook."""
     async with open_for_run(db, run, guards=True) as (store, record):
@@ -276,7 +266,6 @@ def _no_fill(found: list[Event], fill: str, run_id: str) -> ConfigError:
 
 
 def _describe_node(node: LineageNode, depth: int = 0) -> Iterator[str]:
-    """A row of the journal with its facts, and behind it, further in, the rows that led to it."""
     space = "    " * depth
     is_row = node.seq is not None and node.known_at is not None
     where = f"row {node.seq}, known {shown_time(node.known_at or 0)}" if is_row else ""

@@ -6,17 +6,10 @@ from typing import Annotated, Any, Literal
 import typer
 
 from services.model_calls.quoting import count_noun
-from worker.cli.options import (
-    LATEST,
-    DbOption,
-    JsonOption,
-    RunArgument,
-    RunOption,
-    open_for_run,
-    open_to_write,
-    operator_name,
-)
+from worker.cli import options
+from worker.cli.options import LATEST, operator_name
 from worker.cli.printing import print_document
+from worker.cli.stores import open_for_run, open_to_write
 from worker.pages.figures import counts, shown_cell, shown_time
 from worker.pages.text_parts import Part, rows_table
 
@@ -26,7 +19,9 @@ NO_PROCESS = {"guard": "`thinktwice guard questions` lists what it asks"}
 KILLED = "the kill switch is on"
 
 
-async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
+async def status(
+    run: options.RunArgument = LATEST, db: options.Db = None, json: options.Json = False
+) -> None:
     """Show how the process that trades a run is: alive or silent, safe mode, bars, positions, errors."""
     from worker.review.run_status import status_of
 
@@ -98,9 +93,9 @@ async def kill(
         Literal["on", "off"],
         typer.Argument(metavar="on|off", help="on: close positions, enter no more; off: release."),
     ],
-    run: RunOption = LATEST,
-    db: DbOption = None,
-    json: JsonOption = False,
+    run: options.RunOption = LATEST,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Ask the process that trades a run to turn its kill switch on or off; a guard heeds it at once."""
     from worker.review.run_requests import describe_request
@@ -126,7 +121,9 @@ def _describe_switched(found: list[dict[str, Any]]) -> Iterator[Part]:
     yield f"{count_noun(len(found), 'guard')} switched {'on' if is_on else 'off'}"
 
 
-async def requests(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
+async def requests(
+    run: options.RunArgument = LATEST, db: options.Db = None, json: options.Json = False
+) -> None:
     """List what was asked of the process that trades a run, and what it answered."""
     async with open_for_run(db, run) as (store, record):
         found = await store.operator.all(record.run_id)

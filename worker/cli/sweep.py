@@ -10,17 +10,11 @@ import typer
 from schemas.errors import ConfigError, nearest
 from schemas.settings import Settings
 from services.text.given_files import parse_toml, read_text
-from worker.cli.options import (
-    FILE,
-    ConfigArgument,
-    JsonOption,
-    open_for_writing,
-    option,
-    run_settings,
-    takes,
-)
+from worker.cli import options
+from worker.cli.options import FILE, option, run_settings, takes
 from worker.cli.outcome import checked_folder
 from worker.cli.printing import complain, print_document
+from worker.cli.stores import open_for_writing
 from worker.pages.figures import shown_cell
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.out_folder import json_text
@@ -39,7 +33,7 @@ EXECUTION = "execution."
 @takes("fee", "slippage", "seed", after="embargo")
 def sweep(
     context: typer.Context,
-    config: ConfigArgument = None,
+    config: options.Config = None,
     grid: Annotated[
         Path | None,
         option(
@@ -70,8 +64,7 @@ def sweep(
         ),
     ] = "rule",
     cluster: Annotated[
-        str | None,
-        option(metavar="ADDRESS", help="Dask scheduler, tcp://HOST:PORT, or local. [processes]"),
+        str | None, option(metavar="ADDRESS", help="Dask scheduler, tcp://HOST:PORT, or local. [processes]")
     ] = None,
     processes: Annotated[
         int | None, option(metavar="N", min=1, help="Processes that trade sets. [one a processor]")
@@ -89,7 +82,7 @@ def sweep(
     db: Annotated[
         str | None, option("--db", metavar="URL", help="Store in whose ledger the search is entered. [none]")
     ] = None,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Trade every parameter set of a rule or playbook by itself, and say what the search is worth.
 
@@ -144,11 +137,6 @@ def _lines(found: "SweepResult", document: Mapping[str, Any]) -> list[str]:
 
 
 def _family(settings: Settings, file: Path | None, playbook: str | None, draws: int | None) -> "Family":
-    """The sets that a file and a configuration name.
-
-    Raises:
-        ConfigError: the file cannot be read, or names neither a rule nor a playbook.
-    """
     from trading_core.research.simulation import SWITCHES
     from worker.studies.sweep.sets import Family, family_of_playbook
 
@@ -173,11 +161,6 @@ def _family(settings: Settings, file: Path | None, playbook: str | None, draws: 
 
 
 def _of_runs(settings: Settings, file: Path | None, playbook: str | None, draws: int | None) -> "Family":
-    """The sets of whole runs that a file names, over a configuration.
-
-    Raises:
-        ConfigError: the file names no grid, or more than one.
-    """
     from worker.studies.sweep.agent_family import AgentFamily
 
     if file is None:

@@ -7,31 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.options import (
-    LATEST,
-    MODELS,
-    ConfigArgument,
-    DbOption,
-    JsonOption,
-    RunOption,
-    argument,
-    open_for_run,
-    option,
-    run_settings,
-    takes,
-)
+from worker.cli import options
+from worker.cli.options import LATEST, MODELS, argument, option, run_settings, takes
 from worker.cli.printing import print_document, time_option
+from worker.cli.stores import open_for_run
 from worker.pages.figures import plain_fields, shown_time
 from worker.pages.text_parts import Part, rows_table
-from worker.runs.interrupts import run_async
 from worker.runs.progress import step
 
 if TYPE_CHECKING:
-    from schemas.claims import CheckedClaim, FactCheck
-    from schemas.settings import Settings
+    from schemas.claims import FactCheck
     from services.deliberation.extraction import ReadClaims
-    from services.evidence.run_facts import RunFacts
-    from worker.studies.deliberated import DeliberatedText, TextRequest
 
 HOLDS, FAILS = 0, 1
 MARKS = {"verified": "ok", "contradicted": "FALSE", "unverifiable": "?"}
@@ -46,11 +32,11 @@ FileArgument = Annotated[
 
 
 @takes(*MODELS, after="at")
-def factcheck(
+async def factcheck(
     context: typer.Context,
     file: FileArgument,
-    config: ConfigArgument = None,
-    run: RunOption = LATEST,
+    config: options.Config = None,
+    run: options.RunOption = LATEST,
     report: Annotated[
         str | None, option(metavar="ID", help="As of this report, which the text is about. [the newest]")
     ] = None,
@@ -60,8 +46,8 @@ def factcheck(
     reflection: Annotated[
         str | None, option(help="deterministic, or full: a model reads the claims. [deterministic]")
     ] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Check what a text claims about a run.
 
@@ -69,10 +55,10 @@ def factcheck(
     else ("The mean R of AAPL was 0.36R"). With --reflection full a model reads the claims, and code holds
     them. What was not read is counted; it is neither true nor false.
 
-    Exit 0: no claim is contradicted. 1: one is, or the run cannot answer it. 2: bad input.
-    The store is opened so that nothing can be written to it.
+    Exit 0: no claim is contradicted. 1: one is, or the run cannot answer it. 2: bad input. Nothing is stored.
     """
     from services.deliberation.extraction import check_read
+    from worker.review.run_facts import read_facts
     from worker.studies.deliberated import document_of_check, read_text_claims
     from worker.studies.given_text import given_text
 
@@ -80,44 +66,37 @@ def factcheck(
         raise ConfigError("--report names a report, which has its own time: leave out --at")
     text, settings = given_text(file), run_settings(context).settings
     moment = None if at is None else time_option(at, "--at")
-    run_id, facts = run_async(_facts(run, report, moment, db))
-    read = run_async(read_text_claims(text, facts, settings, os.environ))
-    checked = check_read(text, read, facts)
-    document = {"run_id": run_id, **document_of_check(checked, read)}
-    print_document(document, json, lambda _: checked_parts(run_id, checked, read))
-    raise typer.Exit(HOLDS if checked.holds else FAILS)
-
-
-async def _facts(run: str, report: str | None, at: int | None, db: str | None) -> "tuple[str, RunFacts]":
-    from worker.review.run_facts import read_facts
-
     async with open_for_run(db, run, read_only=True) as (store, record):
-        return record.run_id, await read_facts(store, record, report=report, at=at)
+        facts = await read_facts(store, record, report=report, at=moment)
+    read = await read_text_claims(text, facts, settings, os.environ)
+    checked = check_read(text, read, facts)
+    document = {"run_id": record.run_id, **document_of_check(checked, read)}
+    print_document(document, json, lambda _: checked_parts(record.run_id, checked, read))
+    raise typer.Exit(HOLDS if checked.holds else FAILS)
 
 
 def checked_parts(run_id: str, checked: "FactCheck", read: "ReadClaims") -> Iterator[Part]:
     """The check of a text; of what a model read, each claim in code's words beside the quote."""
+    from services.claims.sections import describe_claim
+
     counts = {**checked.counts, "sentences not read": len(read.not_read)}
     text = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     yield f"run {run_id} as of {shown_time(checked.known_at)}: {text}"
     if read.failed is not None:
         yield f"The model read nothing ({read.failed}); figures with their names were read."
-    yield rows_table([_row(claim, read.by_model) for claim in checked.claims], _heads(read.by_model))
+    # Of a model only code's own words say what it read.
+    held = {"held as": lambda claim: describe_claim(claim.claim)} if read.by_model else {}
+    columns = {
+        "verdict": lambda claim: MARKS[claim.verdict],
+        "said": lambda claim: claim.text,
+        **held,
+        "the run has": lambda claim: claim.so,
+        "rows": lambda claim: " ".join(
+            "?" if row.seq is None else str(row.seq) for row in claim.rows[:SHOWN_ROWS]
+        ),
+    }
+    yield rows_table(checked.claims, columns)
     yield from _list_unread(read.not_read)
-
-
-def _heads(by_model: bool) -> list[str]:
-    held = ("held as",) if by_model else ()  # of a model only code's own words say what it read
-    return ["verdict", "said", *held, "the run has", "rows"]
-
-
-def _row(claim: "CheckedClaim", by_model: bool) -> dict[str, str | None]:
-    from services.claims.sections import describe_claim
-
-    rows = " ".join("?" if row.seq is None else str(row.seq) for row in claim.rows[:SHOWN_ROWS])
-    held = (describe_claim(claim.claim),) if by_model else ()
-    cells = (MARKS[claim.verdict], claim.text, *held, claim.so, rows)
-    return dict(zip(_heads(by_model), cells, strict=True))
 
 
 def _list_unread(sentences: Sequence[str]) -> Iterator[str]:
@@ -127,7 +106,7 @@ def _list_unread(sentences: Sequence[str]) -> Iterator[str]:
 
 
 @takes(*MODELS, after="also")
-def deliberate(
+async def deliberate(
     context: typer.Context,
     file: FileArgument,
     preset: Annotated[
@@ -137,8 +116,8 @@ def deliberate(
             help="pass (one critique, one correction), quality (scores and facts), review (passes), chunked.",
         ),
     ],
-    config: ConfigArgument = None,
-    run: RunOption = LATEST,
+    config: options.Config = None,
+    run: options.RunOption = LATEST,
     question: Annotated[
         str, typer.Option(metavar="TEXT", help="What the text is to answer; at most 8,000 characters.")
     ] = "",
@@ -157,8 +136,8 @@ def deliberate(
         list[str] | None,
         option(metavar="FILE", help="Another text, one after the other; the run is read once."),
     ] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+    db: options.Db = None,
+    json: options.Json = False,
 ) -> None:
     """Read the claims of a text, hold them against a run, and write it anew from those that are so.
 
@@ -167,9 +146,11 @@ def deliberate(
     was not read is listed. Nothing is written to the store.
     With --also there are several outcomes, of which --json makes one list.
     """
+    from worker.review.run_facts import read_facts
     from worker.studies.deliberated import (
         TextRequest,
         check_question,
+        deliberate_all,
         document_of_text,
         preset_named,
         with_mode,
@@ -184,21 +165,10 @@ def deliberate(
         raise ConfigError("- is standard input, which holds one text: name the others by their files")
     requests = [TextRequest(given_text(name).strip(), named, request) for name in files]
     with step("refining the text"):
-        run_id, texts = run_async(_deliberate(requests, settings, run, db))
-    documents = [document_of_text(run_id, text) for text in texts]
+        async with open_for_run(db, run, read_only=True) as (store, record):
+            texts = await deliberate_all(requests, settings, os.environ, lambda: read_facts(store, record))
+    documents = [document_of_text(record.run_id, text) for text in texts]
     print_document(documents if also else documents[0], json, lambda _: _describe(files, documents))
-
-
-async def _deliberate(
-    requests: "list[TextRequest]", settings: "Settings", run: str, db: str | None
-) -> "tuple[str, list[DeliberatedText]]":
-    from worker.review.run_facts import read_facts
-    from worker.studies.deliberated import deliberate_all
-
-    async with open_for_run(db, run, read_only=True) as (store, record):
-        return record.run_id, await deliberate_all(
-            requests, settings, os.environ, lambda: read_facts(store, record)
-        )
 
 
 def _describe(files: Sequence[str], documents: Sequence[dict[str, Any]]) -> Iterator[Part]:

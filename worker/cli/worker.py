@@ -14,22 +14,11 @@ import typer
 
 from schemas.errors import ConfigError, InvariantViolation, StoreError
 from schemas.settings import Settings
-from worker.cli.options import (
-    LATEST,
-    ConsoleOption,
-    ConsolePortOption,
-    DbOption,
-    LogFormatOption,
-    argument,
-    console_at,
-    open_for_run,
-    open_for_writing,
-    option,
-    run_name,
-    run_settings,
-)
-from worker.cli.paper import console_beside, show, trade
+from worker.cli import options
+from worker.cli.options import LATEST, argument, console_at, option, run_name, run_settings, takes
+from worker.cli.paper import NewOption, SpeedOption, console_beside, show, trade
 from worker.cli.printing import complain, print_json_line, print_line, time_option
+from worker.cli.stores import open_for_run, open_for_writing
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 from worker.settings import ResolvedSettings
@@ -47,6 +36,7 @@ if TYPE_CHECKING:
 QUIET_ONCE = frozenset({"lease_taken", "lease_released"})
 
 
+@takes("data", "symbols", "timeframe", after="feed")
 def worker(
     context: typer.Context,
     config: Annotated[
@@ -59,23 +49,10 @@ def worker(
     feed: Annotated[
         str | None, option(help="Trade this feed, too: ccxt:NAME, csv or replay, as `thinktwice paper` does.")
     ] = None,
-    data: Annotated[str | None, option(help="Bar file of --feed csv and replay.")] = None,
-    speed: Annotated[
-        str, typer.Option(help="Of --feed replay: seconds of bar time in a second, or max.")
-    ] = "max",
-    symbols: Annotated[str | None, option(help="Symbols to trade, separated by commas.")] = None,
-    timeframe: Annotated[str | None, option(help="Of the bars to trade.")] = None,
-    new: Annotated[
-        bool, typer.Option("--new", help="With --feed: trade a new run, even if one could go on.")
-    ] = False,
-    fresh_ledger: Annotated[
-        bool,
-        typer.Option("--fresh-ledger", help="With --feed: do not count what was tried on these bars before."),
-    ] = False,
-    run: Annotated[
-        str,
-        typer.Option(metavar="RUN", help="Without --feed: run id, a unique prefix of one, or 'latest'."),
-    ] = "latest",
+    speed: SpeedOption = "max",
+    new: NewOption = False,
+    fresh_ledger: options.FreshLedger = False,
+    run: options.RunOption = LATEST,
     once: Annotated[bool, typer.Option("--once", help="Examine what is due now, then exit.")] = False,
     at: Annotated[
         str | None,
@@ -88,13 +65,11 @@ def worker(
     period: Annotated[
         float, typer.Option(min=0.1, max=30.0, help="Seconds between two looks, at most 30.")
     ] = 30.0,
-    db: DbOption = None,
-    log_format: LogFormatOption = None,
-    console: ConsoleOption = False,
-    console_port: ConsolePortOption = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="With --feed: print every counter of the run at its end.")
-    ] = False,
+    db: options.Db = None,
+    log_format: options.LogFormat = None,
+    console: options.Console = False,
+    console_port: options.ConsolePort = None,
+    full: options.Full = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per event, times in ns.")
     ] = False,
@@ -102,7 +77,8 @@ def worker(
     """Run everything on a feed, or the slow loop of a stored run: reflect at its slots, tell the judge.
 
     With --feed this process trades and reflects fast, and one beside it reflects slowly; more processes
-    without --feed may stand by for the slow loop of the same run.
+    without --feed may stand by for the slow loop of the same run. What to trade, --speed, --new,
+    --fresh-ledger and --full go with --feed, --run goes without it.
     """
     port = console_at(console, console_port)
     refused = {
@@ -112,8 +88,8 @@ def worker(
         "--full is of the summary at the end of a feed: it goes with --feed": full and not feed,
         "--fresh-ledger is of a run that begins: it goes with --feed": fresh_ledger and not feed,
         **{
-            f"--{name} says what to trade: it goes with --feed": value is not None and not feed
-            for name, value in {"data": data, "symbols": symbols, "timeframe": timeframe}.items()
+            f"--{name} says what to trade: it goes with --feed": context.params[name] is not None and not feed
+            for name in ("data", "symbols", "timeframe")
         },
     }
     if reasons := [reason for reason, applies in refused.items() if applies]:

@@ -111,7 +111,6 @@ def arm_row(one: Part) -> list[str]:
 
 
 def _worth_line(tier: Part) -> str:
-    """The difference that the tier made, and why the answer is what it is; empty when it was not run."""
     if tier["difference"] is None:
         return ""
     found = tier["difference"]
@@ -121,7 +120,6 @@ def _worth_line(tier: Part) -> str:
 
 
 def _chance_line(tier: Part) -> str:
-    """The difference to the coin; empty where no coin was thrown."""
     found = tier["against_chance"]
     if found is None:
         return ""

@@ -4,8 +4,7 @@ The detector's limit is a line; only a level above it is an alarm, and an alarm 
 carry a distance between older and newer regimes, it is the third panel.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -32,14 +31,7 @@ DATES = 6
 MARKED = 40  # a line of more points is drawn without a mark on each
 DAY_NS = 86_400_000_000_000
 Report = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Series:
-    """One line of a panel: what it is called and its points (time in ns, value), oldest first."""
-
-    name: str
-    points: tuple[tuple[int, float], ...]
+Series = Mapping[str, Sequence[tuple[int, float]]]  # lines by name: time in ns and value, oldest first
 
 
 def drift_plot(reports: Sequence[Report]) -> Element:
@@ -57,7 +49,7 @@ def drift_plot(reports: Sequence[Report]) -> Element:
     shapes: list[Child] = []
     top = TOP
     for caption, lines, is_level in panels:
-        values = [value for drawn in lines for _, value in drawn.points]
+        values = [value for points in lines.values() for _, value in points]
         down = spanning([0.0, *values], top + PANEL, top, room=0.1)
         if is_level:
             down = Scale(FLOOR, 3 * max([limit_of(reports) or 1.0, *values]), top + PANEL, top, log=True)
@@ -73,23 +65,23 @@ def drift_plot(reports: Sequence[Report]) -> Element:
     )
 
 
-def series(reports: Sequence[Report], field: str) -> list[Series]:
+def series(reports: Sequence[Report], field: str) -> Series:
     """One line per playbook, in name order, of a field of `decay`."""
     found: dict[str, list[tuple[int, float]]] = {}
     for report in reports:
         for row in report.get("decay", ()):
             if row[field] is not None:
                 found.setdefault(row["playbook_id"], []).append((report["known_at"], row[field]))
-    return [Series(name, tuple(points)) for name, points in sorted(found.items())]
+    return dict(sorted(found.items()))
 
 
-def regime_distances(reports: Sequence[Report]) -> list[Series]:
+def regime_distances(reports: Sequence[Report]) -> Series:
     """The energy distance of the reports that carry one, as one line; nothing when none does."""
     shifts = [(report["known_at"], report.get("regime_shift") or {}) for report in reports]
     known = [
         (at, shift["energy_distance"]) for at, shift in shifts if shift.get("energy_distance") is not None
     ]
-    return [Series("regimes, all symbols", tuple(known))] if known else []
+    return {"regimes, all symbols": known} if known else {}
 
 
 def limit_of(reports: Sequence[Report]) -> float | None:
@@ -98,7 +90,7 @@ def limit_of(reports: Sequence[Report]) -> float | None:
     return limits[-1] if limits else None
 
 
-def _panel(caption: str, lines: Sequence[Series], across: Scale, down: Scale, limit: float | None) -> Element:
+def _panel(caption: str, lines: Series, across: Scale, down: Scale, limit: float | None) -> Element:
     shapes: list[Child] = [text(LEFT, down.end - 10, caption, "head")]
     for tick in down.ticks(6):
         shapes += [
@@ -112,12 +104,12 @@ def _panel(caption: str, lines: Sequence[Series], across: Scale, down: Scale, li
     return tag("g", *shapes, *_lines(lines, across, down))
 
 
-def _lines(lines: Sequence[Series], across: Scale, down: Scale) -> list[Child]:
-    ends = apart([down(drawn.points[-1][1]) for drawn in lines], 15.0)
+def _lines(lines: Series, across: Scale, down: Scale) -> list[Child]:
+    ends = apart([down(points[-1][1]) for points in lines.values()], 15.0)
     shapes: list[Child] = []
-    for position, (drawn, end) in enumerate(zip(lines, ends, strict=True)):
+    for position, ((name, known), end) in enumerate(zip(lines.items(), ends, strict=True)):
         color, shape = f"s{position % SERIES_COLORS}", SERIES_SHAPES[position % len(SERIES_SHAPES)]
-        points = [(across(at), down(value)) for at, value in drawn.points]
+        points = [(across(at), down(value)) for at, value in known]
         shapes.append(path(points, f"series {color}"))
         marked = points if len(points) <= MARKED else points[-1:]
         shapes += [marker(shape, x, y, f"mark {color}", 3.5) for x, y in marked]
@@ -125,7 +117,7 @@ def _lines(lines: Sequence[Series], across: Scale, down: Scale) -> list[Child]:
         shapes += [
             line(x + 6, y, RIGHT + 18, end, f"leader {color}"),
             marker(shape, RIGHT + 26, end, f"mark {color}", 3.5),
-            text(RIGHT + 36, end + 4, drawn.name),
+            text(RIGHT + 36, end + 4, name),
         ]
     return shapes
 

@@ -111,7 +111,6 @@ def _positions(held: Document) -> str:
 
 
 def _beyond(limited: Document) -> str:
-    """That the account's limit of entries does not bound what a block of this table brings."""
     blocks, holds = count_noun(limited["beyond"], "block"), "holds" if limited["beyond"] == 1 else "hold"
     most = count_noun(limited["most"], "entry", "entries")
     return (
@@ -129,7 +128,6 @@ def _torn_means(row: Document) -> str:
 
 
 def _opinion(row: Document) -> str:
-    """What the yearly looks claim of a playbook, with the rates at which they are wrong."""
     found = row["second_opinion"]
     advice = "risk less, or try it on paper" if found["claim"] == "losing" else "no reason for more risk"
     return (
@@ -139,5 +137,4 @@ def _opinion(row: Document) -> str:
 
 
 def _parts(row: Document) -> tuple[str, ...]:
-    """Playbook, regime and timeframe of a cluster, as far as it has them."""
     return tuple(row[name] for name in ("playbook", "regime", "timeframe") if row[name] is not None)

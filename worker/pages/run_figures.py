@@ -44,42 +44,26 @@ def curve_figures(data: Columns | None = None, *, is_flat: bool = False) -> list
     """Equity beside buy and hold, drawdown, rolling Sharpe ratio, over one time axis; the first if flat."""
     shared = source("curve", CURVE, data)
     across = _range([] if data is None else data["x"], "curve_x")
-    equity = _figure("equity", 300, across, "equity")
+    equity = _over_time("equity", 300, across, "equity")
     equity.y_range = _fit_range(data, ("equity", "hold", "exposed"), "equity_y")
-    lines = [
-        equity.line("x", "equity", source=shared, color=NEUTRAL, line_width=2, legend_label="run"),
-        equity.line(
-            "x", "hold", source=shared, color=OTHER_COLOR, legend_label="buy and hold", name="hold_line"
-        ),
-        equity.line(
-            "x",
-            "exposed",
-            source=shared,
-            color=OTHER_COLOR,
-            line_dash="dashed",
-            legend_label="buy and hold at the run's exposure",
-            name="exposed_line",
-        ),
-    ]
+    run = equity.line("x", "equity", source=shared, color=NEUTRAL, line_width=2, legend_label="run")
+    held: dict[str, Any] = {"source": shared, "color": OTHER_COLOR}
+    equity.line("x", "hold", **held, legend_label="buy and hold", name="hold_line")
+    label = "buy and hold at the run's exposure"
+    equity.line("x", "exposed", **held, line_dash="dashed", legend_label=label, name="exposed_line")
     equity.yaxis.formatter = NumeralTickFormatter(format="0,0")
     equity.legend.location, equity.legend.click_policy = "top_left", "hide"
-    equity.add_tools(
-        _hover(
-            lines[:1],
-            time="@time",
-            run="@equity{0,0.00}",
-            **{"buy and hold": "@hold{0,0.00}", "at its exposure": "@exposed{0,0.00}"},
-        )
-    )
+    shown = {"buy and hold": "@hold{0,0.00}", "at its exposure": "@exposed{0,0.00}"}
+    equity.add_tools(_hover([run], time="@time", run="@equity{0,0.00}", **shown))
     if is_flat:
         return [equity]
-    down = _figure("drawdown", 150, across, "drawdown")
+    down = _over_time("drawdown", 150, across, "drawdown")
     down.y_range = _fit_range(data, ("drawdown",), "drawdown_y")
     down.varea("x", 0, "drawdown", source=shared, color=DOWN, fill_alpha=0.25)
     fallen = down.line("x", "drawdown", source=shared, color=DOWN)
     down.yaxis.formatter = NumeralTickFormatter(format="0.0 %")
     down.add_tools(_hover([fallen], time="@time", drawdown="@drawdown{0.0 %}"))
-    rolling = _figure("rolling Sharpe", 150, across, "rolling")
+    rolling = _over_time("rolling Sharpe", 150, across, "rolling")
     rolling.y_range = _fit_range(data, ("rolling",), "rolling_y")
     rolled = [rolling.line("x", "rolling", source=shared, color=NEUTRAL)]
     rolling.add_tools(_hover(rolled, time="@time", Sharpe="@rolling{0.00}"))
@@ -94,7 +78,7 @@ def candle_figure(data: Mapping[str, Columns] | None = None) -> figure:
     fills = source("fills", FILL, None if data is None else data["fills"])
     seen = source("reflections", REFLECTION, None if data is None else data["reflections"])
     edges = [] if data is None else data["candles"]["x"]
-    made = _figure("price", 460, _range(edges, "candle_x"), "candle_plot")
+    made = _over_time("price", 460, _range(edges, "candle_x"), "candle_plot")
     made.y_range = _fit_range(None if data is None else data["candles"], ("low", "high"), "candle_y")
     made.segment("x", "high", "x", "low", source=bars, color="color")
     bodies = made.vbar("x", "width", "close", "open", source=bars, color="color", line_color="color")
@@ -113,9 +97,8 @@ def candle_figure(data: Mapping[str, Columns] | None = None) -> figure:
 def excursion_figure(data: Columns | None = None) -> figure:
     """The worst point of each trade against its best, both in R."""
     shared = source("excursions", EXCURSION, data)
-    made = figure(height=340, sizing_mode="stretch_width", tools=f"pan,{TOOLS}", name="excursion_plot")
+    made = _figure("MFE in R", 340, "excursion_plot", tools=f"pan,{TOOLS}")
     made.x_range, made.y_range = (_fit_range(data, (axis,), f"excursion_{axis}") for axis in "xy")
-    _dress(made, "MFE in R")
     made.xaxis.axis_label = "MAE in R"
     dots = made.scatter("x", "y", size=7, source=shared, color="color", line_color=None, fill_alpha=0.6)
     made.add_tools(_hover([dots], trade="@told", R="@r", MAE="@x{0.00} R", MFE="@y{0.00} R"), _tap(dots))
@@ -143,13 +126,9 @@ def spread_figure(r: Sequence[float]) -> figure:
 
 
 def _bars(names: list[str], values: Sequence[float], colors: list[str], label: str, name: str) -> figure:
-    made = figure(
-        x_range=FactorRange(factors=names), height=220, sizing_mode="stretch_width", tools="save", name=name
-    )
-    _dress(made, label)
+    made = _by_name(label, 220, name, names)
     data = {"name": names, "value": list(values), "color": colors}
     made.vbar(x="name", top="value", width=0.8, color="color", source=ColumnDataSource(data=data))
-    made.xaxis.major_label_orientation = 0.9
     return made
 
 
@@ -158,17 +137,9 @@ def outcome_figure(outcomes: Mapping[str, Any]) -> figure:
     periods: list[str] = outcomes["periods"]
     names = list(outcomes["counts"])
     shared = ColumnDataSource(data={"period": periods, **outcomes["counts"]})
-    made = figure(
-        x_range=FactorRange(factors=periods),
-        height=260,
-        sizing_mode="stretch_width",
-        tools="save",
-        name="outcomes",
-    )
-    _dress(made, "reflections")
+    made = _by_name("reflections", 260, "outcomes", periods)
     colors = [STATUS_COLORS.get(name, OTHER_COLOR) for name in names]
     stacks = made.vbar_stack(names, x="period", width=0.85, color=colors, source=shared, legend_label=names)
-    made.xaxis.major_label_orientation = 0.9
     made.add_tools(_hover(stacks, period="@period", **{name: f"@{{{name}}}" for name in names}))
     return made
 
@@ -313,25 +284,24 @@ def _range(values: Sequence[float] | npt.NDArray[np.float64], name: str) -> Rang
     return Range1d(start=first, end=max(last, first + 1.0), name=name)
 
 
-def _figure(title: str, height: int, across: Range1d, label: str) -> figure:
-    made = figure(
-        x_axis_type="datetime",
-        x_range=across,
-        height=height,
-        sizing_mode="stretch_width",
-        tools=TOOLS,
-        name=label,
-    )
-    _dress(made, title)
+def _over_time(label: str, height: int, across: Range1d, name: str) -> figure:
+    return _figure(label, height, name, x_axis_type="datetime", x_range=across, tools=TOOLS)
+
+
+def _by_name(label: str, height: int, name: str, names: list[str]) -> figure:
+    made = _figure(label, height, name, x_range=FactorRange(factors=names), tools="save")
+    made.xaxis.major_label_orientation = 0.9
     return made
 
 
-def _dress(made: figure, label: str) -> None:
+def _figure(label: str, height: int, name: str, **given: Any) -> figure:
+    made = figure(height=height, sizing_mode="stretch_width", name=name, **given)
     made.yaxis.axis_label = label
     made.toolbar.logo, made.toolbar_location = None, "above"
     made.background_fill_alpha = made.border_fill_alpha = 0.0
     made.outline_line_alpha = 0.0
     made.grid.grid_line_alpha = 0.35
+    return made
 
 
 def _tap(*renderers: Any) -> TapTool:

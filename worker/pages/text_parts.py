@@ -34,7 +34,7 @@ def rows_table(rows: Iterable[Any], columns: Mapping[str, Any] | Sequence[str]) 
     makers = columns if isinstance(columns, Mapping) else dict(zip(columns, columns, strict=True))
     cells = [[row[of] if isinstance(of, str) else of(row) for of in makers.values()] for row in rows]
     figures = [all(map(_is_figure, column)) for column in zip(*cells, strict=True)]
-    return TextTable([*makers], [[*map(shown_cell, line)] for line in cells], figures)
+    return TextTable([*map(visible, makers)], [[*map(shown_cell, line)] for line in cells], figures)
 
 
 def _is_figure(cell: Any) -> bool:
@@ -56,6 +56,11 @@ def lines_of(parts: Iterable[Part], space: int = WIDEST) -> Iterator[tuple[str, 
             yield visible(part if isinstance(part, str) else f"{part[0]:<{LABEL}} {part[1]}"), False
         elif part.rows:
             yield from table_lines(part, space)
+
+
+def text_of(parts: Iterable[Part], space: int = WIDEST) -> str:
+    """All lines as one text."""
+    return "\n".join(line for line, _ in lines_of(parts, space))
 
 
 def table_lines(table: TextTable, space: int = WIDEST) -> Iterator[tuple[str, bool]]:

@@ -54,12 +54,11 @@ async def answer_change(
     """
     run_id = request.run.run_id
     try:
-        made = await plan_text(store, request, statement, forced=False, reader=settings)
+        stored = await plan_text(store, request, statement, forced=False, reader=settings)
     except UnreadableText as error:
         back = f"That asks for a change, which can be planned once it is clear: {error}"
         status = "clarify" if attended else "abstained"
         return empty_document(question=statement, run_id=run_id, status=status, clarification=back)
-    stored = await store.plans.find(made.plan_id, made.run_id)
     return empty_document(
         question=statement,
         run_id=run_id,
@@ -70,7 +69,7 @@ async def answer_change(
         complete=True,
         reasoning=stored.record.reasoning or "",
         two_phase=stored.record.two_phase,
-        plan_id=made.plan_id,
+        plan_id=stored.record.plan_id,
     )
 
 

@@ -106,7 +106,6 @@ def _on_view(views: RunViews, name: str, facts: ViewFacts) -> Handler:
 def _runs(
     records: "list[RunRecord]", moment: int | None, arguments: tool_arguments.RunListArguments, *, whole: bool
 ) -> tool_results.RunListResult:
-    """Runs by number; as of an earlier clock without what their ends brought."""
     page, cursor = page_of(records, arguments, lambda record: record.number, newest_first=True)
     seen = tuple(_run(record, whole=whole) for record in page)
     return tool_results.RunListResult(

@@ -25,7 +25,7 @@ from worker.review.report_finder import FoundReport
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
-    from services.store.plan_records import PlanRecord
+    from services.store.plan_records import StoredPlan
 
 NEED_A_PROCESS = ("replan", "open_experiment")  # nothing of them is in a folder of playbooks
 NO_FOLDER = "it needs a run that trades: a folder holds none"
@@ -51,7 +51,7 @@ class PlanRequest:
     by: str
 
 
-async def plan_report(store: "Store", request: PlanRequest, found: FoundReport) -> "PlanRecord":
+async def plan_report(store: "Store", request: PlanRequest, found: FoundReport) -> "StoredPlan":
     """Keep a plan of the judge's actions on a report.
 
     Raises:
@@ -74,7 +74,7 @@ async def plan_report(store: "Store", request: PlanRequest, found: FoundReport) 
 
 async def plan_change(
     store: "Store", request: PlanRequest, kind: ChangeKind, fields: Mapping[str, Any], reason: str
-) -> "PlanRecord":
+) -> "StoredPlan":
     """Keep a plan of one typed change.
 
     Raises:
@@ -111,7 +111,7 @@ def describe_change(kind: ChangeKind, fields: Mapping[str, Any]) -> str:
 
 async def plan_text(
     store: "Store", request: PlanRequest, text: str, *, forced: bool, reader: Settings | None = None
-) -> "PlanRecord":
+) -> "StoredPlan":
     """Keep a plan of what a person asks for in words, which a model of `reader` or of the run reads.
 
     Raises:
@@ -267,11 +267,11 @@ async def _keep(
     text: str = "",
     context: DetectionContext | None = None,
     reasoning: str | None = None,
-) -> "PlanRecord":
+) -> "StoredPlan":
     """Store a plan with what its words say of two phases; without a context it was typed."""
     context = context or DetectionContext(live=request.trades, typed=True)
     who = Operator(request.by, time.time_ns(), plan.made_at) if request.trades else None
-    return await store.plans.put(
+    made = await store.plans.put(
         request.run.run_id,
         plan,
         who,
@@ -279,3 +279,4 @@ async def _keep(
         reasoning=reasoning,
         elapsed_ms=round((time.perf_counter() - began) * 1e3),
     )
+    return await store.plans.find(made.plan_id, made.run_id)

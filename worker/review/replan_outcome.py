@@ -183,9 +183,7 @@ async def write_approved(
     who = Operator(by, now, now)
     await store.plans.approve(run.run_id, plan.plan_id, plan.content_hash, who)
     ended = await store.plans.carry_out(
-        run.run_id,
-        plan.plan_id,
-        lambda plan: carry_out(plan, versions, run.run_id, known_at=found.known_at),
+        run.run_id, plan.plan_id, lambda plan: carry_out(plan, versions, run.run_id, known_at=found.known_at)
     )
     if ended.state != "completed":
         raise ConfigError("; ".join(ended.reasons))

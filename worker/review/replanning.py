@@ -163,11 +163,7 @@ def judging_settings(settings: Settings, judge: JudgeName) -> Settings:
 
 @asynccontextmanager
 async def judge_models(
-    settings: Settings,
-    symbols: Sequence[str],
-    environment: Mapping[str, str],
-    clock: Clock,
-    note: EventSink,
+    settings: Settings, symbols: Sequence[str], environment: Mapping[str, str], clock: Clock, note: EventSink
 ) -> AsyncIterator[JudgeModels | None]:
     """The model of the judge and that of its planner; None where rules judge, or where none can be asked.
 

@@ -109,7 +109,6 @@ class RuleTrials:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End a process, also for a caller that is being cancelled."""
     with anyio.CancelScope(shield=True):
         if process.stdin is not None:
             process.stdin.close()

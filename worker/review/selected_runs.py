@@ -90,7 +90,6 @@ async def _measure(store: "Store", record: "RunRecord", on: "TriedOn | None") ->
 
 
 def _selection(runs: Sequence[_Measured], tried_on: "Sequence[TriedOn]") -> dict[str, Any]:
-    """The figures of the runs on the same bars; of one configuration the first run counts."""
     distinct: dict[Any, _Measured] = {}
     for run in runs:
         distinct.setdefault(run.on.key, run)

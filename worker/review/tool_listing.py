@@ -86,7 +86,6 @@ async def _list_offered(
 
 
 async def _pins(stack: AsyncExitStack, address: str, *, writes: bool) -> "PinBook":
-    """The pins of the store; listing makes none."""
     from agents.tool_hosts.kept_definitions import NoPins
     from services.store import StoreMissing, open_store
 

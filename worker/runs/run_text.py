@@ -1,104 +1,88 @@
 """The summary a trader reads, from the JSON document of a run and notes beside it."""
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import count_noun, visible
 from worker.pages.figures import DASH, counts, number, percent, plain_fields, r_multiple
+from worker.pages.text_parts import Part, rows_table
 from worker.runs.model_silence import model_silence
 from worker.runs.signal_lines import account_lines
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 Document = dict[str, Any]
 Rows = Iterable[tuple[str, str]]
 GROUPS = {"by_playbook": "By playbook", "by_symbol": "By symbol", "by_exit": "By reason of exit"}
 MORE_GROUPS = GROUPS | {"by_direction": "By direction", "by_regime": "By regime"}
-COLUMNS = ("trades", "won %", "mean R", "total R", "profit factor", "hold bars")
+COLUMNS = {
+    "trades": "trades",
+    "won %": lambda group: number(100 * group["win_rate"], 1),
+    "mean R": lambda group: _sign(group["expectancy_r"]),
+    "total R": lambda group: _sign(group["total_r"], 1),
+    "factor": lambda group: number(group["profit_factor"]),
+    "bars": lambda group: number(group["average_hold_bars"], 1),
+}
 COUNTED = (
-    *(
-        "performance",
-        "tick_validation",
-        "strategist",
-        "policy_loop",
-        "model",
-        "memory",
-        "high_level",
-        "judge",
-    ),
-    *("plans", "deliberation", "playbooks", "journal", "timing"),
+    *("performance", "tick_validation", "strategist", "policy_loop", "model", "memory", "high_level"),
+    *("judge", "plans", "deliberation", "playbooks", "journal", "timing"),
 )
 MOST_CAUSES, MOST_NAMED = 8, 3
 OFF = "reflection is off: no proposal was reflected and no report was written"
 IN_MEMORY = "in_memory"  # run id of a result that no store holds
 
 
-def render(
-    document: Document,
-    console: "Console",
-    failures: Sequence[str] = (),
-    notes: Sequence[str] = (),
-    *,
-    full: bool = False,
-) -> None:
-    """Print the summary; with reflection off, the first line says so.
+def summary_parts(
+    document: Document, failures: Sequence[str] = (), notes: Sequence[str] = (), *, full: bool = False
+) -> Iterator[Part]:
+    """The summary; with reflection off, the first line says so.
 
     `failures` are what the journalled errors said, one line each, `notes` what a reader has to know beside
     the document; in `full` every counter is printed.
     """
-    _warn(document, console)
-    for line in account_lines(document):
-        console.print(line, style="yellow", soft_wrap=True)
-    _no_trade(document, console)
-    _head(document, console)
-    for note in notes:
-        console.print(note, style="yellow", soft_wrap=True)
-    parts = [("What the agent thought", thoughts(document)), *(counters(document) if full else ())]
-    for title, table in (
-        *((title, _table_of(rows)) for title, rows in performance_parts(document)),
-        *group_tables(document, full=full),
-        *((title, _table_of(rows)) for title, rows in parts),
-        ("Run", _table_of(_run(document))),
-    ):
-        console.print()
-        console.print(title, style="bold", soft_wrap=True)
-        console.print(table)
-    console.print()
-    style = "bold red" if document["errors"] else "green"
-    console.print(f"errors: {document['errors']}", style=style)
-    for failure in failures:
-        console.print(f"  {failure}", soft_wrap=True)
+    early = document.get("ended_early")
+    warnings = (
+        OFF if document["reflection"] == "off" else None,
+        model_silence(document),
+        None if early is None else early["message"],
+        refused_strategist(document),
+        judge_silence(document),
+    )
+    yield from filter(None, warnings)
+    yield from account_lines(document)
+    yield from _no_trade(document)
+    yield from _head(document)
+    yield from notes
+    for title, rows in performance_parts(document):
+        yield from _section(title, rows)
+    for title, groups in groupings(document, full=full):
+        yield ""
+        yield rows_table(groups, {title: "name", **COLUMNS})
+    yield from _section("What the agent thought", thoughts(document))
+    for title, rows in counters(document) if full else ():
+        yield from _section(title, rows)
+    yield from _section("Run", _run(document))
+    yield ""
+    yield f"errors: {document['errors']}"
+    yield from (f"  {failure}" for failure in failures)
 
 
-def _warn(document: Document, console: "Console") -> None:
-    if document["reflection"] == "off":
-        console.print(OFF, style="bold yellow", soft_wrap=True)
-    if (silence := model_silence(document)) is not None:
-        console.print(silence, style="bold yellow", soft_wrap=True)
-    if (early := document.get("ended_early")) is not None:
-        console.print(early["message"], style="bold yellow", soft_wrap=True)
-    if (refused := refused_strategist(document)) is not None:
-        console.print(refused, style="bold yellow", soft_wrap=True)
-    if (unheard := judge_silence(document)) is not None:
-        console.print(unheard, style="bold yellow", soft_wrap=True)
+def _section(title: str, rows: Rows) -> Iterator[Part]:
+    yield ""
+    yield rows_table(rows, {title: lambda row: f"  {row[0]}", "": lambda row: row[1]})
 
 
-def _head(document: Document, console: "Console") -> None:
+def _head(document: Document) -> Iterator[str]:
+    """Which run it is, and what a reader has to know beside its figures."""
     data = document["data"]
     window = f"{data['start'][:10]} to {data['end'][:10]}"
     symbols = ", ".join(data["symbols"])
     bars = count_noun(data["bars"], "bar")
-    head = f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {bars}"
-    console.print(head, soft_wrap=True)
+    yield f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {bars}"
     if data["left_out"]:
-        console.print(_tell_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
-    for doubt in data.get("doubts", ())[:MOST_CAUSES]:
-        console.print(f"doubtful: {doubt['text']}", style="yellow", soft_wrap=True)
+        yield _tell_left_out(document["run_id"], data["left_out"])
+    yield from (f"doubtful: {doubt['text']}" for doubt in data.get("doubts", ())[:MOST_CAUSES])
     if (shown := TrialLedger.of_document(document["ledger"]).line()) is not None:
-        console.print(shown, style="yellow", soft_wrap=True)
+        yield shown
 
 
 def _tell_left_out(run_id: str, found: dict[str, int]) -> str:
@@ -107,17 +91,15 @@ def _tell_left_out(run_id: str, found: dict[str, int]) -> str:
     return f"bars left out: {counts(found)}   {'   '.join(see)}"
 
 
-def _no_trade(document: Document, console: "Console") -> None:
+def _no_trade(document: Document) -> Iterator[str]:
     """What would change that there was no trade; nothing for a run that has opened a position."""
-    causes = document["why_no_trade"]
-    if not causes:
-        return
-    console.print("no trade, and what would change it:", style="bold yellow", soft_wrap=True)
-    for cause in causes[:MOST_CAUSES]:
-        console.print(f"  {cause['reason']} {cause['count']:,}: {cause['remedy']}", soft_wrap=True)
-    if len(causes) > MOST_CAUSES:
-        console.print(f"  and {len(causes) - MOST_CAUSES} more reasons, see --json")
-    console.print()
+    if causes := document["why_no_trade"]:
+        yield "no trade, and what would change it:"
+        for cause in causes[:MOST_CAUSES]:
+            yield f"  {cause['reason']} {cause['count']:,}: {cause['remedy']}"
+        if len(causes) > MOST_CAUSES:
+            yield f"  and {len(causes) - MOST_CAUSES} more reasons, see --json"
+        yield ""
 
 
 def thoughts(document: Document) -> Rows:
@@ -278,53 +260,12 @@ def performance_parts(document: Document) -> Iterable[tuple[str, Rows]]:
     yield "Whole run, contaminated: never a headline", rows
 
 
-def group_tables(document: Document, *, full: bool = False) -> "Iterable[tuple[str, Table]]":
-    """Titles with a table for each way in which the trades are told apart; none without trades."""
+def groupings(document: Document, *, full: bool = False) -> Iterator[tuple[str, Sequence[Document]]]:
+    """Titles with the groups of each way in which the trades are told apart; none without trades."""
     whole = document["contamination"]["label"] in ("clean", "anonymised")
     for key, title in (MORE_GROUPS if full else GROUPS).items():
         if groups := document["performance"][key]:
-            yield title if whole else f"{title}, whole run, contaminated", _group_table(groups)
-
-
-def _table_of(rows: Rows) -> "Table":
-    from rich.table import Column, Table
-
-    table = Table(
-        Column(style="dim", no_wrap=True),
-        Column(overflow="fold"),
-        box=None,
-        show_header=False,
-        padding=(0, 2),
-    )
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _group_table(groups: Sequence[Document]) -> "Table":
-    """Numbers to the right, in columns as narrow as they allow; a heading is folded between its words."""
-    from rich.table import Table
-
-    cells = [_cells(group) for group in groups]
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("", overflow="fold", min_width=12)
-    for number_of, name in enumerate(COLUMNS):
-        widest = max(*(len(row[number_of]) for row in cells), *map(len, name.split()))
-        table.add_column(name, justify="right", width=widest)
-    for group, row in zip(groups, cells, strict=True):
-        table.add_row(group["name"], *row)
-    return table
-
-
-def _cells(group: Document) -> tuple[str, ...]:
-    return (
-        number(group["trades"]),
-        number(100 * group["win_rate"], 1),
-        _sign(group["expectancy_r"]),
-        _sign(group["total_r"], 1),
-        number(group["profit_factor"]),
-        number(group["average_hold_bars"], 1),
-    )
+            yield title if whole else f"{title}, whole run, contaminated", groups
 
 
 def _sign(value: float | None, digits: int = 2) -> str:

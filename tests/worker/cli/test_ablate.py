@@ -120,28 +120,15 @@ def test_ablate_pages_hold_the_answers_and_every_arm(made):
     assert page.read_text().count("<circle") == 5
 
 
-def test_ablate_prints_the_same_answers_as_text(tmp_path):
-    done = command(
-        "ablate",
-        "--symbols",
-        "AAPL",
-        "--to",
-        "2001-06-30",
-        "--seeds",
-        "1",
-        "--db",
-        f"sqlite:///{tmp_path / 'a.db'}",
-    )
+def test_ablate_prints_its_answers_as_text_and_without_a_seed_throws_no_coin(tmp_path):
+    url, out = f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "out"
+    words = ("ablate", "--symbols", "AAPL", "--to", "2001-06-30", "--seeds", "0", "--db", url)
+    done = command(*words, "--out", str(out))
     assert done.exit_code == 0
-    for words in ("Fast reflection: unknown", "Slow loop: unknown", "Model: not run", "in the market"):
-        assert words in done.stdout
+    for part in ("Fast reflection: unknown", "Slow loop: unknown", "Model: not run", "in the market"):
+        assert part in done.stdout
     assert "are needed" in done.stdout or "holds 0" in done.stdout
-
-
-def test_ablate_without_a_seed_throws_no_coin(tmp_path):
-    url = f"sqlite:///{tmp_path / 'a.db'}"
-    done = command("ablate", "--symbols", "AAPL", "--to", "2000-12-31", "--seeds", "0", "--db", url, "--json")
-    document = json.loads(done.stdout)
+    document = json.loads((out / "ablation.json").read_text("utf-8"))
     assert document["random_veto"]["seeds"] == []
     assert document["arms"][-1]["status"] == "not run: no seed asked for"
     assert all(entry["against_chance"] is None for entry in document["tiers"])

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from tests.worker.cli.fake_runner import REPORT_ID, FakeRunner
+from tests.worker.cli.fake_runner import EPISODE, REPORT_ID, FakeRunner
 
 
 def test_backtest_prints_a_summary_and_keeps_the_run(shell):
@@ -97,9 +97,8 @@ def test_backtest_out_holds_summary_trades_equity_and_reports(shell):
         "trades.csv",
     ]
     assert json.loads((shell.folder / "out/summary.json").read_text()) == document
-    assert (
-        (shell.folder / "out/trades.csv").read_text().splitlines()[1].startswith("eeeeeeeeeeeeeeee,AAPL,1d")
-    )
+    trade = (shell.folder / "out/trades.csv").read_text().splitlines()[1]
+    assert trade.startswith(f"{EPISODE.episode_id},AAPL,1d")
     equity = (shell.folder / "out/equity.csv").read_text().splitlines()
     assert equity[:2] == ["time,equity", "2000-03-02T00:00:00+00:00,100000.0"]
     report = json.loads((shell.folder / f"out/reports/{REPORT_ID}.json").read_text())

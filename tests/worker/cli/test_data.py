@@ -109,7 +109,9 @@ def test_data_check_refuses_what_data_refuses(shell) -> None:
         "utf-8",
     )
     assert "bad.csv line 3" in shell.complaint("data", "check", "bad.csv")
-    assert "neither 'open' nor 'close'" in shell.complaint("data", "check", "bad.csv", "--label", "mid")
+    assert "flag --label: data.label = 'mid': input should be 'open' or 'close'" in shell.complaint(
+        "data", "check", "bad.csv", "--label", "mid"
+    )
 
 
 def test_data_check_tells_pauses_jumps_and_bars_without_volume(shell) -> None:
@@ -127,6 +129,8 @@ def test_data_check_tells_pauses_jumps_and_bars_without_volume(shell) -> None:
     assert (found["A"]["without_volume"], found["A"]["without_movement"]) == (1, 5)
     assert found["B"]["absent_while_others_trade"] == 1
     shown = shell.run("data", "check", "bars.csv").stdout
+    assert "labelled by their open" in shown
+    assert "labelled by their close" in shell.run("data", "check", "bars.csv", "--label", "close").stdout
     assert "close changes by more than half at 2024-01-01T05:00:00Z" in shown
 
 

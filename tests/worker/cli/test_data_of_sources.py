@@ -146,11 +146,7 @@ def test_answer_without_bars_is_told_in_one_line(shell, monkeypatch, source, wro
 def test_session_that_begins_at_midnight_of_its_zone_is_labelled_by_that_day_in_summer_too(meta, day) -> None:
     opening = int(datetime(2024, 7, 8, 23, tzinfo=UTC).timestamp())
     quote = {name: [1] for name in ("open", "high", "low", "close", "volume")}
-    result = {
-        "meta": {"gmtoffset": 0, **meta},
-        "timestamp": [opening],
-        "indicators": {"quote": [quote]},
-    }
+    result = {"meta": {"gmtoffset": 0, **meta}, "timestamp": [opening], "indicators": {"quote": [quote]}}
     rows = FORMATS["yahoo"].read("EURUSD=X", json.dumps({"chart": {"result": [result]}}))
     assert rows == [(int(datetime(2024, 7, day, tzinfo=UTC).timestamp()), [1.0] * 5)]
 

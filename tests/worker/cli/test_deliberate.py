@@ -72,9 +72,7 @@ def test_several_texts_are_refined_one_after_the_other_and_the_run_is_read_once(
 
 
 @pytest.mark.parametrize(
-    "words",
-    [("pass",), ("review",), ("chunked",), ("quality", "--mode", "full")],
-    ids=lambda words: words[0],
+    "words", [("pass",), ("review",), ("chunked",), ("quality", "--mode", "full")], ids=lambda words: words[0]
 )
 def test_preset_that_needs_a_model_names_the_setting(planted, words):
     (planted.folder / "text.txt").write_text(LIE, "utf-8")

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text as sql
 
 from tests.services.store.stores import opened
-from worker.cli.options import open_for_run
+from worker.cli.stores import open_for_run
 
 LONGEST = 51_200
 LIE = "The number of trades of mean_reversion was 9999."

@@ -11,6 +11,8 @@ from tests.worker.cli import hostile
 from tests.worker.cli.terminals import UNSEEN, in_terminal
 from tools.docs_pages import ROOT
 from worker.cli import app
+from worker.cli.printing import print_document, print_json, print_line
+from worker.pages.text_parts import rows_table
 
 WORDS = ["-m", "tests.worker.cli.hostile"]
 # As they are to be read: markup as it is, what acts on a terminal written out.
@@ -95,19 +97,8 @@ def _prints(node: ast.Call) -> bool:
 
 
 @pytest.mark.parametrize("text", [hostile.ESCAPE, hostile.LINES, hostile.TURNED, hostile.C1])
-def test_console_writes_out_what_acts_on_a_terminal_wherever_it_is_put(text, capsys):
-    from rich.table import Table
-    from rich.text import Text
-    from rich.tree import Tree
-
-    from worker.cli.printing import print_json, print_line, stdout_console
-
-    table = Table(text, title=text, caption=text)
-    table.add_row(text)
-    tree = Tree(text)
-    tree.add(Text(text))
-    for shown in (text, Text(text), table, tree):
-        stdout_console().print(shown)
+def test_text_that_acts_on_a_terminal_is_written_out_wherever_it_is_put(text, capsys):
+    print_document({}, False, lambda _: [text, (text, text), rows_table([{text: text}], [text])])
     print_line(text)
     print_json({text: text})
     printed = capsys.readouterr().out

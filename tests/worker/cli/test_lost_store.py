@@ -91,11 +91,7 @@ def lost_under(
 
 @pytest.mark.parametrize(
     ("command", "lose", "stop"),
-    [
-        ("paper", delete, None),
-        ("paper", replace, signal.SIGINT),
-        ("worker", delete_log, None),
-    ],
+    [("paper", delete, None), ("paper", replace, signal.SIGINT), ("worker", delete_log, None)],
 )
 def test_paper_process_whose_store_is_lost_ends_with_two_and_never_with_stored(tmp_path, command, lose, stop):
     data = written(tmp_path, 2_000)

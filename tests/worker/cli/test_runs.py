@@ -74,7 +74,7 @@ def test_paper_starts_beside_a_damaged_run_that_is_over_and_not_over_one_that_is
         traded(tmp_path, Settings(), feed())
 
 
-@pytest.mark.parametrize("columns", [20, 40, 60, 80, 120, 200])
+@pytest.mark.parametrize("columns", [20, 120])  # widths between them: test_printing.py
 def test_run_ids_are_whole_in_a_terminal_of_any_width(store, tmp_path, columns):
     (tmp_path / "paper.db").write_bytes(store)
     changed(tmp_path, "UPDATE runs SET run_id = 'r0123456789', number = 9 WHERE run_id = 'r0003'")

@@ -3,20 +3,17 @@
 import re
 
 import pytest
-from rich.console import Console
 
 from tests.worker.cli.fake_runner import FakeOutcome
 from tests.worker.shared_runs import embedded_run
 from worker.pages.figures import plain_fields
-from worker.runs.run_text import COUNTED, render
+from worker.pages.text_parts import text_of
+from worker.runs.run_text import COUNTED, summary_parts
 from worker.runs.signal_lines import account_lines
 
 
 def shown(document, *, full=False, width=200):
-    console = Console(width=width, markup=False, highlight=False, color_system=None)
-    with console.capture() as capture:
-        render(document, console, full=full)
-    return capture.get()
+    return text_of(summary_parts(document, full=full), width) + "\n"
 
 
 def row(text, label):
@@ -49,6 +46,16 @@ def test_summary_says_the_figures_of_the_document(document):
     assert f"break-even at {payload['break_even_cost_bps']:.1f} bps a side" in row(text, "costs")
 
 
+def cells_of(group):
+    """What a row shows of a group, unrounded figures as a reader rounds them."""
+    factor = group["profit_factor"]
+    return [
+        f"{group['trades']:,}", f"{100 * group['win_rate']:,.1f}", f"{group['expectancy_r']:+,.2f}",
+        f"{group['total_r']:+,.1f}", "-" if factor is None else f"{factor:,.2f}",
+        f"{group['average_hold_bars']:,.1f}",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("width", [60, 200])
 def test_summary_has_a_row_for_every_playbook_symbol_and_reason_of_exit(document, width):
     text = shown(document, width=width)
@@ -60,10 +67,10 @@ def test_summary_has_a_row_for_every_playbook_symbol_and_reason_of_exit(document
     for key in ("by_playbook", "by_symbol", "by_exit"):
         assert document["performance"][key]
         for group in document["performance"][key]:
-            (line,) = re.findall(rf"^{group['name']} +{group['trades']:,} .*$", text, re.M)
-            assert f"{group['total_r']:+,.1f} " in line
-            assert line.rstrip().endswith(f"{group['average_hold_bars']:,.1f}")
-            ends.add((key, len(line.rstrip())))
+            lines = re.findall(rf"^{group['name']} +[-+\d].*$", text, re.M)
+            assert [cell for line in lines for cell in line.split()[1:]] == cells_of(group)
+            assert width == 60 or len(lines) == 1, "what does not fit goes on below"
+            ends.add((key, len(lines[-1])))
     assert len(ends) == 3, "the numbers of a table end in one column"
 
 
@@ -148,7 +155,7 @@ def test_full_is_an_option_of_backtest(shell):
     assert "hold_lock 2" in full.stdout
     assert "hold_lock 2" not in short.stdout
     assert "What the agent thought" in short.stdout
-    assert re.search(r"^ +trades .*R +R +factor +bars", short.stdout, re.M), "headings fold between words"
+    assert re.search(r"^By symbol +trades +won % +mean R +total R +factor +bars$", short.stdout, re.M)
     assert "\\n" not in short.stdout
 
 

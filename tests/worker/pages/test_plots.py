@@ -83,16 +83,16 @@ def test_forest_plot_leaves_out_timeframes_that_only_repeat_their_cell():
 def test_drift_plot_has_a_point_for_every_report_of_every_playbook():
     reports = [entry["report"] for entry in entries()]
     for field in ("level", "mean_r"):
-        points = {serie.name: [value for _, value in serie.points] for serie in series(reports, field)}
+        points = {name: [value for _, value in known] for name, known in series(reports, field).items()}
         for report in reports:
             for row in report["decay"]:
                 assert row[field] in points[row["playbook_id"]]
         assert [len(point) for point in points.values()] == [3, 3]
     tree = drawn(drift_plot(reports))
     distances = [report["regime_shift"]["energy_distance"] for report in reports]
-    (line,) = regime_distances(reports)
+    (line,) = regime_distances(reports).values()
     assert distances[0] is None
-    assert [value for _, value in line.points] == distances[1:]
+    assert [value for _, value in line] == distances[1:]
     *playbooks, regimes = tree.all("polyline", "series")
     assert (len(playbooks), len(str(regimes.attributes["points"]).split())) == (4, 2)
     assert all(len(str(playbook.attributes["points"]).split()) == 3 for playbook in playbooks)

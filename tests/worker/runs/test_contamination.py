@@ -3,12 +3,10 @@
 import json
 from datetime import UTC, datetime, time
 from functools import cache
-from io import StringIO
 from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from schemas.canonical import datetime_to_ns, ns_to_datetime
@@ -20,9 +18,10 @@ from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from tests.worker.wire import GOOD, wire
 from worker.cli import app
 from worker.models import Models
+from worker.pages.text_parts import text_of
 from worker.runs.contamination import contamination, headline
 from worker.runs.course import Course
-from worker.runs.run_text import render
+from worker.runs.run_text import summary_parts
 
 pytestmark = pytest.mark.usefixtures("over_the_cap")  # a reader is asked where it may decide
 
@@ -171,8 +170,7 @@ def test_command_line_holds_both_parts_and_puts_what_follows_the_cutoff_first(tm
     assert document["contamination"]["label"] == "mixed"
     assert document["headline"]["window"] == "after_cutoff"
     assert document["headline"]["total_return"] != document["performance"]["total_return"]
-    console = Console(file=StringIO(), width=100)
-    render(document, console)
+    text = text_of(summary_parts(document), 100)
     titles = ("Performance after 2003-12-31", "To 2003-12-31, contaminated", "Whole run, contaminated")
-    places = [console.file.getvalue().index(title) for title in titles]  # type: ignore[attr-defined]
+    places = [text.index(title) for title in titles]
     assert places == sorted(places)

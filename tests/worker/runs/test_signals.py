@@ -9,13 +9,11 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from html import escape
-from io import StringIO
 from typing import Any
 
 import numpy as np
 import pytest
 from markupsafe import Markup
-from rich.console import Console
 
 import thinktwice as tt
 from schemas.playbook import PlaybookDefinition
@@ -41,8 +39,9 @@ from worker.bootstrap import assemble
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.models import NO_OVERRIDES, Overrides
+from worker.pages.text_parts import text_of
 from worker.runs.run_result import RunResult
-from worker.runs.run_text import render
+from worker.runs.run_text import summary_parts
 from worker.runs.signal_lines import account_lines, count_lost
 from worker.session import Session, Timing
 
@@ -451,9 +450,7 @@ def test_signals_are_told_first_in_the_summary_the_page_and_the_printed_result(t
     document = result.document
     lines = account_lines(document)
     assert len(lines) == len(BOOKS) + 2  # what followed, and a warning: five playbooks share each symbol
-    console = Console(file=StringIO(), width=60, color_system=None)
-    render(document, console)
-    shown = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    shown = text_of(summary_parts(document), 60).splitlines()
     assert shown[: len(lines)] == lines
     assert repr(result).splitlines()[: len(lines)] == lines
     assert result._repr_html_().startswith(f"<p>{escape(lines[0])}</p>")

@@ -1,12 +1,10 @@
 """A run that did nothing says why: on whole runs, and each cause alone on counters."""
 
-from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from schemas.reflection import Finding, Remedy
 from schemas.settings import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
@@ -18,9 +16,10 @@ from services.policy_loop.counters import PolicyCounters
 from tests.worker.shared_runs import Run, embedded_bars, fewer_bars, played, run_on, slice_run
 from worker.bootstrap import assemble
 from worker.cli.runs import _row
+from worker.pages.text_parts import text_of
 from worker.runs.no_trade_remedies import ENDS, REMEDIES
 from worker.runs.run_result import RunResult
-from worker.runs.run_text import render
+from worker.runs.run_text import summary_parts
 from worker.runs.signal_lines import WORDS
 from worker.runs.why_no_trade import BY_DETAIL, GOES_ON, RunCounts, why_no_trade
 from worker.session import Timing
@@ -39,9 +38,7 @@ def reasons(run: Run) -> dict[str, int]:
 
 
 def printed(document: dict[str, Any]) -> list[str]:
-    console = Console(file=StringIO(), width=60, color_system=None)
-    render(document, console)
-    return console.file.getvalue().splitlines()  # type: ignore[attr-defined,no-any-return]
+    return text_of(summary_parts(document), 60).splitlines()
 
 
 @pytest.mark.parametrize(
