@@ -19,8 +19,8 @@ COLUMNS = {
     "won %": lambda group: number(100 * group["win_rate"], 1),
     "mean R": lambda group: _sign(group["expectancy_r"]),
     "total R": lambda group: _sign(group["total_r"], 1),
-    "factor": lambda group: number(group["profit_factor"]),
-    "bars": lambda group: number(group["average_hold_bars"], 1),
+    "profit factor": lambda group: number(group["profit_factor"]),
+    "hold bars": lambda group: number(group["average_hold_bars"], 1),
 }
 COUNTED = (
     *("performance", "tick_validation", "strategist", "policy_loop", "model", "memory", "high_level"),

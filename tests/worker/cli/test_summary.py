@@ -155,7 +155,8 @@ def test_full_is_an_option_of_backtest(shell):
     assert "hold_lock 2" in full.stdout
     assert "hold_lock 2" not in short.stdout
     assert "What the agent thought" in short.stdout
-    assert re.search(r"^By symbol +trades +won % +mean R +total R +factor +bars$", short.stdout, re.M)
+    heads = r"^By symbol +trades +won % +mean R +total R +profit factor +hold bars$"
+    assert re.search(heads, short.stdout, re.M)
     assert "\\n" not in short.stdout
 
 
