@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from io import StringIO
 
@@ -306,10 +307,13 @@ def test_first_word_of_a_library_comes_before_a_line_every_five_seconds_and_coun
     monkeypatch, capsys
 ):
     """The second step waits for what is left of the time, and none behind the first word."""
-    monkeypatch.setattr(progress, "FIRST_S", 0.05)
+    monkeypatch.setattr(progress, "FIRST_S", 60.0)
     progress.speak_soon()
     with step("loading"):
         pass
+    assert capsys.readouterr().err == ""
+    assert 0.0 < progress._first_wait() <= 60.0
+    progress._FirstWord.due = time.monotonic()  # a minute later
     with step("compiling"):
         _wait_for_lines(capsys, ["[0:00] compiling"])
     assert progress._first_wait() == progress.EVERY_S == 3_600.0
