@@ -28,7 +28,7 @@ from tests.worker.shared_runs import (
 )
 from tests.worker.trials_stored import read_requests, rows_of, seeded, slice_bars, stored_run
 from worker.runs.backtest import run_backtest
-from worker.runs.trials import NoTrial
+from worker.runs.trials import GivenTrial
 from worker.studies.scenarios import planted_books
 
 HYPOTHESES = len(set(declared_hypotheses(load_playbooks(None), ["1d"])))
@@ -184,7 +184,7 @@ def test_judge_shares_with_the_same_trials_as_the_report():
     sink, alone = MemorySink(), losing_run()
     running = run_backtest(
         losing_settings(NO_EXPERIMENTS), losing_world(2_000), JournalWriter(sink),
-        definitions=planted_books(), trial=NoTrial(ledger),
+        definitions=planted_books(), trial=GivenTrial(ledger),
     )  # fmt: skip
     asyncio.run(running)
     shown = [(row.kind, json.loads(row.payload)) for row in sink.rows]
@@ -215,7 +215,7 @@ def test_counted_configurations_deflate_a_sharpe_ratio_further():
     sink = MemorySink()
     running = run_backtest(
         Settings(), planted_world(bars), JournalWriter(sink),
-        definitions=planted_books(), trial=NoTrial(ledger),
+        definitions=planted_books(), trial=GivenTrial(ledger),
     )  # fmt: skip
     asyncio.run(running)
     [shared] = [

@@ -19,7 +19,7 @@ from worker.models import Models, Overrides, RecordedPast
 from worker.runs.progress import Progress
 from worker.runs.replay import stored_cassette
 from worker.runs.run_result import RunResult
-from worker.runs.trials import NoTrial, ledger_of_run
+from worker.runs.trials import GivenTrial, ledger_of_run
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -78,6 +78,6 @@ class PaperScript:
             ask=player.ask,
             definitions=self.definitions,
             own=Overrides(Models(), past=past),
-            trial=NoTrial(await ledger_of_run(self.store, self.record)),
+            trial=GivenTrial(await ledger_of_run(self.store, self.record)),
         )
         return stepper, player

@@ -19,7 +19,7 @@ from trading_core.live.growing_bars import GrowingBars
 from worker.bootstrap import assemble
 from worker.feeds.doubts import check_doubts
 from worker.models import NO_OVERRIDES, Overrides
-from worker.runs.trials import NoTrial, RunTrial
+from worker.runs.trials import GivenTrial, RunTrial
 from worker.session import Session, Timing
 
 DRAIN_AFTER = 20  # rows with an evaluation out all the time; then none begins until one row had none
@@ -77,7 +77,7 @@ class LiveStepper:
         self._ask = ask
         self._definitions = definitions
         self._own = own
-        self._trial = trial or NoTrial()
+        self._trial = trial or GivenTrial()
         self._session: Session | None = None
         self._early: list[FeedAnomaly] = []
         self._busy_rows = 0

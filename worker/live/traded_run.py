@@ -33,7 +33,7 @@ from worker.live.stepper import BarAxes, LiveStepper
 from worker.models import Overrides
 from worker.operations.logs import EventSink
 from worker.runs.stored_trial import StoredTrial
-from worker.runs.trials import NoTrial, ledger_of_run
+from worker.runs.trials import GivenTrial, ledger_of_run
 
 Item = TypeVar("Item")
 
@@ -158,7 +158,7 @@ class TradedRun:
             ask=lambda evaluation: self._ask(evaluation),
             definitions=self._definitions,
             own=own,
-            trial=NoTrial(await ledger_of_run(store, record), trial.follow) if record.events else trial,
+            trial=GivenTrial(await ledger_of_run(store, record), trial.follow) if record.events else trial,
         )
         if point is not None:
             waits = feed.lock_step

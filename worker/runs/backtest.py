@@ -24,7 +24,7 @@ from worker.bootstrap import assemble
 from worker.models import NO_OVERRIDES, Overrides
 from worker.runs.forecast import RunForecast
 from worker.runs.run_result import RunResult
-from worker.runs.trials import NoTrial, RunTrial
+from worker.runs.trials import GivenTrial, RunTrial
 from worker.runs.warm_up import compile_engine
 from worker.session import Session, Timing
 
@@ -59,7 +59,7 @@ async def run_backtest(
     sifted = sifted_bars(bars, settings.data)
     rows = _rows(sifted.bars, until)
     books = given_playbooks(settings, definitions)
-    trial = trial or NoTrial()
+    trial = trial or GivenTrial()
     ledger = await trial.begin(sifted.bars, books)
     session = assemble(settings, sifted.bars, journal, books, own, ledger=ledger)
     trial.follow(session.slow_loop)

@@ -27,7 +27,7 @@ from services.model_calls.quoting import visible
 from worker.runs.progress import Progress
 from worker.runs.store_run import BacktestRunner, RunOutcome
 from worker.runs.stored_settings import is_of_this_version
-from worker.runs.trials import NoTrial, ledger_of_run
+from worker.runs.trials import GivenTrial, ledger_of_run
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -121,7 +121,7 @@ class BacktestScript:
             journal,
             definitions=self.definitions,
             progress=progress,
-            trial=NoTrial(await ledger_of_run(self.store, record)),
+            trial=GivenTrial(await ledger_of_run(self.store, record)),
             until=until,
             own=Overrides(cassette=await stored_cassette(self.store, record)) if request else NO_OVERRIDES,
         )

@@ -35,7 +35,7 @@ class RunTrial(Protocol):
 
 
 @dataclass(frozen=True)
-class NoTrial:
+class GivenTrial:
     """A run that starts with what it is given: one of another process, which `follow` counts on, or none."""
 
     ledger: TrialLedger = NO_TRIALS

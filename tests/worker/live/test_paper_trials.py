@@ -26,6 +26,7 @@ from tests.worker.replays import paper_replay
 from tests.worker.shared_runs import embedded_bars
 from tests.worker.trials_stored import stored_run
 from worker.live.process_inputs import Pace
+from worker.runs.stored_trial import StoredTrial
 
 BARS = ("2003-01-01", "2004-03-31")
 
@@ -104,7 +105,9 @@ def test_paper_on_the_bars_of_its_backtest_is_the_same_trial(tmp_path):
 
 
 @pytest.mark.parametrize("savepoints", [True, False], ids=["from_a_savepoint", "from_the_first_row"])
-def test_successor_of_a_paper_process_starts_with_what_its_run_started_with(tried_once, savepoints):
+def test_successor_of_a_paper_process_starts_with_what_its_run_started_with(
+    tried_once, savepoints, monkeypatch
+):
     often = Pace(events=20, rows=20, share=0.0)
     pace = often if savepoints else Pace(events=10**9, rows=10**9)
     with pytest.raises(Killed):
@@ -112,8 +115,13 @@ def test_successor_of_a_paper_process_starts_with_what_its_run_started_with(trie
     assert bool(read_requests(tried_once, lambda store: store.savepoints.newest(PAPER))) is savepoints
     begun = genesis(tried_once)["ledger"]
     tried(tried_once, 2)
+    followed, follow = [], StoredTrial.follow
+    monkeypatch.setattr(
+        StoredTrial, "follow", lambda trial, loop: (followed.append(loop), follow(trial, loop))
+    )
     outcome = traded(tried_once, Settings(), feed(), pace=pace)
     assert outcome.record.status == "finished"
+    assert followed, "what the successor tries is counted as well"
     assert genesis(tried_once)["ledger"] == begun
     assert ledger_of(outcome) == begun
     assert TrialLedger.model_validate(begun).configurations == 1
