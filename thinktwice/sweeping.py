@@ -37,7 +37,7 @@ def sweep(
     *,
     level: Literal["rule", "agent"] = "rule",
     random: int | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     folds: int = 5,
     scheme: Literal["anchored", "rolling", "combinatorial"] = "anchored",
     embargo: float = 0.01,
@@ -68,7 +68,7 @@ def sweep(
             `strategist`, `judge`, `critics` and `model` of `backtest`. Each run imports such parts by name: a
             class or function of a module, or `MODULE:NAME`. Every run asks its models and has its own budget.
         random: how many sets are drawn from the grid, without repeats; None: all.
-        seed: of the draw and of the resampling.
+        seed: of the draw and of the resampling; None: that of `settings`.
         folds: stretches of bars that are looked at out of sample.
         scheme: `anchored` or `rolling` walk-forward over the second half of the bars, or `combinatorial`.
         embargo: share of the bars around such a stretch whose trades do not count to choose.
@@ -95,7 +95,7 @@ def sweep(
     parts = named_parts(**own)
     tasks = SweepTasks(executor, processes, kept, stores, level, parts=parts)
     given: dict[str, Any] = {"runtime__tz": tz, "runtime__start": start, "runtime__end": end}
-    given |= {"data__symbols": symbols_of(symbols), "seed": seed or None}
+    given |= {"data__symbols": symbols_of(symbols), "seed": seed}
     data = {name: terms.pop(name) for name in [*terms] if name.startswith("data__")}
     address = None if db is None else store_address(db)
     values = {name: _plain(found) for name, found in (grid or {}).items()}
