@@ -203,7 +203,7 @@ def _making(kind: str, given: Any, other: str) -> Iterator[None]:
         yield
     except ThinktwiceError:
         raise
-    except Exception as error:
+    except Exception as error:  # a part of the caller's may raise anything
         raise ConfigError(
             f"{kind} {given!r} cannot be made ({type(error).__name__}: {error}): give an object, or {other}"
         ) from error

@@ -158,9 +158,7 @@ class WaitingChanges:
 
     run_id: str
     versions: Callable[[], Mapping[str, int]]  # the active version of each playbook, as it is now
-    plans: Callable[
-        [], Collection[str]
-    ]  # ids of those that wait, as it is now; of none where nobody is asked
+    plans: Callable[[], Collection[str]]  # ids of those that wait now; of none where nobody is asked
     console: str | None = None  # address at which people reach it
     _report: dict[str, str] = field(default_factory=dict, init=False)
 

@@ -110,14 +110,14 @@ def run_agent(task: AgentTask) -> dict[str, Any]:
     return figures | store | _error_of(figures["document"])
 
 
-def _error_of(document: Mapping[str, Any]) -> dict[str, str]:
+def _error_of(document: dict[str, Any]) -> dict[str, str]:
     """Why a run is not the one that its set names; nothing where it is."""
     if count := document["errors"]:
         return {
             "error": f"{count:,} errors were contained in this run: make it by itself, where they are shown"
         }
-    if is_silent(dict(document)):
-        return {"error": f"{model_silence(dict(document))}; the rules decided alone"}
+    if is_silent(document):
+        return {"error": f"{model_silence(document)}; the rules decided alone"}
     return {}
 
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from schemas.errors import InfrastructureError
 from trading_core.bars import BarSeries
-from worker.studies.executors.shared_bars import bars_key, here
+from worker.studies.executors.shared_bars import forget, share_here
 
 POLL_S = 0.2  # between two looks at whether somebody wants the study to stop
 DEATHS = 2  # of workers at one task, which is then given up
@@ -57,8 +57,7 @@ class SerialExecutor:
 
     def share(self, bars: BarSeries) -> str:
         """See `Executor`."""
-        self._keys.append(bars_key(bars))
-        here[self._keys[-1]] = bars
+        self._keys.append(share_here(bars))
         return self._keys[-1]
 
     def run(
@@ -72,7 +71,7 @@ class SerialExecutor:
     def close(self) -> None:
         """See `Executor`."""
         for key in self._keys:
-            here.pop(key, None)
+            forget(key)
 
 
 def task_lost(keys: list[str], how: str) -> TaskLost:

@@ -18,7 +18,7 @@ from trading_core.bars import COLUMNS, BarSeries
 
 ALIGNMENT = 64  # bytes: the engine is compiled for aligned arrays, and a header may have any length
 FIXED = ("times", "present", *COLUMNS)
-here: dict[str, BarSeries] = {}  # bars that tasks of this process find, by key
+_shared: dict[str, BarSeries] = {}
 _folders: set[Path] = set()
 
 
@@ -27,9 +27,21 @@ def bars_key(bars: BarSeries) -> str:
     return content_id(_header(bars) | {"sha256": bars.sha256, "extra_hashes": bars.extra_hashes})
 
 
+def share_here(bars: BarSeries) -> str:
+    """Let tasks of this process find bars by the key that comes back."""
+    key = bars_key(bars)
+    _shared[key] = bars
+    return key
+
+
 def share_folder(folder: Path) -> None:
     """Let tasks of this process find bars among the files of a folder."""
     _folders.add(folder)
+
+
+def forget(key: str) -> None:
+    """Let go of bars that no task will ask for."""
+    _shared.pop(key, None)
 
 
 def shared_bars(key: str) -> BarSeries:
@@ -38,12 +50,12 @@ def shared_bars(key: str) -> BarSeries:
     Raises:
         DataError: they were not.
     """
-    if key not in here:
+    if key not in _shared:
         path = next((file for folder in _folders if (file := folder / f"{key}.arrow").exists()), None)
         if path is None:
             raise DataError(f"bars {key!r} were not shared with this worker: share them before the tasks")
-        here[key] = read_bars(path)
-    return here[key]
+        _shared[key] = read_bars(path)
+    return _shared[key]
 
 
 def write_bars(bars: BarSeries, folder: Path) -> str:
