@@ -115,10 +115,12 @@ def test_successor_of_a_paper_process_starts_with_what_its_run_started_with(
     assert bool(read_requests(tried_once, lambda store: store.savepoints.newest(PAPER))) is savepoints
     begun = genesis(tried_once)["ledger"]
     tried(tried_once, 2)
-    followed, follow = [], StoredTrial.follow
-    monkeypatch.setattr(
-        StoredTrial, "follow", lambda trial, loop: (followed.append(loop), follow(trial, loop))
-    )
+    followed = list[object]()
+
+    def follow(trial, slow_loop):
+        followed.append(slow_loop)
+
+    monkeypatch.setattr(StoredTrial, "follow", follow)
     outcome = traded(tried_once, Settings(), feed(), pace=pace)
     assert outcome.record.status == "finished"
     assert followed, "what the successor tries is counted as well"
