@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -132,6 +133,19 @@ def symbols_of(given: Sequence[str] | None) -> list[str] | None:
     if not isinstance(given, Iterable) or not (names := list(given)):
         raise ConfigError(f"symbols {given!r}: name at least one, or leave it out to trade all")
     return names
+
+
+def path_of(name: str, given: Any) -> Path | None:
+    """A file or folder that an argument names, `~` as the home folder; None: not given.
+
+    Raises:
+        ConfigError: it is no path.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, str | PathLike):
+        raise ConfigError(f"{name} {given!r}: give the path of a file or folder")
+    return Path(given).expanduser()
 
 
 @trims_errors

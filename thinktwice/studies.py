@@ -15,7 +15,7 @@ from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.settings import Settings
 from thinktwice.backtesting import inputs_of
 from thinktwice.boundary import trims_errors
-from thinktwice.inputs import Playbooks, in_arguments, playbooks_of, settings_of
+from thinktwice.inputs import Playbooks, in_arguments, path_of, playbooks_of, settings_of
 from thinktwice.loops import cancellable, cancelled_so_far, in_own_loop
 from thinktwice.parts import CriticParts, ModelPart, asked_models, own_model, own_parts, settings_of_model
 from thinktwice.result import BacktestResult, frame_of
@@ -294,7 +294,7 @@ def faults(
         raise ConfigError(f"least is {least!r}: give a share from 0 to 1")
     if not (run is None or isinstance(run, str | BacktestResult)):
         raise ConfigError(f"run is {run!r}: give a result, or the id of a stored run")
-    kinds, answering = read_bank(None if bank is None else Path(bank)), own_model(model)
+    kinds, answering = read_bank(path_of("bank", bank)), own_model(model)
     mode = {
         "reflection__mode": "full" if reader else None,
         "policy_loop__strategist": "model" if strategist else None,

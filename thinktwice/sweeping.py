@@ -11,7 +11,7 @@ from schemas.settings import Settings
 from services.playbooks.assembly import given_playbooks
 from services.statistics.folds import splits_of
 from thinktwice.boundary import trims_errors
-from thinktwice.inputs import bars_of, settings_of, symbols_of
+from thinktwice.inputs import bars_of, path_of, settings_of, symbols_of
 from thinktwice.loops import cancelled_so_far, in_own_loop
 from thinktwice.named_parts import NamedParts, named_parts
 from thinktwice.parts import asked_models, own_model, settings_of_model, settings_of_parts
@@ -89,7 +89,7 @@ def sweep(
         ConfigError: the grid names what is no parameter, or has too many sets for one search.
     """
     before = cancelled_so_far()
-    kept, stores = (None if folder is None else Path(folder) for folder in (resume, keep))
+    kept, stores = path_of("resume", resume), path_of("keep", keep)
     own = {name: terms.pop(name) for name in OF_RUNS if name in terms} if level == "agent" else {}
     base, mode = own.pop("settings", None), own.pop("reflection", None)
     parts = named_parts(**own)

@@ -60,7 +60,7 @@ class Family:
             raise ConfigError(f"grid: no values for {{{missing[0]}}}: give a list of them")
 
     def check_values(self) -> None:
-        """Refuse what is no list of plain values, names of the table's own columns, and too many sets.
+        """Refuse values that no set has or that stand twice, names of the table's columns, and too many sets.
 
         Raises:
             ConfigError: names it.
@@ -80,6 +80,11 @@ class Family:
                 raise ConfigError(
                     f"{name} {value!r} is no value of a set: give finite numbers, texts, or lists of them"
                 ) from error
+        for name, values in self.grid.items():
+            texts = [canonical_json(value) for value in values]
+            if len(set(texts)) < len(texts):
+                again = next(text for place, text in enumerate(texts) if text in texts[:place])
+                raise ConfigError(f"grid: {name} has {again} twice: give each value once")
         wanted = self.size if self.draws is None else self.draws
         if not isinstance(wanted, int):
             raise ConfigError(f"random {wanted!r}: give a whole number of sets")
