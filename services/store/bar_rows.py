@@ -9,10 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Row, bindparam, func, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
 from services.journal.chain import GENESIS_HASH
+from services.store.connections import AsyncConnection
 from services.store.database_time import Dialect, insert_once
 from services.store.seals import CHANGED, hash_values
 from services.store.tables import paper_bars, runs

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sqlalchemy import Row, Select, func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import ConfigError, the_one
 from schemas.plan import HASH_DIGITS, ID_DIGITS, ChangePlan, PlanState
 from schemas.timeframes import close_in_run
+from services.store.connections import AsyncConnection
 from services.store.database_time import insert_once
 from services.store.operator_requests import plan_was_handed_in, put_request, withdraw_plan
 from services.store.plan_records import (

@@ -8,9 +8,9 @@ import hashlib
 from dataclasses import dataclass
 
 from sqlalchemy import delete, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import StoreError
+from services.store.connections import AsyncConnection
 from services.store.repository import Lease, Repository
 from services.store.tables import savepoints
 

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, ExceptionContext, create_engine, event, text
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from schemas.errors import InvariantViolation, StoreError
+from services.store.connections import AsyncConnection, AsyncEngine
 from services.store.failures import READ_ONLY, StoreMissing, store_errors
 from services.store.identity import Identity, StoreFile
 from services.store.packed_text import bring_unpack
@@ -60,6 +60,8 @@ def build_engine(
     at_rest = not create and url.is_at_rest
     address = url.engine_url(create=create, read_only=read_only, at_rest=at_rest)
     if url.dialect == "postgresql":
+        from sqlalchemy.ext.asyncio import create_async_engine  # see services/store/connections.py
+
         command_s = command_s or 12 * timeout_s
         server = create_async_engine(
             address,

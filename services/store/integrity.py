@@ -13,13 +13,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, func, inspect, select, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import ID_LENGTH
 from services.journal.chain import GENESIS_HASH, check_chain
 from services.journal.kinds import RUN_FINISHED
 from services.store import migrate
 from services.store.bar_rows import checked_bars
+from services.store.connections import AsyncConnection
 from services.store.engine import alone
 from services.store.failures import MEND, StoreDamaged, StoreMissing
 from services.store.journal_repository import numbering_problem, stored_rows

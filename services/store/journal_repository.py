@@ -21,7 +21,6 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
 from schemas.errors import StoreError
@@ -29,6 +28,7 @@ from schemas.plan import ChangePlan
 from services.journal.chain import GENESIS_HASH, JournalRow, damage, follow, is_pruned
 from services.journal.kinds import PLAN_KINDS
 from services.journal.sparse_index import RowSpan, Sought
+from services.store.connections import AsyncConnection
 from services.store.failures import MEND, NO_TEXT, StoreDamaged, losses_of
 from services.store.packed_text import PackedText, Unpacked, unpack
 from services.store.plan_records import (

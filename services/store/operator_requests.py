@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Row, select, true, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
 from schemas.errors import ConfigError
+from services.store.connections import AsyncConnection
 from services.store.database_time import Dialect, now_ms
 from services.store.repository import Repository
 from services.store.tables import operator_requests, runs

@@ -7,10 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json, ns_to_datetime
 from schemas.plan import ChangePlan, FolderAction, PlanState, PlanStep, StepState, Trigger
+from services.store.connections import AsyncConnection
 from services.store.failures import MEND, StoreDamaged, readable
 from services.store.seals import name_row, require_sealed, seal_row, sealed_rows
 from services.store.tables import change_plans

@@ -10,13 +10,13 @@ from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Table, and_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.slow_loop.inbox import TakenReport
 from services.store.claims import Claim, SlotKey, at_slot, claimed_slot
+from services.store.connections import AsyncConnection
 from services.store.database_time import insert_once, now_ms
 from services.store.failures import MEND, StoreDamaged, readable
 from services.store.repository import Lease, Repository

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Executable, Result, bindparam, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import StoreError
+from services.store.connections import AsyncConnection
 from services.store.engine import WRITES, StoreEngine, run_transaction, transaction
 from services.store.failures import store_errors
 from services.store.sqlite_engine import Found, Work

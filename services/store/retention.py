@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import Update, func, select, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.journal.kinds import PRUNABLE_KINDS
+from services.store.connections import AsyncConnection
 from services.store.repository import Repository
 from services.store.seals import put_seal
 from services.store.tables import PRUNED_TEXT, journal, runs, seals

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import LargeBinary, Row, Select, cast, func, select, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import ConfigError, StoreError, nearest
 from services.journal.chain import GENESIS_HASH, JournalRow
 from services.store.bar_rows import store_bars
+from services.store.connections import AsyncConnection
 from services.store.failures import MEND, StoreDamaged, losses_of, readable, require_readable
 from services.store.journal_repository import append_rows
 from services.store.records import Closing, NewRun, RunRecord, RunStatus

@@ -27,8 +27,8 @@ from sqlalchemy import (
     select,
     update,
 )  # fmt: skip
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from services.store.connections import AsyncConnection
 from services.store.failures import MEND, StoreDamaged
 from services.store.tables import (
     change_plans,

@@ -13,9 +13,9 @@ from threading import Event, Thread, get_ident
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, Dialect, Engine, Result
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import InvariantViolation
+from services.store.connections import AsyncConnection
 
 Found = TypeVar("Found")
 Work = Callable[[AsyncConnection], Coroutine[Any, Any, Found]]

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, delete, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
 from schemas.trials import TrialCounts
 from services.journal.chain import JournalRow
 from services.store.bar_rows import checked_bars, store_bars
+from services.store.connections import AsyncConnection
 from services.store.database_time import insert_into, insert_once, now_ms
 from services.store.failures import MEND, StoreDamaged, losses_of, readable, require_readable
 from services.store.journal_repository import append_rows

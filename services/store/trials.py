@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Row, Select, func, select, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.trials import MOST, TrialCounts, TrialLedger
+from services.store.connections import AsyncConnection
 from services.store.failures import MEND, StoreDamaged, losses_of, readable
 from services.store.operator_requests import tell_of_rule
 from services.store.repository import Repository
