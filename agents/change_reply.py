@@ -2,24 +2,21 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints, TypeAdapter
+from pydantic import Field, FiniteFloat, StringConstraints, TypeAdapter
 
 from schemas.plan import MOST_ACTIONS, ChangeKind
 from schemas.vocabulary import Direction
-from services.model_calls.reply_format import DecisionField, ReplyFormat
+from services.model_calls.reply_format import ClosedReply, DecisionField, ReplyFormat
 from services.model_calls.reply_text import is_read, read_reply
 
 PROMPT = "change_plan"
 LONGEST_NAME = 200
 LONGEST_REASONING = 4_000
-CLOSED = ConfigDict(frozen=True, extra="forbid", strict=True)
 Name = Annotated[str, StringConstraints(max_length=LONGEST_NAME)]
 
 
-class ActionReply(BaseModel):
+class ActionReply(ClosedReply):
     """One action; the fields that its kind has no use for are null. Its life is that of the settings."""
-
-    model_config = CLOSED
 
     kind: ChangeKind
     playbook_id: Name | None = None
@@ -31,10 +28,8 @@ class ActionReply(BaseModel):
     then_ask: bool = False
 
 
-class ChangeReply(BaseModel):
+class ChangeReply(ClosedReply):
     """What the request asks for, in its order, and how it was read."""
-
-    model_config = CLOSED
 
     reasoning: Annotated[str, StringConstraints(max_length=LONGEST_REASONING)]
     actions: Annotated[tuple[ActionReply, ...], DecisionField(("reasoning",))] = Field(

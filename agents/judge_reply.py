@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from agents.language_models.paced import PACED
 from schemas.claims import (
@@ -24,7 +24,7 @@ from schemas.claims import (
 from services.model_calls.account import BREAKER, BUDGET
 from services.model_calls.quoting import visible
 from services.model_calls.record import LATE
-from services.model_calls.reply_format import DecisionField, ReplyFormat
+from services.model_calls.reply_format import ClosedReply, DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 
 PROMPT = "judge_replanning"
@@ -73,10 +73,8 @@ DROP_WORDS: dict[DropReason, str] = {
 }
 
 
-class DropClaim(BaseModel):
+class DropClaim(ClosedReply):
     """Why an action is dropped, by a closed list."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     kind: Literal["drop"]
     because: DropReason
@@ -86,10 +84,8 @@ class DropClaim(BaseModel):
 Reason = Annotated[ReasonClaim | DropClaim, Field(discriminator="kind")]
 
 
-class KeepReply(BaseModel):
+class KeepReply(ClosedReply):
     """The reasons, and which actions stay."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     reasons: tuple[Reason, ...] = Field(max_length=40)
     comment: str | None

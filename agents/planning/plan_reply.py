@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, WithJsonSchema
 
 from services.model_calls.quoting import visible
-from services.model_calls.reply_format import DecisionField, ReplyFormat
+from services.model_calls.reply_format import ClosedReply, DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, json_text, read_reply
 
 PROMPT = "evidence_planner"
@@ -29,17 +29,15 @@ Arguments = Annotated[
 class NamedCall(BaseModel):
     """One call as a model writes it; whether there is such a tool is asked later, call by call."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     client: Text = None
     method: Text = None
     params: Arguments = None
 
 
-class PlanReply(BaseModel):
+class PlanReply(ClosedReply):
     """The plan as a model writes it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     reasoning: str = ""
     confidence: float = Field(default=1.0, ge=0, le=1)

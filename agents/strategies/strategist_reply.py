@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from schemas.reasons import MOST_REASONS, PlanReason
 from schemas.vocabulary import Direction
-from services.model_calls.reply_format import DecisionField, ReplyFormat
+from services.model_calls.reply_format import ClosedReply, DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 
 MOST_CHANGES = 20
@@ -41,8 +41,8 @@ class ReplyFault:
     message: str
 
 
-class _Wire(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+class _Wire(ClosedReply):
+    model_config = ConfigDict(allow_inf_nan=False)
 
 
 class ConvictionChange(_Wire):
@@ -121,8 +121,8 @@ class AbstainReply(_Wire):
 
 
 Reply = ProposeReply | HoldReply | TightenReply | AbstainReply
-ClosedReply = Annotated[Reply, Field(discriminator="answer")]
-_REPLY: TypeAdapter[Reply] = TypeAdapter(ClosedReply)
+OneReply = Annotated[Reply, Field(discriminator="answer")]
+_REPLY: TypeAdapter[Reply] = TypeAdapter(OneReply, config=ConfigDict(defer_build=True))
 
 
 def read_strategist_reply(text: str) -> Reply | ReplyFault:

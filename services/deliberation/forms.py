@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     TypeAdapter,
@@ -22,7 +21,7 @@ from pydantic import (
 
 from schemas.claims import MOST_TOPIC, Claim, Section
 from schemas.reasons import MOST_REASONS, PlanReason
-from services.model_calls.reply_format import DecisionField, ReplyFormat
+from services.model_calls.reply_format import ClosedReply, DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply, strip_fence, strip_thoughts
 
 Verdict = Literal["PASS", "NEEDS CORRECTION", "UNKNOWN"]
@@ -110,11 +109,7 @@ OF_ISSUES = DecisionField(("issues", "missing_elements"))
 Written = Annotated[tuple[Section, ...], DecisionField(("reasoning",))]
 
 
-class _Closed(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class CritiqueReply(_Closed):
+class CritiqueReply(ClosedReply):
     """PASS or NEEDS CORRECTION."""
 
     explanation: Annotated[str, StringConstraints(max_length=600)]
@@ -122,20 +117,20 @@ class CritiqueReply(_Closed):
     confidence: Annotated[Share, DecisionField(("explanation",))]
 
 
-class CorrectionReply(_Closed):
+class CorrectionReply(ClosedReply):
     """The corrected sections."""
 
     sections: tuple[Section, ...] = Field(max_length=MOST_SECTIONS)
 
 
-class ReasonsReply(_Closed):
+class ReasonsReply(ClosedReply):
     """The corrected reasons of a plan."""
 
     because: tuple[PlanReason, ...] = Field(min_length=1, max_length=MOST_REASONS)
     comment: Annotated[str, StringConstraints(max_length=1_000)] | None = None
 
 
-class QualityReply(_Closed):
+class QualityReply(ClosedReply):
     """Four scores in percent, and what is missing."""
 
     issues: tuple[Line, ...] = Field(max_length=20)
@@ -147,14 +142,14 @@ class QualityReply(_Closed):
     confidence: Annotated[Percent, OF_ISSUES]
 
 
-class ImprovementReply(_Closed):
+class ImprovementReply(ClosedReply):
     """How its writer came to the better text, and its sections."""
 
     reasoning: Thoughts
     sections: Written = Field(max_length=MOST_SECTIONS)
 
 
-class ReviewReply(_Closed):
+class ReviewReply(ClosedReply):
     """One score, and why."""
 
     critique: Annotated[str, StringConstraints(max_length=1_200)]
@@ -162,7 +157,7 @@ class ReviewReply(_Closed):
     score: Annotated[Share, DecisionField(("critique", "improvements"))]
 
 
-class _Rewrite(_Closed):
+class _Rewrite(ClosedReply):
     """What was thought, and the text written again; no sections where it scores enough."""
 
     reasoning: Thoughts
@@ -177,13 +172,13 @@ class ReviewRewriteReply(_Rewrite, ReviewReply):
     """One score, and the text written again where it is too low."""
 
 
-class OutlineReply(_Closed):
+class OutlineReply(ClosedReply):
     """Labels of the sections, in order."""
 
     chunks: tuple[Label, ...] = Field(min_length=1, max_length=10)
 
 
-class SectionReply(_Closed):
+class SectionReply(ClosedReply):
     """What was thought before one section was written, its claims, and words that nobody checks."""
 
     reasoning: Thoughts
@@ -191,14 +186,14 @@ class SectionReply(_Closed):
     comment: str | None
 
 
-class QuotedClaim(_Closed):
+class QuotedClaim(ClosedReply):
     """One claim, and the words of the text that make it."""
 
     quote: Annotated[str, StringConstraints(min_length=1, max_length=600)]
     claim: Annotated[Claim, DecisionField(("quote",))]
 
 
-class ExtractionReply(_Closed):
+class ExtractionReply(ClosedReply):
     """The claims of a text."""
 
     claims: tuple[QuotedClaim, ...] = Field(max_length=60)

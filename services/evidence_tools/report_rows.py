@@ -6,7 +6,7 @@ A report is stored without them: whoever shows one asks here.
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from schemas.claims import Claim, FactRow
 from schemas.playbook import PlaybookDefinition
@@ -18,7 +18,7 @@ from services.journal.index import JournalIndex
 
 REPORT = "high_level_report"
 KINDS = frozenset({"genesis", "episode", "playbook_version", REPORT})
-CLAIM: TypeAdapter[Claim] = TypeAdapter(Claim)
+CLAIM: TypeAdapter[Claim] = TypeAdapter(Claim, config=ConfigDict(defer_build=True))
 
 
 def sections_with_rows(report: Mapping[str, Any], index: JournalIndex) -> list[dict[str, Any]]:

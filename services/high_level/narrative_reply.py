@@ -2,21 +2,19 @@
 
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from schemas.claims import FactCheck, Section, WrittenSection
 from schemas.deliberation import Deliberation
-from services.model_calls.reply_format import ReplyFormat
+from services.model_calls.reply_format import ClosedReply, ReplyFormat
 from services.model_calls.reply_text import is_read, read_reply
 
 PROMPT_NAME = "high_level_reflection"
 MOST_SECTIONS = 12
 
 
-class NarrativeReply(BaseModel):
+class NarrativeReply(ClosedReply):
     """The closed wire model of the reply."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     sections: tuple[Section, ...] = Field(min_length=1, max_length=MOST_SECTIONS)
 

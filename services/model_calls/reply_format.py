@@ -11,12 +11,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from schemas.canonical import content_hash
 
 KEPT = ("type", "enum", "const", "$ref", "description")
 NULL = {"type": "null"}
+
+
+class ClosedReply(BaseModel):
+    """The wire model of a reply, or a part of one; its validator is built when the first reply is read."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+from pydantic import Field, StringConstraints, TypeAdapter
 
 from prompts import PromptTemplate
 from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.model_calls.quoting import count_noun, keep_comment
-from services.model_calls.reply_format import DecisionField, ReplyFormat
+from services.model_calls.reply_format import ClosedReply, DecisionField, ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 from services.model_calls.wording import PLAIN, Wording
 from services.policy_checks.findings import finding
@@ -33,19 +33,15 @@ OF_WEIGHT = (Severity.MINOR, Severity.MAJOR, Severity.BLOCKER)  # what a stricte
 ObjectionCode = Literal["reason_against_direction", "reason_not_about_this_plan", "reason_too_weak"]
 
 
-class Objection(BaseModel):
+class Objection(ClosedReply):
     """A reason of the plan, by its place in `because` from 0, and what speaks against it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     reason: int
     code: ObjectionCode
 
 
-class ConsolidationReply(BaseModel):
+class ConsolidationReply(ClosedReply):
     """The closed wire model of the consolidation; `findings` holds ids."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     findings: tuple[str, ...] = Field(max_length=20)
     objections: tuple[Objection, ...] = Field(default=(), max_length=8)
