@@ -20,7 +20,10 @@ from services.store import open_store
 from tests.commands.started import run_to_end
 from tools.docs_examples import shell_environment
 
-HEAVY = ("numba", "pandas", "pyarrow", "anthropic", "mcp", "scipy", "numpy", "llvmlite", "alembic", "bokeh")
+HEAVY = (
+    "numba", "pandas", "pyarrow", "anthropic", "mcp", "scipy", "numpy", "llvmlite", "alembic", "bokeh",
+    "sqlalchemy.orm",
+)  # fmt: skip
 RUN = "import sys; from worker.cli import app\n"
 LOADED = """
 import json
