@@ -18,6 +18,7 @@ from trading_core.tick_guard import TickGuard
 KEY = "test-key-that-must-not-leak"
 TOLERANCE_MS = 50.0
 WAIT_MS, LONG_MS = 200.0, 3_000.0
+PROMPT = "secret prompt"  # by name: a traceback shows the lines of this file
 TRIES = 4  # a machine that is busy elsewhere may take the processor away for longer than the tolerance
 
 
@@ -31,9 +32,7 @@ async def attempt(handler, deadline_ms, stall_ms=None):
         start = time.perf_counter()
         outcome: ModelReply | ModelError
         try:
-            outcome = await model.complete(
-                system="s", prompt="secret prompt", max_tokens=64, deadline_ms=deadline_ms
-            )
+            outcome = await model.complete(system="s", prompt=PROMPT, max_tokens=64, deadline_ms=deadline_ms)
         except ModelError as error:
             outcome = error
         took_ms = (time.perf_counter() - start) * 1e3
@@ -65,7 +64,7 @@ def test_anthropic_whole_reply_gone_wrong_error_is_typed_and_in_time(name):
     assert error.__context__ is None
     text = "".join(traceback.format_exception(error)) + str(error.context)
     assert KEY not in text
-    assert "secret prompt" not in text
+    assert PROMPT not in text
 
 
 @pytest.mark.parametrize("name", UNCOUNTED)
