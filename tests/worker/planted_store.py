@@ -21,8 +21,8 @@ UNPROVEN = JudgeSettings(promotion_minimum_trades=10_000)  # paper trades prove 
 
 
 @cache
-def world() -> BarSeries:
-    return in_trading_hours(make_world("reverting", seed=2, bars=BARS, symbols=6))
+def world(bars: int = BARS) -> BarSeries:
+    return in_trading_hours(make_world("reverting", seed=2, bars=bars, symbols=6))
 
 
 @cache
