@@ -41,7 +41,9 @@ def new_planted(settings: Settings, mode: str = "backtest", many: int = BARS) ->
     return NewRun("planted", 0, mode, settings.config_hash, settings.payload(), data, {})
 
 
-def store_planted(path: Path, runner: Any = run_backtest, settings: Settings | None = None, bars: int = BARS) -> None:
+def store_planted(
+    path: Path, runner: Any = run_backtest, settings: Settings | None = None, bars: int = BARS
+) -> None:
     """Run it into a new store."""
     made = settings or losing_settings(UNPROVEN)
 

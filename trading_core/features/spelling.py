@@ -46,9 +46,7 @@ def _find(words: list[str], lengths: int, families: Sequence[FeatureFamily]) -> 
     """The family of these words in any order or run together, best the one of as many lengths."""
     ordered, together = sorted(words), "".join(words)
     found = [
-        family
-        for family in families
-        if ordered == family.words or together == family.stem.replace("_", "")
+        family for family in families if ordered == family.words or together == family.stem.replace("_", "")
     ]
     return min(found, key=lambda family: abs(len(family.defaults) - lengths), default=None)
 
