@@ -49,11 +49,10 @@ def reflected(requests):
 @cache
 def judged(fault):
     """{plan: what was found in it with the fault}, and some of the requests with theirs."""
-    spoiled = {plan.name: fault.spoil(plan.request) for plan in EVERY_PLAN}
-    requests = {name: request for name, request in spoiled.items() if request is not None}
+    spoiled = ((plan.name, fault.spoil(plan.request)) for plan in EVERY_PLAN)
+    requests = {name: request for name, request in spoiled if request is not None}
     results = dict(zip(requests, reflected(requests.values()), strict=True))
-    some = [plan.name for plan in SOME_PLANS if plan.name in requests]
-    return results, [(requests[name], results[name]) for name in some]
+    return results, [(requests[p.name], results[p.name]) for p in SOME_PLANS if p.name in requests]
 
 
 def test_right_plans_cover_every_playbook_direction_price_and_memory():
