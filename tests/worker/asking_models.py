@@ -10,7 +10,7 @@ from schemas.settings.deliberation import DeliberationSettings
 from schemas.settings.llm import ModelPrice
 from services.model_calls.language_model import ModelReply
 from tests.agents.strategies.questions import HOLD, Question, propose, question
-from tests.worker.shared_runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, fewer_bars, run_on
 from worker.models import Models
 
 PERIOD = ("2003-01-01", "2004-06-30")
@@ -61,5 +61,5 @@ def asking(**llm: Any) -> Settings:
 def agreeing_run(anonymise: bool = False) -> tuple[Run, Asked]:
     """A run whose model agrees with the rules, and what it was asked."""
     model = Asked()
-    bars = embedded_bars(*PERIOD)
+    bars = fewer_bars(*PERIOD)
     return run_on(bars, asking(anonymise=anonymise), models=Models(strategist=model)), model

@@ -21,8 +21,8 @@ UNPROVEN = JudgeSettings(promotion_minimum_trades=10_000)  # paper trades prove 
 
 
 @cache
-def world() -> BarSeries:
-    return in_trading_hours(make_world("reverting", seed=2, bars=BARS, symbols=6))
+def world(bars: int = BARS) -> BarSeries:
+    return in_trading_hours(make_world("reverting", seed=2, bars=bars, symbols=6))
 
 
 @cache
@@ -33,21 +33,22 @@ def definitions() -> tuple[Any, ...]:
     return (*load_playbooks(PLANTED), *others)
 
 
-def new_planted(settings: Settings, mode: str = "backtest") -> NewRun:
-    bars = world()
-    data: dict[str, Any] = {"source": "file", "path": None, "sha256": bars.sha256}
-    data["symbols"] = list(bars.symbols)
+def new_planted(settings: Settings, many: int = BARS) -> NewRun:
+    bars = world(many)
+    data: dict[str, Any] = {"source": "file", "path": None, "sha256": bars.sha256, "symbols": [*bars.symbols]}
     data |= {"timeframe": bars.timeframe, "label": bars.label, "bars": bars.bar_count}
-    return NewRun("planted", 0, mode, settings.config_hash, settings.payload(), data, {})
+    return NewRun("planted", 0, "backtest", settings.config_hash, settings.payload(), data, {})
 
 
-def store_planted(path: Path, runner: Any = run_backtest, settings: Settings | None = None) -> None:
+def store_planted(path: Path, settings: Settings | None = None, bars: int = BARS) -> None:
     """Run it into a new store."""
     made = settings or losing_settings(UNPROVEN)
 
     async def scenario() -> None:
         async with await open_store(f"sqlite:///{path}", create=True) as store:
-            run = partial(runner, definitions=definitions())
-            await record_run(lambda *given, **_: run(*given), made, world(), store, new_planted(made))
+            run = partial(run_backtest, definitions=definitions())
+            await record_run(
+                lambda *given, **_: run(*given), made, world(bars), store, new_planted(made, bars)
+            )
 
     asyncio.run(scenario())

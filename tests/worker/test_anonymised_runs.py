@@ -26,7 +26,7 @@ from tests.agents.strategies.questions import Question, tighten
 from tests.services.policy_checks.plans import changed, right_request
 from tests.services.store.artefacts import report, request
 from tests.worker.asking_models import PERIOD, Asked, agreeing, agreeing_run, asking
-from tests.worker.shared_runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, fewer_bars, run_on
 from tests.worker.test_session_over_the_wire import trades
 from worker.bootstrap import assemble
 from worker.models import Models, Overrides
@@ -35,7 +35,7 @@ from worker.studies.ablation.worth import _unfit
 
 pytestmark = pytest.mark.usefixtures("over_the_cap")  # a reader is asked where it may decide
 
-BARS = embedded_bars(*PERIOD)
+BARS = fewer_bars(*PERIOD)
 AGREES = json.dumps({"verdict": "pass", "comment": "Fine.", "findings": [], "deferred_needs": []})
 ID = re.compile(r"\b[0-9a-f]{12,64}\b")
 PRICE_DIGITS = 5

@@ -101,6 +101,7 @@ def held() -> Acted:
     return Acted(None)
 
 
+@cache
 def acted(kind: Any, **fields: Any) -> Acted:
     made = Acted(JudgeAction(kind=kind, playbook_id=NAME, reason="scripted", **fields))
     assert made.at == held().at

@@ -88,7 +88,7 @@ def test_planted_shadow_episodes_stay_out_of_memory_and_the_account() -> None:
 
 
 def test_planted_promotion_pays_after_costs_on_the_live_account() -> None:
-    run = run_on(planted_world(1_800), definitions=planted_books())
+    run = run_on(planted_world(1_600), definitions=planted_books())
     promoted = next(
         row for row in _versions(run) if row["state"] == "active" and row["evidence"].get("e_value")
     )

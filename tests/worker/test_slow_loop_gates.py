@@ -65,7 +65,7 @@ def test_run_waits_for_the_minimum_that_a_playbook_asks_for_itself() -> None:
 
 def test_run_allows_one_structural_change_in_its_interval_but_for_an_override() -> None:
     days = 365
-    run = planted_world(1_040, interval_days=days, symbols=12)
+    run = planted_world(890, interval_days=days, symbols=12)
     query = {payload["request_hash"]: payload["request"] for payload in run.of("high_level_request")}
     reports = {report["report_id"]: query[report["request_hash"]] for report in run.of("high_level_report")}
     last, waited, overridden = None, 0, 0

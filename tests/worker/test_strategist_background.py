@@ -30,7 +30,7 @@ from tests.agents.strategies.questions import change, propose, question
 from tests.services.journal.rows import stream
 from tests.services.store.artefacts import report, request
 from tests.worker.asking_models import PERIOD, Asked, agreeing_run, asking
-from tests.worker.shared_runs import embedded_bars, slice_run
+from tests.worker.shared_runs import fewer_bars, slice_run
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
 from worker.cli.ask_again import study_parts
@@ -41,7 +41,7 @@ from worker.studies.ask_again.asking import StudyArm
 from worker.studies.ask_again.figures import study_document
 from worker.studies.ask_again.strategist import read_strategist_questions
 
-BARS = embedded_bars(*PERIOD)
+BARS = fewer_bars(*PERIOD)
 
 
 def session(settings: Settings | None = None) -> tuple[Session, Asked]:

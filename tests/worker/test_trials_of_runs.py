@@ -183,7 +183,7 @@ def test_judge_shares_with_the_same_trials_as_the_report():
     ledger = TrialLedger(configurations=2, hypotheses=20, candidates=3, promotions=1)
     sink, alone = MemorySink(), losing_run()
     running = run_backtest(
-        losing_settings(NO_EXPERIMENTS), losing_world(2_000), JournalWriter(sink),
+        losing_settings(NO_EXPERIMENTS), losing_world(1_880), JournalWriter(sink),
         definitions=planted_books(), trial=GivenTrial(ledger),
     )  # fmt: skip
     asyncio.run(running)

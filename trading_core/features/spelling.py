@@ -44,10 +44,9 @@ def spell(text: str, families: Sequence[FeatureFamily]) -> str | None:
 
 def _find(words: list[str], lengths: int, families: Sequence[FeatureFamily]) -> FeatureFamily | None:
     """The family of these words in any order or run together, best the one of as many lengths."""
+    ordered, together = sorted(words), "".join(words)
     found = [
-        family
-        for family in families
-        if sorted(words) == sorted(family.stem.split("_")) or "".join(words) == family.stem.replace("_", "")
+        family for family in families if ordered == family.words or together == family.stem.replace("_", "")
     ]
     return min(found, key=lambda family: abs(len(family.defaults) - lengths), default=None)
 

@@ -59,7 +59,7 @@ def drawn_parts(width: int, days: int):
 
 
 @st.composite
-def histories(draw, width=5, most=60, days=4):
+def histories(draw, width=5, most=30, days=4):
     """Episodes of two playbooks and directions, entered on few days and known on any."""
     parts = drawn_parts(width, days)
     found = [episode(number, **draw(parts)) for number in range(draw(st.integers(0, most)))]

@@ -15,7 +15,7 @@ from tests.worker.cli.checking import run
 from tests.worker.cli.fake_runner import FakeRunner
 from tests.worker.cli.paper_stores import feed
 from tests.worker.live.paper_runs import killed
-from tests.worker.planted_store import definitions, store_planted, world
+from tests.worker.planted_store import BARS, definitions, store_planted, world
 from worker.review import rebuilt
 from worker.runs import run_inputs
 from worker.runs.backtest import run_backtest
@@ -80,11 +80,11 @@ def planted(shell: Shell, run_of_planted: Path, monkeypatch: pytest.MonkeyPatch)
     return with_planted(shell, run_of_planted, monkeypatch)
 
 
-def with_planted(shell: Shell, store: Path, patch: pytest.MonkeyPatch) -> Shell:
+def with_planted(shell: Shell, store: Path, patch: pytest.MonkeyPatch, bars: int = BARS) -> Shell:
     """The shell with a copy of a store with the planted run."""
     if store != shell.folder / "thinktwice.db":
         shutil.copy(store, shell.folder)
-    patch.setattr(rebuilt, "load_bars", lambda settings, note: world())
+    patch.setattr(rebuilt, "load_bars", lambda settings, note: world(bars))
     patch.setattr(run_inputs, "playbooks", lambda settings: definitions())
     patch.setattr(run_inputs, "backtest_runner", lambda *tell: run_backtest)
     return shell

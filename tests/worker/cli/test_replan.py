@@ -147,8 +147,8 @@ def test_replan_of_an_action_that_was_refused_says_that_it_was_not_carried_out(s
     store = shell.folder / "thinktwice.db"
     with pytest.MonkeyPatch.context() as patch:
         forget_the_room_for_experiments(patch)
-        store_planted(store, settings=losing_settings(NO_EXPERIMENTS))
-    planted = with_planted(shell, store, monkeypatch)
+        store_planted(store, settings=losing_settings(NO_EXPERIMENTS), bars=300)
+    planted = with_planted(shell, store, monkeypatch, bars=300)
     refused = journalled(planted, "action_refused")[0]["payload"]
     assert refused["code"] == "too_many_experiments"
     verdict = next(

@@ -7,6 +7,7 @@ the module of its subject, and its oracle to the tests: a family without one fai
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from trading_core.features.nodes import Node
 
@@ -44,10 +45,15 @@ class FeatureFamily:
     ascending: bool = False
     width: float | None = None
 
-    @property
+    @cached_property
     def stem(self) -> str:
         """The name without lengths."""
         return re.sub(r"(_[A-Z])+$", "", self.pattern)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words of the stem, sorted."""
+        return sorted(self.stem.split("_"))
 
     def node(self, lengths: Sequence[int], width: float | None = None) -> Node:
         """The graph for given lengths, and of bands for a width, None: the usual one."""

@@ -83,7 +83,7 @@ def run(
 def planted(veto: Veto) -> tuple[Ablation, dict[str, Any]]:
     """The ablation of one planted world."""
     kind: Any = "random_walk" if veto == "random" else "reverting"
-    bars, symbols = {"right": (2_200, 5), "wrong": (2_200, 5), "random": (1_000, 4)}[veto]
+    bars, symbols = {"right": (1_800, 5), "wrong": (1_200, 5), "random": (1_000, 4)}[veto]
     world = make_world(kind, seed=5, bars=bars, symbols=symbols)
     with TemporaryDirectory() as folder:
         return run(world, settings(), books(veto), f"sqlite:///{Path(folder) / 'a.db'}")
