@@ -14,9 +14,9 @@ from trading_core.compiled_cache import source_hash
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = """
-from benchmarks.crossing import COMMON, simulated_raw
-from benchmarks.walks import walk
-simulated_raw(walk(4, 1_000), COMMON)
+import thinktwice as tt
+from benchmarks.walks import walk_frame
+tt.simulate(walk_frame(4, 1_000), "crosses_above(sma_10, sma_30)", stop_pct=0.02, target_pct=0.04)
 """
 NOTHING = "from benchmarks.walks import walk; walk(4, 1_000)"
 

@@ -28,7 +28,7 @@ def run_backtest(folder: Path) -> BacktestTiming:
     """One backtest in a process of its own, with store and cache in a folder."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        [sys.executable, "-c", "from worker.cli import app; app(['backtest', '--json'])"],
+        [sys.executable, "-m", "thinktwice", "backtest", "--json"],
         cwd=folder,
         env={**os.environ, "THINKTWICE_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,

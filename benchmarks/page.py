@@ -257,8 +257,8 @@ def start_section(starts: Mapping[str, Start]) -> str:
     rows = [(name, f"{timing.wall_s:.1f}", f"{timing.cpu_s:.1f}") for name, timing in starts.items()]
     return f"""## Starting
 
-A process of its own, from nothing to its end. Compiled code is kept in a folder named by the sources of the
-engine: an edit starts an empty one, so nothing stale is ever loaded.
+A process of its own, from nothing to its end, `tt.simulate` as a script calls it. Machine code is made of the
+image that ships with the engine, and kept in a folder named by its sources: an edit starts an empty one.
 
 {table(("process", "wall, s", "CPU, s"), rows)}"""
 
