@@ -79,8 +79,6 @@ class ConsoleGuard:
         except HTTPException as refused:
             await _refusal(request, refused)(scope, receive, send_guarded)
             return
-        if request.method == "HEAD":  # as GET; the server looks at its own scope and sends no body
-            scope = {**scope, "method": "GET"}
         await self._app(scope, receive, send_guarded)
 
     def _demand_ours(self, request: Request) -> None:

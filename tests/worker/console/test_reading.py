@@ -58,14 +58,6 @@ def test_reading_everything_changes_no_row(planted):
     assert rows_of_every_table() == before
 
 
-def test_head_of_a_page_is_answered_as_the_page(planted):
-    async def steps(client):
-        heads = [await client.head(path, headers={"accept": "text/html"}) for path in ("/runs", "/api/runs")]
-        return [(answer.status_code, answer.headers["content-type"].partition(";")[0]) for answer in heads]
-
-    assert ask(steps) == [(200, "text/html"), (200, "application/json")]
-
-
 def test_run_whose_old_texts_were_pruned_is_still_read(shell):
     """Red where a row without its text is read as one, or called changed."""
     words = ("backtest", "--symbols", "IBM", "--from", "2003-01-01", "--to", "2004-12-31")
