@@ -38,7 +38,7 @@ def sweep(
         Path | None,
         option(
             metavar="FILE",
-            help="TOML: entry or playbook, keywords such as stop_pct, and [grid] with lists of values by name.",
+            help="TOML: entry or playbook, keywords such as stop_pct, and [grid], lists of values by name.",
         ),
     ] = None,
     random: Annotated[

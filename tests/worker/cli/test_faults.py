@@ -172,7 +172,7 @@ def test_faults_of_a_run_without_a_reflected_plan_are_refused():
     with pytest.raises(tt.ConfigError, match="plans is 0: give 1 or more"):
         tt.faults(result, plans=0)
     with pytest.raises(tt.ConfigError, match="bank 5: give the path of a file or folder"):
-        tt.faults(result, bank=5)
+        tt.faults(result, bank=5)  # type: ignore[arg-type]
 
 
 OPEN = {"by_place": "PLACE", "codes": "CODE", "why_broken": "CODE", "why_not": "REASON"}
